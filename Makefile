@@ -1,0 +1,82 @@
+# `make` alone prints what there is. Everything runs in .venv, made by `make setup`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PY := .venv/bin/python
+STAMP := .venv/.installed
+PYTEST := $(PY) -m pytest
+SEEDS ?= 5000
+
+# What is set in your shell for your own Airflow and Spark must not reach the tests.
+unexport $(filter AIRFLOW% SPARK% PYSPARK% HADOOP% AWS_%,$(.VARIABLES)) CKPT_STORAGE_OPTIONS PYTHONPATH PYTHONHOME
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: $(STAMP) ## make .venv with everything in it (needs Python >= 3.10 and Java >= 17), once
+
+$(STAMP): requirements-dev.lock setup.cfg pyproject.toml .ci/setup
+	bash .ci/setup
+	@touch $@
+
+.PHONY: test
+test: setup ## the fast tests (Spark and Airflow included; a few minutes)
+	$(PYTEST)
+
+.PHONY: demo
+demo: setup ## a job with history and a live feed, on this machine
+	$(PY) -m dags_examples.demo
+
+.PHONY: lint
+lint: setup ## ruff: style and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+.PHONY: format
+format: setup ## let ruff put the code in order
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+.PHONY: type
+type: setup ## mypy --strict over the package and the tests
+	$(PY) -m mypy
+
+.PHONY: docs
+docs: setup ## run the examples in README.md and docs/
+	$(PYTEST) tests/docs
+
+.PHONY: sim
+sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
+	CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600
+
+.PHONY: chaos
+chaos: setup ## kill -9 of real processes
+	$(PYTEST) -m chaos --timeout 1800
+
+.PHONY: cluster
+cluster: setup ## the tests on a standalone Spark cluster (started on this machine)
+	$(PYTEST) -m cluster --timeout 1800
+
+.PHONY: airflow-real
+airflow-real: setup ## the tests against a whole Airflow (started on this machine)
+	$(PYTEST) -m airflow_real --timeout 1800
+
+.PHONY: bench
+bench: setup ## measure; prints tables
+	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(PY) "$$script"; done
+
+.PHONY: lock
+lock: setup ## resolve requirements-dev.lock anew, for every supported Python
+	$(PY) -m uv pip compile setup.cfg --extra dev --universal --python-version 3.10 --no-emit-index-url \
+	  --no-annotate --upgrade --custom-compile-command "make lock" -o requirements-dev.lock
+
+.PHONY: ci
+ci: ## what CI does, from nothing (makes .venv anew)
+	bash .ci/run
+
+.PHONY: clean
+clean: ## remove .venv, caches and build output
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,48 @@
+"""The ``ckpt`` command: jobs, run and looked at, without Airflow.
+
+Exit codes: 0 the job finished or stopped (or the answer was printed), 1 the job failed, 2 the input was
+refused before anything was done. Each command is a module with ``add(commands)``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from airflow_provider_ckpt import __version__
+from airflow_provider_ckpt.cli import checkpoints, doctor, jobs, request, run, show
+from airflow_provider_ckpt.cli.refusals import REFUSED, print_refusal
+from airflow_provider_ckpt.errors import CkptError
+
+COMMANDS = (run, jobs, show, checkpoints, request, doctor)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ckpt",
+        description="Mixed bounded/unbounded PySpark jobs with Flink's checkpoint semantics.",
+        epilog="Exit codes: 0 finished or stopped, 1 the job failed, 2 the input was refused.",
+    )
+    parser.add_argument("--version", action="version", version=f"airflow-provider-ckpt {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. ``argv`` without the program name; None = the process's."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+    except CkptError as error:
+        print_refusal(error)
+        return 2 if isinstance(error, REFUSED) else 1
+    except KeyboardInterrupt:
+        print("ckpt: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `ckpt jobs | head`
+        sys.stderr.close()
+        return 1
+    return code

@@ -1,0 +1,61 @@
+"""Arguments that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_provider_ckpt.errors import BadAssignmentError
+from airflow_provider_ckpt.job.options import read_storage_options
+
+
+def add_root(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "--root",
+        required=required,
+        metavar="URI",
+        help="where the jobs keep everything durable: a path or s3://…",
+    )
+    parser.add_argument(
+        "--storage-option",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="an fsspec option of the root; may be repeated. Others can see your command line: give secrets "
+        "as a JSON object in the environment variable CKPT_STORAGE_OPTIONS",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def storage_options(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """CKPT_STORAGE_OPTIONS, overridden by what is on the command line. Never print the result."""
+    given = {key: _value(text) for key, text in assignments("--storage-option", args.storage_option).items()}
+    return {**read_storage_options(environ), **given}
+
+
+def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """``["k=v", …]`` as a dict. The error shows no value: it could be a secret."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise BadAssignmentError(option=option)
+        pairs[key.strip()] = value
+    return pairs
+
+
+def _value(text: str) -> Any:
+    """A JSON object, array, true, false or null is read as such. Everything else is text, digits too:
+    a key made of digits only is a key."""
+    if text[:1] in ("{", "[") or text in ("true", "false", "null"):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text

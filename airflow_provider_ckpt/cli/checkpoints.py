@@ -1,0 +1,40 @@
+"""``ckpt checkpoints``: the newest checkpoints of a job."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from airflow_provider_ckpt.cli import arguments, text
+from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("checkpoints", help="list a job's newest checkpoints")
+    parser.add_argument("job", metavar="JOB", help="job id")
+    arguments.add_root(parser)
+    arguments.add_json(parser, "print a JSON list")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    view = read_job(open_root_for_reading(args), args.job).checkpoint_view()
+    if args.json:
+        print(json.dumps(view, indent=1))
+        return 0
+    if not view:
+        print(f"job {args.job} has no checkpoint yet")
+        return 0
+    rows = [
+        (
+            row["checkpoint"],
+            row["kind"],
+            row["status"],
+            text.instant(row["triggered_at"]),
+            text.duration(row["duration_ms"]),
+            row.get("reason"),
+        )
+        for row in view
+    ]
+    print(text.table(("CHECKPOINT", "KIND", "STATUS", "TRIGGERED", "TOOK", "REASON"), rows))
+    return 0

@@ -1,0 +1,177 @@
+"""``ckpt doctor``: is everything here that a job needs, and does it fit together?"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.errors import CkptError
+
+Verdict = Literal["ok", "note", "problem"]
+
+OLDEST_PYTHON = (3, 10)
+OLDEST_JAVA = 17
+OLDEST_PYSPARK = (4, 2)
+OLDEST_AIRFLOW = (3, 3)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``note``: fine for some uses. ``problem``: a job cannot run here; the text says what to do."""
+
+    subject: str
+    verdict: Verdict
+    text: str
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("doctor", help="check Python, Java, Spark, Airflow and the root")
+    arguments.add_root(parser, required=False)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    found = [check_python(), check_java(), check_pyspark(), check_airflow()]
+    if args.root is not None:
+        found.append(check_root(args))
+    for finding in found:
+        print(f"{finding.verdict:8}{finding.subject:9}{finding.text}")
+    return 1 if any(finding.verdict == "problem" for finding in found) else 0
+
+
+def check_python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return Finding("python", "problem", f"{version}; 3.10 or newer is needed")
+    return Finding("python", "ok", f"{version} ({sys.executable})")
+
+
+def check_java() -> Finding:
+    """Spark takes JAVA_HOME first, then PATH; so does this check."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    if shutil.which(java) is None:
+        return Finding("java", "problem", f"{java} was not found; install Java 17 or newer, or set JAVA_HOME")
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("java", "problem", f"{java} does not run: {error}")
+    major = java_major(answer.stderr + answer.stdout)
+    if major is None:
+        return Finding("java", "problem", f"{java} -version gave no version; install Java 17 or newer")
+    if major < OLDEST_JAVA:
+        return Finding("java", "problem", f"{java} is Java {major}; Spark 4 needs 17 or newer")
+    return Finding("java", "ok", f"{major} ({java})")
+
+
+def java_major(answer: str) -> int | None:
+    """17 of ``openjdk version "17.0.15"``, 8 of ``java version "1.8.0_402"``."""
+    match = re.search(r'version "(?:1\.)?(\d+)', answer)
+    return int(match[1]) if match else None
+
+
+def check_pyspark() -> Finding:
+    """pyspark and pyspark-client own the same files: with unequal versions the last one installed wins,
+    file by file. So the two and what is on the disk must agree."""
+    full, client = installed_version("pyspark"), installed_version("pyspark-client")
+    problem = spark_absent()
+    if problem:
+        return Finding("pyspark", "problem", f"{problem}; {_install(client)}")
+    folder = pyspark_folder()
+    imported = version_on_disk(folder) if folder else None
+    if len({version for version in (full, client, imported) if version}) > 1:
+        return Finding(
+            "pyspark",
+            "problem",
+            f"pyspark {full}, pyspark-client {client} and the files in {folder} ({imported}) are of "
+            f"different versions, so the files may be mixed; {_install(client)}",
+        )
+    if imported is None or _numbers(imported) < OLDEST_PYSPARK:
+        return Finding("pyspark", "problem", f"{imported or 'of unknown version'}; 4.2 or newer is needed")
+    return Finding("pyspark", "ok", f"{imported} ({folder})")
+
+
+def spark_absent() -> str | None:
+    """Why no Spark can be started from this Python; None if there is one.
+
+    SPARK_HOME goes first, as in Spark.
+    """
+    folder = pyspark_folder()
+    if folder is None:
+        return "pyspark is not importable"
+    home = Path(os.environ.get("SPARK_HOME") or folder)
+    if not (home / "jars").is_dir():
+        return f"{home} has no jars (pyspark-client alone is no Spark)"
+    return None
+
+
+def _install(version: str | None) -> str:
+    version = version or "4.2.0"
+    return f"pip uninstall -y pyspark pyspark-client && pip install pyspark=={version} pyspark-client=={version}"
+
+
+def installed_version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def pyspark_folder() -> Path | None:
+    """Without importing it: a mixed tree might not even import."""
+    spec = importlib.util.find_spec("pyspark")
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def version_on_disk(folder: Path) -> str | None:
+    try:
+        content = (folder / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(r"""^__version__[^=]*=\s*['"]([^'"]+)""", content, re.MULTILINE)
+    return match[1] if match else None
+
+
+def check_airflow() -> Finding:
+    version = installed_version("apache-airflow-core")
+    if version is None:
+        return Finding("airflow", "note", "not installed; jobs run with `ckpt run` only")
+    if _numbers(version) < OLDEST_AIRFLOW:
+        return Finding("airflow", "problem", f"{version}; the operator needs 3.3 or newer")
+    provider = installed_version("apache-airflow-providers-apache-spark")
+    if provider is None:
+        return Finding("airflow", "problem", "no Spark provider; pip install apache-airflow-providers-apache-spark")
+    return Finding("airflow", "ok", f"{version}, Spark provider {provider}")
+
+
+def check_root(args: argparse.Namespace) -> Finding:
+    """Creates one small object twice (R17): the second time must fail."""
+    from airflow_provider_ckpt.storage.storage import open_storage
+
+    try:
+        storage = open_storage(args.root, arguments.storage_options(args))
+        storage.probe()
+    except CkptError as error:
+        return Finding("root", "problem", str(error))
+    return Finding("root", "ok", f"{storage.uri} creates an object only once, as it must")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(_leading_numbers(version))
+
+
+def _leading_numbers(version: str) -> Iterator[int]:
+    for part in version.split(".")[:2]:
+        match = re.match(r"\d+", part)
+        yield int(match[0]) if match else 0

@@ -1,0 +1,41 @@
+"""``ckpt jobs``: the jobs under a root."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from airflow_provider_ckpt.cli import arguments, text
+from airflow_provider_ckpt.cli.reading import list_jobs, open_root_for_reading
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("jobs", help="list the jobs under a root")
+    arguments.add_root(parser)
+    arguments.add_json(parser, "print a JSON list")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    states = list_jobs(open_root_for_reading(args))
+    rows: list[dict[str, Any]] = [
+        {
+            "job_id": state.job_id,
+            "status": state.status,
+            "epoch": state.epoch,
+            "last_completed": state.last_completed,
+            "last_released": state.last_released,
+            "damage": state.damage,
+        }
+        for state in states
+    ]
+    if args.json:
+        print(json.dumps(rows, indent=1))
+    elif rows:
+        head = ("JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE")
+        cells = [[*list(row.values())[:-1], "; ".join(row["damage"])] for row in rows]
+        print(text.table(head, [[value or None for value in row] for row in cells]))
+    else:
+        print(f"no jobs under {args.root}")
+    return 0

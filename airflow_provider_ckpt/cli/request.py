@@ -1,0 +1,80 @@
+"""``ckpt stop`` and ``ckpt drain``: ask a running job to end, through its root (R22)."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
+from airflow_provider_ckpt.errors import JobNotEndedError, JobNotRunningError, RequestOvertakenError
+from airflow_provider_ckpt.job.units import parse_duration
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.storage import Storage
+
+ALIVE = frozenset({"CREATED", "RUNNING"})
+POLL_SECONDS = 0.5
+
+_HELP = {
+    "stop": "take a savepoint, release it and exit; sources are not finished, the next run goes on",
+    "drain": "end every source where it stands, process what is in flight, release it, and finish the job",
+}
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    for kind, what in _HELP.items():
+        parser = commands.add_parser(kind, help=what, description=f"Ask a running job to end: {what}.")
+        parser.add_argument("job", metavar="JOB", help="job id")
+        arguments.add_root(parser)
+        parser.add_argument("--wait", action="store_true", help="return when the job has ended")
+        parser.add_argument(
+            "--timeout", default="10m", metavar="DURATION", help="how long --wait waits (default %(default)s)"
+        )
+        parser.set_defaults(run=run, kind=kind)
+
+
+def run(args: argparse.Namespace) -> int:
+    timeout = parse_duration(args.timeout, "--timeout")
+    root = open_root_for_reading(args)
+    state = read_job(root, args.job)
+    if state.status not in ALIVE:
+        raise JobNotRunningError(job_id=args.job, status=state.status, kind=args.kind)
+    name = write_request(root, args.job, args.kind, state.epoch)
+    print(f"asked epoch {state.epoch} of job {args.job} to {args.kind} (request {name})")
+    if not args.wait:
+        return 0
+    ended = wait_for_end(root, state, name, args.kind, timeout)
+    print(f"job {args.job} is {ended.status}; last released checkpoint {ended.last_released or 'none'}")
+    return 0 if ended.status in ("FINISHED", "STOPPED") else 1
+
+
+def wait_for_end(
+    root: Storage,
+    asked: JobState,
+    request: str,
+    kind: str,
+    timeout: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> JobState:
+    """Read the journal until the job has ended. Raises JobNotEndedError after ``timeout`` seconds,
+    RequestOvertakenError when another driver took the job."""
+    job_id = asked.job_id
+    journal = Journal(root, job_id)
+    deadline = clock() + timeout
+    while True:
+        state = journal.refresh()
+        if state.epoch != asked.epoch:
+            raise RequestOvertakenError(job_id=job_id, kind=kind, epoch=state.epoch, asked=asked.epoch)
+        if state.status not in ALIVE:
+            return state
+        if clock() >= deadline:
+            answer = "has taken" if request in state.answered else "has not answered"
+            raise JobNotEndedError(
+                job_id=job_id, kind=kind, request=request, seconds=timeout, epoch=asked.epoch, answer=answer
+            )
+        sleep(POLL_SECONDS)

@@ -1,0 +1,70 @@
+"""``ckpt show``: what a job's journal says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from airflow_provider_ckpt.cli import arguments, text
+from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
+from airflow_provider_ckpt.journal.state import JobState
+
+LATE_FILES_SHOWN = 5
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("show", help="show a job: status, checkpoints, finished operators")
+    parser.add_argument("job", metavar="JOB", help="job id")
+    arguments.add_root(parser)
+    arguments.add_json(parser, "print the state as a JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    state = read_job(open_root_for_reading(args), args.job)
+    if args.json:
+        found = {"finished_operators": state.finished_operators(), "damage": state.damage}
+        print(json.dumps({**state.to_json(), **found}, indent=1))
+        return 0
+    print(text.fields(summary(state)))
+    for line in late_files(state):
+        print(line)
+    return 0
+
+
+def summary(state: JobState) -> list[tuple[str, object]]:
+    """(name, value) pairs; a value that is None or empty is not shown."""
+    worker = state.worker or {}
+    return [
+        ("job", state.job_id),
+        ("status", state.status),
+        ("cause", state.cause),
+        ("mode", state.created.mode if state.created else None),
+        ("created", text.instant(state.created.at if state.created else None)),
+        ("epoch", state.epoch),
+        ("attempt", state.attempt),
+        ("driver", _driver(worker.get("host"), worker.get("pid"))),
+        ("application", worker.get("application_id")),
+        ("last completed", state.last_completed or "none"),
+        ("last released", state.last_released or "none"),
+        ("completed", state.completed_count),
+        ("aborted", state.aborted_count),
+        ("finished", ", ".join(state.finished_operators()) or "none"),
+        ("damage", "; ".join(state.damage)),
+    ]
+
+
+def _driver(host: object, pid: object) -> str | None:
+    return f"{host}, pid {pid}" if host and pid else None
+
+
+def late_files(state: JobState) -> list[str]:
+    """Files that came after a bounded source's end was frozen, by name: a person has to decide on them."""
+    lines = []
+    for found in state.late_files:
+        what = "came late but were read" if found.read else "came after the end and are not in the output"
+        lines.append(f"{found.uid}: {len(found.paths)} files {what}:")
+        lines += [f"  {path}" for path in found.paths[:LATE_FILES_SHOWN]]
+        if len(found.paths) > LATE_FILES_SHOWN:
+            lines.append(f"  and {len(found.paths) - LATE_FILES_SHOWN} more (--json lists all)")
+    return lines

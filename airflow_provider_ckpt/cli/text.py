@@ -1,0 +1,41 @@
+"""Plain text for people: tables, instants and durations, without a dependency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Left-aligned columns, two spaces apart; a None is shown as "-"."""
+    cells = [list(head), *[["-" if cell is None else str(cell) for cell in row] for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def fields(pairs: Sequence[tuple[str, object]]) -> str:
+    """One "name  value" line per pair; pairs whose value is None or empty are left out."""
+    shown = [(name, value) for name, value in pairs if value is not None and value not in ("", (), [])]
+    width = max((len(name) for name, _ in shown), default=0)
+    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in shown)
+
+
+def instant(epoch_seconds: float | None) -> str | None:
+    """UTC, to the second: the same text on every machine that looks at the job."""
+    if epoch_seconds is None:
+        return None
+    return datetime.fromtimestamp(epoch_seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def duration(milliseconds: float | None) -> str | None:
+    if milliseconds is None:
+        return None
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"

@@ -1,0 +1,74 @@
+"""Which messages are taken: those of this epoch, of current attempts, about what is under way (R22)."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
+from airflow_provider_ckpt.coordinator.messages import (
+    BarrierAcknowledged,
+    BarrierDeclined,
+    Message,
+    ReleaseDone,
+    ReleaseFailed,
+    StoppedAtBoundary,
+    StopRequested,
+    SubtaskRunning,
+)
+from airflow_provider_ckpt.coordinator.requests import Requests
+from airflow_provider_ckpt.coordinator.restarts import SourceDrops
+from airflow_provider_ckpt.coordinator.state import SubtaskStatus, SubtaskTable
+
+
+class Admission:
+    """Answers with the reason a message is dropped for: epoch, attempt, subtask (no such), checkpoint
+    (not pending, or acknowledged already), stale (repeated or overtaken); None if it is taken."""
+
+    def __init__(
+        self,
+        epoch: int,
+        subtasks: SubtaskTable,
+        drops: SourceDrops,
+        requests: Requests,
+        cycle: CheckpointCycle,
+    ) -> None:
+        self._epoch, self._subtasks, self._drops = epoch, subtasks, drops
+        self._requests, self._cycle = requests, cycle
+
+    def refuse(self, message: Message) -> str | None:
+        if isinstance(message, StopRequested):
+            return None if self._requests.is_new(message.request) else "stale"
+        if message.epoch != self._epoch:
+            return "epoch"
+        if isinstance(message, (ReleaseDone, ReleaseFailed)):
+            return None
+        if message.subtask not in self._subtasks:
+            return "subtask"
+        if self._subtasks.status(message.subtask) is SubtaskStatus.FINISHED:
+            return "stale"
+        if isinstance(message, SubtaskRunning):
+            return self._refuse_running(message)
+        if not self._subtasks.admits(message.subtask, message.attempt):
+            return "attempt"
+        if isinstance(message, (BarrierAcknowledged, BarrierDeclined)):
+            return self._refuse_answer(message)
+        if isinstance(message, StoppedAtBoundary):
+            return None if self._awaits_boundary(message.subtask, message.uid) else "stale"
+        return None
+
+    def _refuse_answer(self, message: BarrierAcknowledged | BarrierDeclined) -> str | None:
+        pending = self._cycle.pending
+        if pending is None or pending.checkpoint != message.checkpoint:
+            return "checkpoint"
+        return None if pending.waits_for(message.subtask) else "checkpoint"
+
+    def _refuse_running(self, message: SubtaskRunning) -> str | None:
+        if self._subtasks.is_fenced(message.subtask, message.attempt):
+            return "attempt"
+        if self._subtasks.has_ended(message.subtask):
+            return "stale"
+        drop = self._drops.current
+        # From before the stop at the boundary: the query stands still until the drop is durable.
+        overtaken = drop is not None and self._awaits_boundary(message.subtask, drop[1])
+        return "stale" if overtaken else None
+
+    def _awaits_boundary(self, subtask: str, uid: str) -> bool:
+        return self._drops.current == (subtask, uid) and not self._drops.current_is_durable

@@ -1,0 +1,229 @@
+"""One checkpoint after the other: when to trigger, how a pending one ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.completed import CutCheck, completed_event
+from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, FailureTracker
+from airflow_provider_ckpt.coordinator.messages import (
+    Append,
+    Effect,
+    NotifyAborted,
+    NotifyCompleted,
+    TriggerBarrier,
+)
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint
+from airflow_provider_ckpt.coordinator.plan import plan
+from airflow_provider_ckpt.coordinator.restarts import SourceDrops
+from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
+from airflow_provider_ckpt.partitions.records import Snapshot
+
+RETRY_PAUSE = 1.0
+"""Seconds before an aborted checkpoint that somebody waits for (an end of data, a stop) is tried again."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A checkpoint that completed, and the ends of data that lie before its barriers."""
+
+    checkpoint: int
+    kind: str
+    covered: frozenset[str]
+
+
+class CheckpointCycle:
+    """At most one checkpoint is pending. Effects go to ``out``, in order.
+
+    An acknowledgement of any other id, older or newer, is refused: nothing newer can exist, and what
+    is older is completed or aborted.
+    """
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        options: CheckpointOptions,
+        epoch: int,
+        restored: Restored,
+        subtasks: SubtaskTable,
+        drops: SourceDrops,
+        out: list[Effect],
+    ) -> None:
+        self._graph, self._options, self._epoch = graph, options, epoch
+        self._subtasks, self._drops, self._out = subtasks, drops, out
+        self._cut = CutCheck(graph)
+        self._snapshots: dict[str, Snapshot] = dict(restored.snapshots)
+        self._uncovered: set[End] = set()
+        self._interval_from: float | None = None
+        self._ended_at: float | None = None
+        self._aborted_at: float | None = None
+        self.failures = FailureTracker(options.tolerable_failed)
+        self.pending: PendingCheckpoint | None = None
+        self.last_triggered = restored.last_triggered
+        self.last_completed = restored.last_completed
+
+    # -- when
+
+    def start_interval(self, now: float) -> None:
+        self._interval_from = now
+
+    def want_for(self, end: End) -> None:
+        """Somebody waits for a checkpoint that begins after this end: it is taken at once."""
+        self._uncovered.add(end)
+
+    @property
+    def wanted(self) -> bool:
+        """Some end of data or of a source lies behind the last completed checkpoint."""
+        return bool(self._uncovered)
+
+    def due(self, savepoint: bool) -> float | None:
+        """Earliest time of the next trigger; None: no reason for one."""
+        pause = self._after(self._ended_at, self._options.min_pause)
+        retry = self._after(self._aborted_at, RETRY_PAUSE)
+        if savepoint:
+            return retry
+        all_ended = self._subtasks.all_ended
+        if self._uncovered and (self._options.periodic or all_ended):
+            return max(pause, retry)
+        if self._options.periodic and self._interval_from is not None:
+            return max(pause, self._interval_from + self._options.interval)
+        return None
+
+    def refusal(self) -> CheckpointFailureReason | None:
+        """Why none can be triggered now, whatever the time; such a checkpoint is not taken, not counted."""
+        if self.pending is not None:
+            return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
+        if self._drops.current is not None:
+            return CheckpointFailureReason.PLANNED_RESTART
+        off = not self._options.checkpoints_after_tasks_finish
+        blocked = off and self._subtasks.some_finished and not self._subtasks.all_ended
+        if blocked or self._subtasks.blocked or not self._subtasks.some_active:
+            return CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING
+        return None
+
+    @property
+    def expires(self) -> float | None:
+        return None if self.pending is None else self.pending.triggered_at + self._options.timeout
+
+    # -- trigger
+
+    def trigger(self, kind: str, now: float) -> None:
+        planned = plan(self._graph, *self._finished_and_absent())
+        self.last_triggered += 1
+        self.pending = PendingCheckpoint(
+            self.last_triggered,
+            kind,
+            planned,
+            covers=frozenset(self._uncovered),
+            ended=self._drops.all_ended,
+            now=now,
+        )
+        self._interval_from = now
+        # R10: the id is durable before anybody can write it into a log.
+        self._out.append(Append(CheckpointTriggered(self.last_triggered, now, kind)))
+        for subtask in planned.trigger:
+            self._send(self.pending, subtask)
+
+    def started(self, subtask: str, *, again: bool) -> None:
+        """A subtask that never ran before, or (``again``) a new attempt of one, runs. It is told of the
+        pending barrier if it was acknowledged for, or if the attempt before was told and did not answer."""
+        pending = self.pending
+        if pending is None:
+            return
+        if pending.counts_on_absence_of(subtask):
+            pending.expect(subtask)
+        if pending.waits_for(subtask) and (not again or pending.was_triggered(subtask)):
+            self._send(pending, subtask)
+
+    def _send(self, pending: PendingCheckpoint, subtask: str) -> None:
+        pending.trigger(subtask)
+        attempt = self._subtasks.attempt(subtask)
+        self._out.append(TriggerBarrier(subtask, attempt, self._epoch, pending.checkpoint))
+
+    # -- acknowledge
+
+    def acknowledged(self, subtask: str, snapshot: Snapshot, now: float) -> Completed | None:
+        """Raises CutViolatedError; the checkpoint is pending then, to be aborted."""
+        assert self.pending is not None
+        self.pending.acknowledge(subtask, snapshot)
+        return self._complete(now)
+
+    def finished(self, subtask: str, now: float) -> Completed | None:
+        """A subtask closed. One that put no barrier is finished in the pending checkpoint, and those it
+        would have sent the barrier to are triggered (R20). Raises CutViolatedError."""
+        pending = self.pending
+        if pending is None:
+            return None
+        if pending.counts_on_absence_of(subtask):
+            pending.expect(subtask)
+        if not pending.waits_for(subtask):
+            return None
+        pending.finish(subtask)
+        again = plan(self._graph, set(pending.finished), set(pending.never_started))
+        for root in again.trigger:
+            heard_of = self._subtasks.status(root) is not SubtaskStatus.NEVER_STARTED
+            if heard_of and pending.waits_for(root) and not pending.was_triggered(root):
+                self._send(pending, root)
+        return self._complete(now)
+
+    def _complete(self, now: float) -> Completed | None:
+        pending = self.pending
+        assert pending is not None
+        if not pending.is_complete:
+            return None
+        if not pending.acknowledged:
+            self.abort(CheckpointFailureReason.ALL_TASKS_FINISHED, now)
+            return None
+        late = self._cut.read_from_absent(pending)
+        if late:
+            # It started behind our back; its own SubtaskRunning is on the way and gets it the barrier.
+            for subtask in late:
+                pending.expect(subtask)
+            return None
+        self._cut.check(pending)
+        return self._commit(pending, now)
+
+    def _commit(self, pending: PendingCheckpoint, now: float) -> Completed:
+        event, snapshots = completed_event(pending, self._graph, self._snapshots, now)
+        self._snapshots = snapshots
+        self._out.append(Append(event))
+        self._out.extend(NotifyCompleted(name, pending.checkpoint) for name in pending.acknowledged)
+        self.last_completed = pending.checkpoint
+        self.failures.completed(pending.checkpoint)
+        self.pending, self._ended_at, self._aborted_at = None, now, None
+        covered = {name for name, uid in pending.covers if uid is None}
+        covered.update(name for name, snapshot in snapshots.items() if snapshot.finished)
+        self._uncovered = {end for end in self._uncovered if not _lies_before(end, pending, snapshots)}
+        return Completed(pending.checkpoint, pending.kind, frozenset(covered))
+
+    # -- abort
+
+    def abort(self, reason: CheckpointFailureReason, now: float) -> None:
+        pending = self.pending
+        if pending is None:
+            return
+        self._out.append(Append(CheckpointAborted(pending.checkpoint, reason.name, now)))
+        told = (*pending.acknowledged, *pending.remaining)
+        self._out.extend(NotifyAborted(subtask, pending.checkpoint) for subtask in told)
+        self.failures.failed(pending.checkpoint, reason)
+        self.pending, self._ended_at, self._aborted_at = None, now, now
+
+    # -- small things
+
+    def _finished_and_absent(self) -> tuple[set[str], set[str]]:
+        finished = set(self._subtasks.in_status(SubtaskStatus.FINISHED))
+        return finished, set(self._subtasks.in_status(SubtaskStatus.NEVER_STARTED))
+
+    @staticmethod
+    def _after(moment: float | None, pause: float) -> float:
+        return float("-inf") if moment is None else moment + pause
+
+
+def _lies_before(end: End, pending: PendingCheckpoint, snapshots: dict[str, Snapshot]) -> bool:
+    subtask, uid = end
+    if end in pending.covers or snapshots[subtask].finished:
+        return True
+    return uid is not None and uid in snapshots[subtask].ended

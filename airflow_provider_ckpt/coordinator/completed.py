@@ -1,0 +1,121 @@
+"""From an acknowledged pending checkpoint to the event that completes it, and the check of its cut."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from airflow_provider_ckpt.coordinator.pending import NOTHING, PendingCheckpoint
+from airflow_provider_ckpt.errors import CutViolatedError
+from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.partitions.codec import snapshot_to_json
+from airflow_provider_ckpt.partitions.records import Snapshot
+
+RUNNING = "running"
+PARTIALLY_FINISHED = "partially finished"
+FINISHED = "finished"
+
+
+class CutCheck:
+    """Compares what consumers read with what producers had published at their barrier.
+
+    ``Snapshot.inputs`` is keyed by the edge's uid when the producer has one subtask, by
+    "<edge uid>/<producer index>" when it has several. Cost: one look-up per entry of a snapshot.
+    """
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._producer: dict[str, tuple[Edge, str]] = {}
+        for edge in graph.edges:
+            parallelism = graph.vertex(edge.producer).parallelism
+            for index in range(parallelism):
+                self._producer[f"{edge.uid}/{index}"] = (edge, f"{edge.producer}/{index}")
+            if parallelism == 1:
+                self._producer[edge.uid] = (edge, f"{edge.producer}/0")
+
+    def read_from_absent(self, pending: PendingCheckpoint) -> tuple[str, ...]:
+        """Subtasks acknowledged for at position 0 of which somebody has read: they did start (R15)."""
+        if not pending.never_started:
+            return ()
+        read = {name for _, name, _, position in self._reads(pending) if position > 0}
+        return tuple(name for name in pending.never_started if name in read)
+
+    def check(self, pending: PendingCheckpoint) -> None:
+        """Consumer position <= producer position on every edge; else CutViolatedError. A producer
+        that is finished in this checkpoint published all it ever will, so it bounds nobody."""
+        for edge, producer, consumer, position in self._reads(pending):
+            snapshot = pending.acknowledged.get(producer)
+            if snapshot is not None and position > snapshot.position:
+                raise CutViolatedError(
+                    checkpoint=pending.checkpoint,
+                    edge=edge.uid,
+                    consumer=consumer,
+                    read=position,
+                    producer=producer,
+                    published=snapshot.position,
+                )
+
+    def _reads(self, pending: PendingCheckpoint) -> Iterator[tuple[Edge, str, str, int]]:
+        for consumer, snapshot in pending.acknowledged.items():
+            for key, position in snapshot.inputs.items():
+                known = self._producer.get(key)
+                if known is not None:
+                    yield known[0], known[1], consumer, position
+
+
+def completed_event(
+    pending: PendingCheckpoint, graph: ExecutionGraph, before: Mapping[str, Snapshot], now: float
+) -> tuple[CheckpointCompleted, dict[str, Snapshot]]:
+    """The commit point of ``pending``, and the snapshots in it.
+
+    Every subtask has a snapshot: the acknowledged one; position 0 if it never started; if it was
+    finished without a barrier, its last known one out of ``before``, marked ``finished`` and
+    ``finished_on_restore`` (a restore does not start it; the end of its log holds, not the position).
+    """
+    snapshots = dict(pending.acknowledged)
+    snapshots.update(dict.fromkeys(pending.never_started, NOTHING))
+    snapshots.update((name, _finished_snapshot(before.get(name, NOTHING))) for name in pending.finished)
+    event = CheckpointCompleted(
+        checkpoint=pending.checkpoint,
+        triggered_at=pending.triggered_at,
+        at=now,
+        kind=pending.kind,
+        subtasks={name: snapshot_to_json(snapshots[name]) for name in sorted(snapshots)},
+        operators=_operator_states(graph, snapshots, pending.ended),
+    )
+    return event, snapshots
+
+
+def _finished_snapshot(last: Snapshot) -> Snapshot:
+    return Snapshot(
+        position=last.position,
+        batch_id=last.batch_id,
+        offsets=last.offsets,
+        inputs=last.inputs,
+        watermark=last.watermark,
+        ended=last.ended,
+        finished=True,
+        finished_on_restore=True,
+    )
+
+
+def _operator_states(
+    graph: ExecutionGraph, snapshots: Mapping[str, Snapshot], known_ended: Collection[tuple[str, str]]
+) -> dict[str, str]:
+    states: dict[str, str] = {}
+    for vertex in graph.vertices:
+        of_vertex = [snapshots[f"{vertex.uid}/{index}"] for index in range(vertex.parallelism)]
+        # As in Flink, "ran to its end of data" is not "finished": only what a restore need not start is.
+        whole = _state(sum(snapshot.finished_on_restore for snapshot in of_vertex), vertex)
+        states.update(dict.fromkeys((*vertex.operators, *vertex.sinks), whole))
+        if whole != FINISHED:
+            for uid in vertex.bounded_sources:
+                known = (vertex.uid, uid) in known_ended
+                ended = sum(known or uid in s.ended or s.finished_on_restore for s in of_vertex)
+                states[uid] = _state(ended, vertex)
+    return states
+
+
+def _state(finished: int, vertex: Vertex) -> str:
+    if finished == 0:
+        return RUNNING
+    return FINISHED if finished == vertex.parallelism else PARTIALLY_FINISHED

@@ -1,0 +1,69 @@
+"""Why a checkpoint was not taken or was given up, and which of that counts against the tolerance."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class CheckpointFailureReason(Enum):
+    """Flink's reasons, as far as they can happen here, with Flink's counted / not counted split
+    (``CheckpointFailureManager``): what the job did wrong counts, what the schedule did does not.
+
+    ``started``: the checkpoint had an id when it failed (the others are simply not taken).
+    """
+
+    NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False, False)
+    MINIMUM_TIME_BETWEEN_CHECKPOINTS = ("the pause between two checkpoints has not passed", False, False)
+    TOO_MANY_CHECKPOINT_REQUESTS = ("another checkpoint is pending", False, False)
+    PLANNED_RESTART = ("a query is being restarted without an ended source", False, False)
+
+    IO_EXCEPTION = ("the barrier could not be written", True, True)
+    CHECKPOINT_ASYNC_EXCEPTION = ("the asynchronous part of the snapshot failed", True, True)
+    CHECKPOINT_DECLINED = ("a subtask declined the checkpoint", True, True)
+    CHECKPOINT_EXPIRED = ("not every subtask acknowledged within the checkpoint timeout", True, True)
+    FINALIZE_CHECKPOINT_FAILURE = ("the acknowledged checkpoint could not be completed", True, True)
+
+    CHECKPOINT_DECLINED_TASK_NOT_READY = ("a subtask was not ready", False, True)
+    CHECKPOINT_DECLINED_TASK_CLOSING = ("a subtask was closing", False, True)
+    CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER = ("a subtask upstream gave the checkpoint up", False, True)
+    CHECKPOINT_DECLINED_SUBSUMED = ("a subtask saw a newer barrier first", False, True)
+    CHECKPOINT_DECLINED_INPUT_END_OF_STREAM = ("an input of a subtask ended first", False, True)
+    CHECKPOINT_SUBSUMED = ("a newer checkpoint completed first", False, True)
+    TASK_CHECKPOINT_FAILURE = ("the checkpoint reached no such subtask", False, True)
+    TRIGGER_CHECKPOINT_FAILURE = ("a subtask could not be triggered", False, True)
+    ALL_TASKS_FINISHED = ("every subtask finished before its barrier", False, True)
+    JOB_FAILURE = ("a subtask failed", False, True)
+    JOB_STOPPED = ("the job was ended", False, True)
+
+    def __init__(self, message: str, counted: bool, started: bool) -> None:
+        self.message = message
+        self.counted = counted
+        self.started = started
+
+    @classmethod
+    def of(cls, name: str) -> CheckpointFailureReason:
+        """The reason called ``name``; one that is not known counts, like any decline."""
+        return cls.__members__.get(name, cls.CHECKPOINT_DECLINED)
+
+
+class FailureTracker:
+    """Counted failures in a row. Each checkpoint counts once; a completed newer one clears the count."""
+
+    def __init__(self, tolerable: int) -> None:
+        self._tolerable = tolerable
+        self._counted: set[int] = set()
+
+    @property
+    def in_a_row(self) -> int:
+        return len(self._counted)
+
+    @property
+    def exceeded(self) -> bool:
+        return len(self._counted) > self._tolerable
+
+    def failed(self, checkpoint: int, reason: CheckpointFailureReason) -> None:
+        if reason.counted:
+            self._counted.add(checkpoint)
+
+    def completed(self, checkpoint: int) -> None:
+        self._counted = {failed for failed in self._counted if failed > checkpoint}

@@ -1,0 +1,108 @@
+"""Which graph changes a restore allows once operators are finished (``VertexFinishedStateChecker``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from airflow_provider_ckpt.coordinator.completed import FINISHED, PARTIALLY_FINISHED
+from airflow_provider_ckpt.errors import (
+    FinishedAfterRunningError,
+    MixedFinishedStateError,
+    NonRestoredStateError,
+)
+from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+
+
+class VertexFinishedState(Enum):
+    ALL_RUNNING = "running"
+    PARTIALLY_FINISHED = "partially finished"
+    FULLY_FINISHED = "finished"
+
+
+def operator_state(uid: str, operators: Mapping[str, str]) -> VertexFinishedState:
+    """State of one operator by a checkpoint's ``operators``; one that is new to it is running."""
+    return {
+        FINISHED: VertexFinishedState.FULLY_FINISHED,
+        PARTIALLY_FINISHED: VertexFinishedState.PARTIALLY_FINISHED,
+    }.get(operators.get(uid, ""), VertexFinishedState.ALL_RUNNING)
+
+
+def check_restore(
+    graph: ExecutionGraph, operators: Mapping[str, str], *, allow_non_restored_state: bool = False
+) -> None:
+    """Whether ``graph`` may go on from a checkpoint with the operator states ``operators``. Call it
+    before the job is started from a checkpoint of another graph; on an unchanged graph it passes.
+
+    1. All operators chained in one vertex have the same state, else MixedFinishedStateError. Not
+       counted are a vertex's bounded sources: an inline source ends, and is dropped, before its vertex.
+    2. Every direct predecessor of a finished vertex is finished, else FinishedAfterRunningError.
+    3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and
+       at least partially finished if it is pointwise, else FinishedAfterRunningError. Of two edges from
+       one predecessor the all-to-all one counts.
+    4. An operator with an entry in the checkpoint, finished or not, is still in the graph, unless
+       ``allow_non_restored_state``; else NonRestoredStateError.
+
+    So new operators may be added behind finished ones (they see the whole output), not in front of
+    them, and parallelism may change.
+    """
+    if not allow_non_restored_state:
+        _check_nothing_lost(graph, operators)
+    states = {vertex.uid: _vertex_state(vertex, operators) for vertex in graph.vertices}
+    for edge in _strictest(graph.edges):
+        _check_edge(graph, edge, states)
+
+
+def _check_nothing_lost(graph: ExecutionGraph, operators: Mapping[str, str]) -> None:
+    known = {uid for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)}
+    lost = sorted(set(operators) - known)
+    if lost:
+        raise NonRestoredStateError(operators=", ".join(lost))
+
+
+def _vertex_state(vertex: Vertex, operators: Mapping[str, str]) -> VertexFinishedState:
+    inline = set(vertex.bounded_sources)
+    counted = [uid for uid in (*vertex.operators, *vertex.sinks) if uid not in inline]
+    counted = counted or list(vertex.operators)
+    first = counted[0]
+    expected = operator_state(first, operators)
+    for other in counted[1:]:
+        state = operator_state(other, operators)
+        if state is not expected:
+            raise MixedFinishedStateError(
+                vertex=vertex.uid,
+                first=first,
+                first_state=expected.value,
+                other=other,
+                other_state=state.value,
+            )
+    return expected
+
+
+def _strictest(edges: Iterable[Edge]) -> Iterable[Edge]:
+    chosen: dict[tuple[str, str], Edge] = {}
+    for edge in edges:
+        key = (edge.producer, edge.consumer)
+        if key not in chosen or edge.exchange == "all_to_all":
+            chosen[key] = edge
+    return chosen.values()
+
+
+def _check_edge(graph: ExecutionGraph, edge: Edge, states: Mapping[str, VertexFinishedState]) -> None:
+    consumer, producer = states[edge.consumer], states[edge.producer]
+    if consumer is VertexFinishedState.ALL_RUNNING or producer is VertexFinishedState.FULLY_FINISHED:
+        return
+    partial = VertexFinishedState.PARTIALLY_FINISHED
+    if consumer is partial and producer is partial and edge.exchange == "pointwise":
+        return
+    raise FinishedAfterRunningError(
+        consumer=_operator_behind(graph, edge),
+        consumer_state=consumer.value,
+        producer=edge.producer,
+        producer_state=producer.value,
+        exchange=edge.exchange.replace("_", "-"),
+    )
+
+
+def _operator_behind(graph: ExecutionGraph, edge: Edge) -> str:
+    return edge.operator if edge.operator in graph.vertex(edge.consumer).operators else edge.consumer

@@ -1,0 +1,54 @@
+"""Which subtasks may close: at once without sinks, after their released final checkpoint with them."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+
+
+class FinalCheckpoints:
+    """Subtasks at their end of data, and the final checkpoint of each.
+
+    The final checkpoint of a subtask is the first completed one whose barrier lies behind its end of
+    data: it was triggered after the end was known, or its snapshot says ``finished``. There are no
+    sentinel ids. Any later one will do as well, since it is released after the first.
+    """
+
+    def __init__(self, graph: ExecutionGraph, restored: Restored) -> None:
+        self._vertex: dict[str, Vertex] = {}
+        for vertex in graph.vertices:
+            for index in range(vertex.parallelism):
+                self._vertex[f"{vertex.uid}/{index}"] = vertex
+        self.unbounded = tuple(
+            name for name, v in self._vertex.items() if set(v.sources) - set(v.bounded_sources)
+        )
+        """Subtasks with a source that ends only when it is told to."""
+        self._waiting: dict[str, int | None] = {}
+        self._covered_before = {
+            name: restored.last_completed for name, s in restored.snapshots.items() if s.finished
+        }
+
+    def at_end_of_data(self, subtask: str, news: bool) -> bool:
+        """The subtask waits from here on. True if a checkpoint has to be taken for it."""
+        vertex = self._vertex[subtask]
+        if not vertex.sinks:
+            self._waiting[subtask] = 0
+            return news and bool(vertex.sources)
+        covered = self._covered_before.get(subtask)
+        self._waiting[subtask] = covered
+        return covered is None
+
+    def completed(self, checkpoint: int, covered: frozenset[str]) -> None:
+        for subtask, final in self._waiting.items():
+            if final is None and subtask in covered:
+                self._waiting[subtask] = checkpoint
+
+    def may_finish(self, last_released: int) -> list[str]:
+        """Those whose final checkpoint is released; each is returned once."""
+        ready = [s for s, final in self._waiting.items() if final is not None and final <= last_released]
+        for subtask in ready:
+            del self._waiting[subtask]
+        return ready
+
+    def forget(self, subtask: str) -> None:
+        self._waiting.pop(subtask, None)

@@ -1,0 +1,89 @@
+"""A checkpoint between its trigger and its completion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.coordinator.plan import CheckpointPlan
+from airflow_provider_ckpt.partitions.records import Snapshot
+
+End = tuple[str, str | None]
+"""(subtask, None): its end of data. (subtask, uid): the end of one of its sources."""
+
+NOTHING = Snapshot(position=0, batch_id=None)
+"""Acknowledgement for a subtask that never started (R15)."""
+
+
+class PendingCheckpoint:
+    """Collects acknowledgements. Every subtask of the plan is in exactly one of: ``remaining``
+    (must still acknowledge), ``acknowledged``, ``finished`` (without a barrier of this checkpoint),
+    ``never_started``."""
+
+    def __init__(
+        self,
+        checkpoint: int,
+        kind: str,
+        plan: CheckpointPlan,
+        *,
+        covers: frozenset[End],
+        ended: frozenset[tuple[str, str]],
+        now: float,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.kind = kind
+        self.triggered_at = now
+        self.covers = covers
+        """Ends of data and of sources known before the trigger: their barrier lies behind them."""
+        self.ended = ended
+        """(vertex, uid) of the sources whose end was known before the trigger."""
+        self._acknowledged: dict[str, Snapshot] = {}
+        self._remaining = dict.fromkeys(plan.wait_for)
+        self._finished = dict.fromkeys(plan.finished)
+        self._never_started = dict.fromkeys(plan.never_started)
+        self._triggered = set(plan.trigger)
+
+    @property
+    def acknowledged(self) -> Mapping[str, Snapshot]:
+        return self._acknowledged
+
+    @property
+    def remaining(self) -> tuple[str, ...]:
+        return tuple(self._remaining)
+
+    @property
+    def finished(self) -> tuple[str, ...]:
+        return tuple(self._finished)
+
+    @property
+    def never_started(self) -> tuple[str, ...]:
+        return tuple(self._never_started)
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._remaining
+
+    def waits_for(self, subtask: str) -> bool:
+        return subtask in self._remaining
+
+    def counts_on_absence_of(self, subtask: str) -> bool:
+        return subtask in self._never_started
+
+    def was_triggered(self, subtask: str) -> bool:
+        return subtask in self._triggered
+
+    def acknowledge(self, subtask: str, snapshot: Snapshot) -> None:
+        del self._remaining[subtask]
+        self._acknowledged[subtask] = snapshot
+
+    def finish(self, subtask: str) -> None:
+        """The subtask closed without a barrier of this checkpoint: it is finished in it (R20)."""
+        del self._remaining[subtask]
+        self._finished[subtask] = None
+
+    def expect(self, subtask: str) -> None:
+        """The subtask started after all: what was acknowledged for it is taken back."""
+        del self._never_started[subtask]
+        self._remaining[subtask] = None
+
+    def trigger(self, subtask: str) -> None:
+        self._triggered.add(subtask)

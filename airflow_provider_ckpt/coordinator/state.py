@@ -1,0 +1,146 @@
+"""What the coordinator knows of its subtasks, and what it is told about the epochs before its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.partitions.records import Snapshot
+
+
+class SubtaskStatus(Enum):
+    NEVER_STARTED = "never started"
+    """No ``open`` in its log: it published nothing, so it is acknowledged at position 0 for it (R15)."""
+    STARTING = "starting"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    """Stands still for a planned restart (R20)."""
+    AT_END_OF_DATA = "at end of data"
+    """Waits for its final checkpoint; takes barriers, so it counts as running (R15)."""
+    FINISHING = "finishing"
+    """Was told to close; may still take a barrier."""
+    FINISHED = "finished"
+
+
+_BLOCKING = (SubtaskStatus.STARTING, SubtaskStatus.RESTARTING)
+_ACTIVE = (SubtaskStatus.RUNNING, SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING)
+_ENDED = (SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING, SubtaskStatus.FINISHED)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What the replay of the journal, and the tails of the logs, say about the epochs before.
+
+    ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
+    checkpoints above ``last_released``, ascending; left empty it is ``last_completed`` if that is above.
+    ``snapshots``: those of ``last_completed``. ``never_started``: subtasks without any ``open`` in
+    their log; whoever is not sure leaves a subtask out, then it is waited for.
+    ``draining``: an earlier epoch took a drain; it goes on.
+    """
+
+    last_triggered: int = 0
+    last_completed: int = 0
+    last_released: int = 0
+    unreleased: tuple[int, ...] = ()
+    ended: Mapping[str, Collection[str]] = field(default_factory=dict)
+    dropped: Mapping[str, Collection[str]] = field(default_factory=dict)
+    end_of_data: frozenset[str] = frozenset()
+    finished: frozenset[str] = frozenset()
+    snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    never_started: frozenset[str] = frozenset()
+    draining: bool = False
+
+
+class SubtaskTable:
+    """Status and attempt of every subtask. Questions about all of them cost nothing per subtask."""
+
+    def __init__(self, graph: ExecutionGraph, restored: Restored) -> None:
+        self._vertex: dict[str, str] = {}
+        self._status: dict[str, SubtaskStatus] = {}
+        self._attempt: dict[str, str] = {}
+        self._fenced: dict[str, set[str]] = {}
+        for vertex in graph.vertices:
+            for index in range(vertex.parallelism):
+                name = f"{vertex.uid}/{index}"
+                self._vertex[name] = vertex.uid
+                self._status[name] = _first_status(name, restored)
+        self._count = Counter(self._status.values())
+
+    def __contains__(self, subtask: str) -> bool:
+        return subtask in self._status
+
+    def __len__(self) -> int:
+        return len(self._status)
+
+    def vertex(self, subtask: str) -> str:
+        return self._vertex[subtask]
+
+    def status(self, subtask: str) -> SubtaskStatus:
+        return self._status[subtask]
+
+    def set_status(self, subtask: str, status: SubtaskStatus) -> None:
+        self._count[self._status[subtask]] -= 1
+        self._status[subtask] = status
+        self._count[status] += 1
+
+    def statuses(self) -> Mapping[str, SubtaskStatus]:
+        return dict(self._status)
+
+    def in_status(self, *statuses: SubtaskStatus) -> Iterable[str]:
+        return [name for name, status in self._status.items() if status in statuses]
+
+    def attempt(self, subtask: str) -> str:
+        """Attempt of a subtask that reported itself in this epoch."""
+        return self._attempt[subtask]
+
+    def admits(self, subtask: str, attempt: str) -> bool:
+        """Whether ``attempt`` is the current one; the first one heard of is (R22)."""
+        return self._attempt.setdefault(subtask, attempt) == attempt
+
+    def is_fenced(self, subtask: str, attempt: str) -> bool:
+        """An attempt that another one replaced never speaks for the subtask again."""
+        return attempt in self._fenced.get(subtask, ())
+
+    def begin(self, subtask: str, attempt: str) -> bool:
+        """``attempt`` runs and fences the one before. True if there was another one before."""
+        current = self._attempt.get(subtask)
+        self._attempt[subtask] = attempt
+        if current is None or current == attempt:
+            return False
+        self._fenced.setdefault(subtask, set()).add(current)
+        return True
+
+    def has_ended(self, subtask: str) -> bool:
+        return self._status[subtask] in _ENDED
+
+    @property
+    def blocked(self) -> bool:
+        """Some subtask that must acknowledge is not RUNNING."""
+        return any(self._count[status] for status in _BLOCKING)
+
+    @property
+    def some_active(self) -> bool:
+        return any(self._count[status] for status in _ACTIVE)
+
+    @property
+    def some_finished(self) -> bool:
+        return self._count[SubtaskStatus.FINISHED] > 0
+
+    @property
+    def all_ended(self) -> bool:
+        return sum(self._count[status] for status in _ENDED) == len(self)
+
+    @property
+    def all_finished(self) -> bool:
+        return self._count[SubtaskStatus.FINISHED] == len(self)
+
+
+def _first_status(name: str, restored: Restored) -> SubtaskStatus:
+    if name in restored.finished:
+        return SubtaskStatus.FINISHED
+    if name in restored.never_started:
+        return SubtaskStatus.NEVER_STARTED
+    return SubtaskStatus.STARTING

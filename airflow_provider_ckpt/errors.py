@@ -1,0 +1,676 @@
+"""Every error of this package, under one root.
+
+An error is built from data, not from a sentence: the data is kept in :attr:`CkptError.data`, the
+message is made from :attr:`CkptError.template`, and an error survives pickling (Spark and Airflow
+both pickle exceptions). The message says what is wrong, with which value, and what to do next.
+
+Two branches answer the only question a caller has to ask:
+
+* :class:`TransientError`: trying again may help (Airflow should retry);
+* :class:`TerminalError`: trying again gives the same answer (Airflow should fail the task).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class CkptError(Exception):
+    """Root of every error this package raises. ``str(error)`` never holds a secret."""
+
+    template: ClassVar[str] = "{message}"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, **data: Any) -> None:
+        self.data = data
+        super().__init__(self.template.format(**data))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.data))
+
+
+def _rebuild(kind: type[CkptError], data: dict[str, Any]) -> CkptError:
+    return kind(**data)
+
+
+class TransientError(CkptError):
+    """Trying again may help."""
+
+    retryable = True
+
+
+class TerminalError(CkptError):
+    """Trying again gives the same answer."""
+
+
+class InvalidInputError(TerminalError):
+    """What the user gave was refused, before anything was written (``ckpt`` exits with 2)."""
+
+
+# ---- partitions: subtask logs
+
+
+class UnknownRecordError(TerminalError):
+    template = (
+        "the subtask log holds a record of type {kind!r}, which this version does not know; "
+        "run the job with the version that wrote it, or a newer one"
+    )
+
+
+class BatchConflictError(TerminalError):
+    """R1: an entry for a known batch id is a no-op when its offsets are equal, a hard error otherwise."""
+
+    template = (
+        "batch {batch_id} of {log} is published with offsets {published}, and now came with {offered}; "
+        "the Spark checkpoint folder and the log have parted: restore from a checkpoint instead of resuming"
+    )
+
+
+class BatchGapError(TerminalError):
+    template = (
+        "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
+        "have parted: restore from a checkpoint instead of resuming"
+    )
+
+
+class EndedLogError(TerminalError):
+    template = "{log} is at its {end}; a {record} cannot follow it (R11)"
+
+
+class LogFencedError(TerminalError):
+    """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
+
+    template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"
+
+
+# ---- job: what the user wrote (job/)
+
+
+class InvalidJobError(InvalidInputError):
+    """The job, as it was written, cannot be run."""
+
+
+class IllegalUidError(InvalidJobError):
+    template = (
+        "operator uid {uid!r} ({location}) is not usable: it must be 1 to {longest} letters (A-Z, a-z), "
+        "digits or "
+        "underscores, because it names a Spark source and a folder. Give the operator one with uid=\"...\"."
+    )
+
+
+class DuplicateUidError(InvalidJobError):
+    template = (
+        "uid {uid!r} ({location}) is taken by the {other_kind} {other!r} ({other_location}). Uids of "
+        "sources, "
+        "transforms and sinks of a job must differ in more than case: give one of the two another uid."
+    )
+
+
+class EdgeNameTakenError(InvalidJobError):
+    template = (
+        "operator uid {uid!r} ({location}) is also the name of the edge {producer} -> {consumer}. "
+        "Give the operator another uid (best without a double underscore)."
+    )
+
+
+class BadInputsError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): {value} is no input. Give operators of this job (or their uids) as "
+        "inputs=[a, b], "
+        'or by parameter name as inputs={{"orders": [a, b], "customers": c}}.'
+    )
+
+
+class MissingInputsError(InvalidJobError):
+    template = "{operator!r} ({location}) has no input. Say what it reads: {example}."
+
+
+class DuplicateInputError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}) has {input!r} as an input twice, but a Spark query can name a source "
+        "only once. "
+        "Put a transform between that returns its input unchanged, and use that as the second input."
+    )
+
+
+class ForeignInputError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): its input {input!r} ({input_location}) is an operator of another Job. "
+        "An operator reads operators of its own job only: define both with the same Job object."
+    )
+
+
+class UnknownInputError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): the job has no operator {input!r} to read from.{suggestion} It has: "
+        "{known}."
+    )
+
+
+class SinkAsInputError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): its input {input!r} ({input_location}) is a sink, and nothing comes out "
+        "of a "
+        "sink. Read the sink's own input, {instead!r}."
+    )
+
+
+class CyclicJobError(InvalidJobError):
+    template = "the operators {cycle} feed each other in a circle ({location}). Remove one of these inputs."
+
+
+class BadSignatureError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): {function}{signature} does not fit: {problem}. It is called as "
+        "{call}."
+    )
+
+
+class BadOperatorOptionError(InvalidJobError):
+    template = "{operator!r} ({location}): {option}={value!r} is not possible; expected {expected}."
+
+
+class NotASinkError(InvalidJobError):
+    template = (
+        "sink {operator!r} ({location}): {value} is no sink. Give a sink object, "
+        'such as FileSink("/lake/orders"): an object with the methods of '
+        'airflow_provider_ckpt.sinks.sink.Sink.'
+    )
+
+
+class IncompleteJobError(InvalidJobError):
+    template = "job {job!r} has no {missing}. Add one with {example}."
+
+
+class UnusedOperatorError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}) leads to no sink, so nobody would see what it computes. "
+        "Give it a sink, use it as an input, or remove it."
+    )
+
+
+class UnboundedBatchError(InvalidJobError):
+    template = (
+        "mode 'batch' needs bounded sources only, but {sources} of job {job!r} never end. "
+        "Use mode 'auto' or 'streaming', or declare them with bounded=True."
+    )
+
+
+class UnknownVertexError(InvalidJobError):
+    template = (
+        "parallelism is given for {vertex!r}, which is the output operator of no vertex. Vertices: "
+        "{known}."
+    )
+
+
+class UnknownOptionError(InvalidInputError):
+    template = "{where} has no option {option!r}.{suggestion} It has: {known}."
+
+
+class BadOptionError(InvalidInputError):
+    template = "option {option}={value!r} is not possible; expected {expected}."
+
+
+class ConflictingOptionsError(InvalidInputError):
+    template = "the options {options} exclude each other: a run ends in one way. Give one of them."
+
+
+class BadDurationError(InvalidInputError):
+    template = (
+        '{option}: {value!r} is no duration. Write a number of seconds (30, 0.5), a text such as "500ms", '
+        '"30s", '
+        '"1m30s", "2h", "1 day", or a timedelta; not negative.'
+    )
+
+
+class BadSizeError(InvalidInputError):
+    template = (
+        '{option}: {value!r} is no size. Write a whole number of bytes (67108864) or a text such as "512k", '
+        '"64m", '
+        '"1.5g" (powers of 1024); not negative.'
+    )
+
+
+class BadStorageOptionsError(InvalidInputError):
+    """Never holds the content, which may be secret."""
+
+    template = "the environment variable {variable} {problem}. It must be one JSON object of storage options."
+
+
+class UnsupportedOptionsFormatError(InvalidInputError):
+    template = (
+        "run options of format {format!r}, version {version!r} cannot be read here (known: {known!r} up to "
+        "version "
+        "{newest}). Use the same version of airflow-provider-ckpt on both sides."
+    )
+
+
+class JobReferenceError(InvalidInputError):
+    """The reference of a job ("pipelines/orders.py:job", "package.module:job") leads to no job."""
+
+    template = "job reference {reference!r} {problem}. {hint}"
+
+
+class JobNotFoundError(JobReferenceError):
+    """No such file, module or attribute."""
+
+
+class JobImportError(JobReferenceError):
+    """The user's code raised while it was loaded; its own error is the ``__cause__``."""
+
+    template = "job reference {reference!r}: loading it failed at {location}: {error}"
+
+
+# ---- sinks
+
+
+class IllegalStageRequestError(TerminalError):
+    """The runner asked to stage under a name that cannot be kept apart from others."""
+
+    template = (
+        "Cannot stage a batch: {part} is {value!r}. It becomes part of a file name: an attempt has at most 150 "
+        "letters, digits, '_', '.', '~', '-' and no dot or dash in front, a nonce at most 40 letters and digits, "
+        "a batch id is >= 0."
+    )
+
+
+class InvalidSinkError(InvalidInputError):
+    """A sink was described in a way that cannot work. ``setting``, ``value``, ``reason``."""
+
+    template = "{sink} cannot be used: {setting}={value!r} {reason}"
+
+
+class StagedFilesMissingError(TerminalError):
+    """Staged files are neither in their staged place nor at their final name: somebody deleted them."""
+
+    template = (
+        "Checkpoint {checkpoint} of sink {sink} cannot be released: {count} staged file(s) are gone, the first is "
+        "{path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt' folders?). Bring "
+        "them back, or restore the job from a checkpoint before their batch."
+    )
+
+
+class StagedElsewhereError(TerminalError):
+    """The sink's target was changed while staged rows wait for their release in the old one."""
+
+    template = (
+        "Sink {sink} writes to {uri} now, but batch {handle} was staged for {staged_for}. Point the sink back to "
+        "{staged_for} until its checkpoint is released; then change the target."
+    )
+
+
+class StagedRowCountError(TerminalError):
+    """The rows counted and the files found do not fit: going on could lose rows."""
+
+    template = (
+        "Batch {handle} was staged in {uri} with {rows} rows in {files} files, which cannot be; nothing was "
+        "published. "
+        "Rows without files: the driver and the executors do not see the same folder (a local path on a cluster?). "
+        "Files without rows: the frame was not the one that was counted."
+    )
+
+
+class UnknownHandleError(TerminalError):
+    """A staged handle was made by something this version does not read."""
+
+    template = (
+        "A staged handle has format {format!r} version {version!r}; this version reads {known!r} up to version 1. "
+        "Release it with the version of airflow-provider-ckpt that staged it, or upgrade."
+    )
+
+
+# ---- Airflow side, requests
+
+
+class UnknownRequestKindError(InvalidInputError):
+    template = "A job can be asked to {known}, not to {kind!r}."
+
+
+class NoCheckpointRootError(InvalidInputError):
+    template = (
+        "There is no checkpoint root: the Airflow connection {conn_id!r} does not exist or names no root. "
+        "Create it with type ckpt and the root URI as its host (s3://bucket/prefix, /shared/folder), "
+        "or give root= to the Airflow operator."
+    )
+
+
+class InvalidCkptConnectionError(InvalidInputError):
+    template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
+
+
+class NoSuchJobError(InvalidInputError):
+    template = "There is no job {job_id!r} under {root}: nothing was ever journaled for it."
+
+
+class JobNotRunningError(InvalidInputError):
+    template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer."
+
+
+class InvalidTaskArgumentError(InvalidInputError):
+    template = "{argument}={value!r} cannot be used: {problem}."
+
+
+# ---- coordinator
+
+
+class InvalidCheckpointOptionError(InvalidInputError):
+    """A checkpoint option cannot work. Data: option, value, must."""
+
+    template = "checkpoint option {option} is {value!r}, but it must {must}: change it where the job is run"
+
+
+class IllegalGraphChangeError(InvalidInputError):
+    """The job's graph cannot go on from the checkpoint (rules of ``coordinator.finished``)."""
+
+
+class MixedFinishedStateError(IllegalGraphChangeError):
+    """Data: vertex, first, first_state, other, other_state."""
+
+    template = (
+        "vertex {vertex} chains {first} ({first_state} in the checkpoint) with {other} ({other_state}): a chain "
+        "is restored as one (rule 1); give one of the two chain=False, or a new uid so that it starts empty"
+    )
+
+
+class FinishedAfterRunningError(IllegalGraphChangeError):
+    """Data: consumer, consumer_state, producer, producer_state, exchange."""
+
+    template = (
+        "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads "
+        "({exchange}), is {producer_state}: what {producer} still produces would be lost (rules 2 and 3); add "
+        "{producer} behind finished operators only, or give {consumer} a new uid so that it runs again"
+    )
+
+
+class NonRestoredStateError(IllegalGraphChangeError):
+    """Data: operators (comma-separated uids)."""
+
+    template = (
+        "the checkpoint has state of operators that the job no longer has: {operators} (rule 4); keep their uids, "
+        "or run with allow_non_restored_state to give that state up"
+    )
+
+
+class CutViolatedError(TerminalError):
+    """An acknowledged checkpoint is no consistent cut; it was not completed, nothing of it is released.
+    Data: checkpoint, edge, consumer, read, producer, published."""
+
+    template = (
+        "checkpoint {checkpoint} is no consistent cut: {consumer} read up to position {read} of edge {edge}, "
+        "but {producer} has its barrier at position {published}; this is a defect: keep the job's folder and "
+        "report it; the job can be restored from the checkpoint before"
+    )
+
+
+# ---- command line (cli/)
+
+
+class BadAssignmentError(InvalidInputError):
+    template = "{option} takes KEY=VALUE, and one of the values given has no key or no '='; write {option} key=value"
+
+
+class UnknownJobError(InvalidInputError):
+    template = "there is no job {job_id!r} under {root}. Jobs there: {known}"
+
+
+class RequestOvertakenError(TransientError):
+    template = (
+        "job {job_id!r} was taken over by epoch {epoch} while epoch {asked} was asked to {kind}; a request is for "
+        "one epoch only: ask again"
+    )
+
+
+class JobNotEndedError(TransientError):
+    template = (
+        "job {job_id!r} has not ended within {seconds:g} s of the {kind} request {request}, which the driver of "
+        "epoch {epoch} {answer}; wait longer with --timeout, or look at the driver. If it is gone: the next run "
+        "starts from the last completed checkpoint, and the request is not for it"
+    )
+
+
+class SparkMissingError(InvalidInputError):
+    template = (
+        "Spark cannot be started here: {problem}. Run `ckpt doctor`; "
+        "pip install 'airflow-provider-ckpt[pyspark]' brings a matching set"
+    )
+
+
+class JobIdNeededError(InvalidInputError):
+    template = (
+        "the name of the job {reference} is {name!r}, which cannot be its id; give one with --job-id "
+        "(letters, digits and _ . ~ -, at most 200)"
+    )
+
+
+# ---- storage
+
+
+class InvalidStorageUriError(InvalidInputError):
+    template = "the storage URI {uri!r} is refused: {reason}"
+
+
+class InvalidStorageOptionsError(InvalidInputError):
+    """Names the options only: their values may be secrets."""
+
+    template = "the storage options {names} are refused for {uri}: {reason}"
+
+
+class InvalidPathError(TerminalError):
+    template = (
+        "the path {path!r} is refused: a path is relative to its storage, with '/' between its parts, "
+        "and no part is empty, '.' or '..'"
+    )
+
+
+class InvalidJobIdError(InvalidInputError):
+    template = (
+        "the job id {job_id!r} is refused: use 1 to 200 characters out of A-Z a-z 0-9 _ . ~ -, the first of "
+        "them a letter, a digit or _"
+    )
+
+
+class ObjectNotFoundError(TerminalError):
+    template = "{uri} does not exist"
+
+
+class AlreadyExistsError(TerminalError):
+    """Create-if-absent found the name taken. After a lost reply the object may be the caller's own (R17)."""
+
+    template = "{uri} exists already"
+
+
+class MoveConflictError(TerminalError):
+    template = (
+        "{source} cannot be moved to {target}: another file with other content is there, and it is not "
+        "overwritten; move it out of the way by hand"
+    )
+
+
+class StorageTransientError(TransientError):
+    """The verb may or may not have taken effect."""
+
+    template = "the storage failed to {verb} {uri}: {reason}"
+
+
+class StorageUnreachableError(TransientError):
+    template = "the storage {uri} cannot be reached: {reason}; check the address, the bucket and the network"
+
+
+class StorageReadOnlyError(TerminalError):
+    template = "writing to {uri} was refused: {reason}; the job must be able to create, list and delete there"
+
+
+class StorageDeniedError(TerminalError):
+    template = "reading {uri} was refused: {reason}; check the credentials and the rights they carry"
+
+
+class StorageFailedError(TerminalError):
+    template = "the storage cannot {verb} {uri}: {reason}"
+
+
+class StorageUnsuitableError(TerminalError):
+    template = (
+        "{uri} cannot hold checkpoints (R17): {reason}; use a local or shared file system with hard links, "
+        "or an object store with conditional writes (S3, GCS, Azure)"
+    )
+
+
+class MalformedDocumentError(TerminalError):
+    template = "{uri} is not a readable {what} file: {reason}"
+
+
+class NewerFormatError(TerminalError):
+    template = (
+        "{uri} is a {what} file of version {found}, and this release reads up to version {known}; "
+        "upgrade airflow_provider_ckpt to the release that wrote it, or a newer one"
+    )
+
+
+class ForeignRootError(TerminalError):
+    template = "{uri} is not a checkpoint root: its marker says {found!r}; choose another folder"
+
+
+class NoRootError(TerminalError):
+    template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
+
+
+class CorruptLogError(TerminalError):
+    """``data``: ``uri`` of the damaged entry, its ``number``, ``reason``, ``intact`` (the entries before it, in
+    order, kept ones included) and ``last`` (True if no entry follows the damaged one)."""
+
+    template = (
+        "{uri} is damaged: {reason}; entries are written whole or not at all, so the object was changed or "
+        "removed behind our back: bring it back from a backup or an object version"
+    )
+
+
+class LostRaceError(TerminalError):
+    """Somebody else holds the number this writer wanted; ``data["entry"]`` is their entry."""
+
+    template = "{uri} was written by another writer ({writer}); this writer has not seen it and must not go on"
+
+
+class BelowHeadError(TerminalError):
+    template = (
+        "{uri}: the next entry to read is {next_number}, but the log was truncated up to {head}; "
+        "a reader never skips entries: load the log again"
+    )
+
+
+class NoSuchHeadError(TerminalError):
+    template = "{uri} cannot be truncated up to {head}: its entries end before {next_number}"
+
+
+# ---- journal
+
+
+class UnknownEventError(TerminalError):
+    template = (
+        "the journal holds an event {what}, written by release {written_by}, which this release ({release}) "
+        "does not know; upgrade airflow_provider_ckpt to {written_by} or newer"
+    )
+
+
+class FencedError(TerminalError):
+    """A later driver owns the job (R3, R8): stop at once, write nothing, release nothing."""
+
+    template = (
+        "job {job_id} was taken over: epoch {epoch} is owned by attempt {attempt} ({worker}), "
+        "this driver has epoch {own_epoch} and stops"
+    )
+
+
+class CorruptJournalError(TerminalError):
+    template = "the journal of job {job_id} is damaged and the job is not started: {reason}"
+
+
+class JournalUnwritableError(TransientError):
+    """The journal refuses everything after this (no silent degradation); the next attempt reads what landed."""
+
+    template = "the journal of job {job_id} cannot be written: {reason}; this attempt stops"
+
+
+class JournalNotClaimedError(TerminalError):
+    template = "the journal of job {job_id} was not claimed: nothing can be written to it before claim()"
+
+
+# ---- spark: the runtime
+
+
+class UnsupportedConfError(InvalidInputError):
+    template = (
+        "Spark setting {key}={value!r} cannot be honoured: a finished source can only be dropped with "
+        "{key}={needed}; remove the setting"
+    )
+
+
+class FunctionFailedError(InvalidInputError):
+    """The user's function raised; its own traceback is kept as ``__cause__``."""
+
+    template = "the function of operator {uid!r} ({location}) failed: {cause}"
+
+
+class NotADataFrameError(InvalidInputError):
+    template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame"
+
+
+class NotAStreamError(InvalidInputError):
+    template = (
+        "operator {uid!r} ({location}) gave a batch DataFrame where a stream is needed; use the reader it is "
+        "given (read.format(...).load(...)), not spark.read"
+    )
+
+
+class OneSourceError(InvalidInputError):
+    template = (
+        "the function of source {uid!r} ({location}) loaded {loads} sources through its reader; it must load "
+        "exactly one: write one @job.source function for each"
+    )
+
+
+class WatermarkOverUnionError(InvalidInputError):
+    template = (
+        "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "
+        "would make history late, and its rows would be dropped; set it on each source "
+        "(@job.source(watermark=(column, delay))) or call withWatermark on the input before anything else"
+    )
+
+
+class HeldWatermarkError(InvalidInputError):
+    """R13: an ended input must not hold event time."""
+
+    template = (
+        "bounded input {uid!r} of {vertex!r} ({location}) has a watermark and is the only input of its parameter, "
+        "so it cannot be left out when it ends, and the other inputs' event time would stand still for ever; "
+        "read it without a watermark"
+    )
+
+
+class GraphChangedError(InvalidInputError):
+    template = (
+        "the job is not the one its journal describes (operators that are gone: {gone}; that moved to another "
+        "query: {moved}); change it back, run it under another job id, or give up the state of operators that are "
+        "gone with allow_non_restored_state"
+    )
+
+
+class SchemaChangedError(InvalidInputError):
+    template = (
+        "the output of {vertex!r} changed between two tries, from {before} to {after}; "
+        "run it under another job id, or change it back"
+    )
+
+
+class JobFailedTerminallyError(InvalidInputError):
+    template = (
+        "job {job_id!r} failed terminally ({cause}); trying again gives the same answer: mend the cause, then "
+        "go on with --resume-failed (in Airflow: clear the task)"
+    )
+
+
+class RestoreRefusedError(InvalidInputError):
+    template = "cannot restore job {job_id!r} from {restore!r}: {reason}"
+
+
+class QueryFailedError(TransientError):
+    template = "the query of vertex {vertex!r} failed: {cause}"

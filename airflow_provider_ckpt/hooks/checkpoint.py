@@ -1,0 +1,148 @@
+"""Jobs and checkpoints under a checkpoint root, for Dag authors and for the other Airflow parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import amask_secret, mask_secret
+
+from airflow_provider_ckpt.errors import CkptError, JobNotRunningError, NoRootError, NoSuchJobError
+from airflow_provider_ckpt.hooks.settings import StorageSettings, settings
+from airflow_provider_ckpt.journal.journal import Journal, list_jobs
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.storage.root import read_root
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
+
+
+class CheckpointHook(BaseHook):
+    """Reads a checkpoint root; of all methods only ``stop``, ``drain`` and ``test_connection`` write.
+
+    :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON
+        object for fsspec, login and password = key and secret of S3.
+    :param root: root URI, goes before the connection's. With it the default connection need not exist.
+    """
+
+    conn_name_attr = "ckpt_conn_id"
+    default_conn_name = "ckpt_default"
+    conn_type = "ckpt"
+    hook_name = "Checkpoint root (ckpt)"
+
+    def __init__(
+        self,
+        ckpt_conn_id: str | None = default_conn_name,
+        *,
+        root: str | None = None,
+        logger_name: str | None = None,
+    ) -> None:
+        super().__init__(logger_name=logger_name)
+        self.ckpt_conn_id = ckpt_conn_id
+        self.root = root
+        self._settings: StorageSettings | None = None
+        self._storage: Storage | None = None
+
+    @property
+    def root_uri(self) -> str:
+        return self.settings().root
+
+    def settings(self) -> StorageSettings:
+        """Root and storage options; one connection lookup for the hook's lifetime, secrets masked in logs.
+
+        Raises NoCheckpointRootError, InvalidCkptConnectionError, and Airflow's AirflowNotFoundException
+        for a connection that was named and does not exist.
+        """
+        if self._settings is None:
+            try:
+                connection = self.get_connection(self.ckpt_conn_id) if self.ckpt_conn_id else None
+            except AirflowNotFoundException:
+                self._raise_unless_default()
+                connection = None
+            extra = connection.extra_dejson if connection else {}
+            self._settings = settings(self.ckpt_conn_id, connection, extra, self.root)
+            for secret in self._settings.secrets():
+                mask_secret(secret)
+        return self._settings
+
+    async def asettings(self) -> StorageSettings:
+        """As :meth:`settings`, for triggers: afterwards every other method may be called in a thread."""
+        if self._settings is None:
+            try:
+                connection = await self.aget_connection(self.ckpt_conn_id) if self.ckpt_conn_id else None
+            except AirflowNotFoundException:
+                self._raise_unless_default()
+                connection = None
+            extra = await connection.aextra_dejson() if connection else {}
+            self._settings = settings(self.ckpt_conn_id, connection, extra, self.root)
+            for secret in self._settings.secrets():
+                await amask_secret(secret)
+        return self._settings
+
+    def _raise_unless_default(self) -> None:
+        """In an ``except`` block: a connection somebody named must exist, the default one need not."""
+        if self.ckpt_conn_id != self.default_conn_name:
+            raise
+
+    def get_conn(self) -> Storage:
+        return self.storage()
+
+    def storage(self) -> Storage:
+        """The storage of the root. Nothing is read or written yet."""
+        if self._storage is None:
+            found = self.settings()
+            self._storage = open_storage(found.root, found.options)
+        return self._storage
+
+    def jobs(self) -> list[JobState]:
+        """Every job under the root. Raises NoRootError."""
+        return list_jobs(read_root(self.storage()))
+
+    def job(self, job_id: str) -> JobState:
+        """What the journal says about the job (``damage``: what is wrong with the journal).
+
+        Raises NoSuchJobError, also when the root is not one yet.
+        """
+        try:
+            state = Journal(read_root(self.storage()), job_id).replay()
+        except NoRootError as error:
+            raise NoSuchJobError(job_id=job_id, root=self.root_uri) from error
+        if state.created is None and not state.epoch and not state.damage:
+            raise NoSuchJobError(job_id=job_id, root=self.root_uri)
+        return state
+
+    def checkpoints(self, job_id: str) -> list[dict[str, Any]]:
+        """The checkpoints that the journal remembers, oldest first (``JobState.checkpoint_view``)."""
+        return self.job(job_id).checkpoint_view()
+
+    def stop(self, job_id: str) -> str:
+        """Ask the job's driver to stop: savepoint, release, exit; its next run goes on from there.
+
+        Returns the name under which the journal answers (``JobState.answered``). Does not wait.
+        Raises NoSuchJobError, JobNotRunningError.
+        """
+        return self._request(job_id, "stop")
+
+    def drain(self, job_id: str) -> str:
+        """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED."""
+        return self._request(job_id, "drain")
+
+    def _request(self, job_id: str, kind: str) -> str:
+        state = self.job(job_id)
+        if state.status not in ("CREATED", "RUNNING"):
+            raise JobNotRunningError(job_id=job_id, kind=kind, status=state.status)
+        return write_request(self.storage(), job_id, kind, state.epoch)
+
+    def test_connection(self) -> tuple[bool, str]:
+        """What the *Test* button shows: whether the root can hold checkpoints (R17), tried, not guessed."""
+        try:
+            storage = self.storage()
+            storage.probe()
+            jobs = len(list_jobs(read_root(storage)))
+        except NoRootError:
+            return True, f"{self.root_uri} is fit for checkpoints; no job has run there yet."
+        except (CkptError, AirflowNotFoundException) as error:
+            return False, str(error)
+        return True, f"{self.root_uri} is fit for checkpoints and holds {jobs} job{'' if jobs == 1 else 's'}."

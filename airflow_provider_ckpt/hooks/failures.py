@@ -1,0 +1,20 @@
+"""This package's errors as Airflow's: a terminal one fails the task, a transient one may be retried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.errors import TerminalError, TransientError
+
+
+@contextmanager
+def airflow_failures() -> Iterator[None]:
+    try:
+        yield
+    except TerminalError as error:
+        raise AirflowFailException(str(error)) from error
+    except TransientError as error:
+        raise AirflowException(str(error)) from error

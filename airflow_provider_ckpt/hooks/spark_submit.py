@@ -1,0 +1,102 @@
+"""spark-submit as the Spark provider does it, read along for the driver's status lines."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+from airflow_provider_ckpt.hooks.status_line import StatusLine, parse
+
+_PR_SET_PDEATHSIG = 1
+
+
+class CheckpointedSparkSubmitHook(SparkSubmitHook):
+    """Takes over the configuration of ``base`` as a whole instead of naming its thirty-odd arguments, so
+    an argument that a later version of the Spark provider adds is not lost on the way.
+
+    ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
+    in client mode (in cluster mode the driver's output is not here). ``secrets`` are blotted out of every
+    line this hook logs or puts into an exception.
+    """
+
+    def __init__(
+        self,
+        base: SparkSubmitHook,
+        *,
+        name: str,
+        application_args: Sequence[str],
+        py_files: Sequence[str] = (),
+        env_vars: Mapping[str, str] | None = None,
+        on_status: Callable[[StatusLine], None],
+        secrets: Sequence[str] = (),
+    ) -> None:
+        self.__dict__.update(base.__dict__)
+        self._name = name
+        self._application_args = list(application_args)
+        # Set here and not on the Airflow operator, whose fields are shown as rendered templates.
+        self._py_files = ",".join([*py_files, *([self._py_files] if self._py_files else [])]) or None
+        if env_vars:
+            self._env_vars = {**(self._env_vars or {}), **env_vars}
+        self._on_status = on_status
+        self._secrets = [secret for secret in secrets if len(secret) >= 4]
+
+    @property
+    def deploy_mode(self) -> str:
+        return self._connection["deploy_mode"] or "client"
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of spark-submit, which in client mode is the driver's; None before its end."""
+        return None if self._submit_sp is None else self._submit_sp.poll()
+
+    def submit(self, application: str = "", **kwargs: Any) -> str | None:
+        if sys.platform == "linux":
+            kwargs.setdefault("preexec_fn", _die_with_parent())
+        driver: str | None = super().submit(application, **kwargs)
+        return driver
+
+    def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
+        super()._process_spark_submit_log(self._without_status_lines(itr))
+
+    def _without_status_lines(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            shown = self._redact(line)
+            status = parse(shown)
+            if status is None:
+                yield shown
+            else:
+                self.log.info("%s", status.message)
+                if traceback := status.data.get("traceback"):  # of the user's own code
+                    self.log.info("%s", traceback)
+                self._on_status(status)
+
+    def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
+        return self._redact(super()._mask_cmd(connection_cmd))
+
+    def _redact(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def _die_with_parent() -> Callable[[], None]:
+    """For ``Popen(preexec_fn=…)``: spark-submit gets SIGTERM when the Airflow task process is killed.
+
+    The kernel does it (PR_SET_PDEATHSIG), so it holds for SIGKILL too. It reaches the JVM only: the
+    Python driver behind it is told by the library, which finds itself fenced (R8).
+    """
+    parent = os.getpid()
+    libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: no import lock in the child
+
+    def ask() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died between fork and prctl
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return ask

@@ -1,0 +1,158 @@
+"""Which operators share a Spark query: from a job to an execution graph (ARCHITECTURE §6).
+
+An edge u -> v is chained, so that both run in one vertex, if
+
+1. both are bounded or both unbounded;
+2. v is the only consumer of u. A sink counts: a Spark query has one output, so what a sink or another
+   operator also reads must be the output of a vertex, not something in the middle of one;
+3. neither has chain=False. As Flink's disableChaining, it cuts the operator off from its inputs *and* from
+   its consumers: the operator is a vertex of its own;
+4. not one of the two queries is in output mode "update" and the other in "complete". A query has one mode:
+   that of the operators in it that ask for another one than "append".
+
+A bounded vertex stays *inline* in its unbounded consumer's vertex, in spite of rule 1, if it reads no edge,
+all of its sources are ``inline``, and rules 2 to 4 hold for its edge.
+
+Sinks belong to the vertex of their input. By rule 2 every vertex is a tree whose root is its output operator,
+which is what its sinks and its consumers read; contracting such trees cannot make a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from airflow_provider_ckpt.errors import UnknownVertexError
+from airflow_provider_ckpt.job.edge_names import edge_uid
+from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.suggestions import listed
+from airflow_provider_ckpt.job.topology import Operators, boundedness, consumers, topological_order
+from airflow_provider_ckpt.job.validation import check_job
+
+
+def build_graph(
+    job: Job,
+    *,
+    inline: Callable[[str], bool] = lambda uid: False,
+    parallelism: Mapping[str, int] | None = None,
+) -> ExecutionGraph:
+    """The execution graph of ``job``: the same for the same definition, in linear time.
+
+    ``inline(uid)`` is asked for each bounded source: True if its end can be read off a frozen file list *and*
+    the transforms between it and the unbounded consumer (:func:`bounded_chain`) keep no state: once the
+    source is finished they are left out of the query together with it.
+    ``parallelism``: vertex uid -> number of subtasks, 1 if not given; raises :class:`UnknownVertexError`.
+
+    Raises what ``job.validate()`` raises about the operators.
+    """
+    check_job(job.name, job.operators)
+    chaining = _Chaining(job.operators)
+    chaining.chain()
+    chaining.chain_inline(inline)
+    return chaining.graph(parallelism or {})
+
+
+def bounded_chain(job: Job, source: str) -> tuple[str, ...]:
+    """The bounded transforms that rows of ``source`` go through, in order, up to the first operator that is
+    unbounded, a sink, or not the only consumer."""
+    readers, bounded = consumers(job.operators), boundedness(job.operators)
+    chain = [source]
+    while len(readers[chain[-1]]) == 1:
+        consumer = readers[chain[-1]][0]
+        if not bounded[consumer] or job.operators[consumer].kind == "sink":
+            break
+        chain.append(consumer)
+    return tuple(chain[1:])
+
+
+class _Chaining:
+    """``_next[u]`` is the operator that u is chained to; following it leads to u's output operator."""
+
+    def __init__(self, operators: Operators) -> None:
+        self._operators = operators
+        self._order = [uid for uid in topological_order(operators) if operators[uid].kind != "sink"]
+        self._consumers = consumers(operators)
+        self._bounded = boundedness(operators)
+        self._next: dict[str, str] = {}
+        self._output = {uid: uid for uid in self._order}
+        self._modes: dict[str, str] = {uid: operators[uid].output_mode for uid in self._order}
+
+    def chain(self) -> None:
+        """From the sinks up, so that the vertex that an operator would join is known."""
+        for uid in reversed(self._order):
+            consumer = self._chainable(uid)
+            if consumer is not None and self._bounded[uid] == self._bounded[consumer]:
+                self._join(uid, consumer)
+
+    def chain_inline(self, inline: Callable[[str], bool]) -> None:
+        """Whether all of a bounded vertex may be inline is gathered from its sources down."""
+        may: dict[str, bool] = {}
+        for uid in self._order:
+            operator = self._operators[uid]
+            if not self._bounded[uid]:
+                continue
+            if operator.kind == "source":
+                may[uid] = inline(uid)
+            else:
+                may[uid] = all(may[i] and self._next.get(i) == uid for i in operator.input_uids)
+            consumer = self._chainable(uid)
+            if may[uid] and consumer is not None and not self._bounded[consumer]:
+                self._join(uid, consumer)
+
+    def _join(self, uid: str, consumer: str) -> None:
+        """Put the vertex with output operator ``uid`` in front of ``consumer``, if rule 4 allows."""
+        output = self._output[consumer]
+        modes = {self._modes[uid], self._modes[output]} - {"append"}
+        if len(modes) < 2:
+            self._next[uid] = consumer
+            self._output[uid] = output
+            self._modes[output] = modes.pop() if modes else "append"
+
+    def _chainable(self, uid: str) -> str | None:
+        """The consumer that rules 2 and 3 allow to chain ``uid`` to."""
+        if len(self._consumers[uid]) != 1:
+            return None
+        upstream, consumer = self._operators[uid], self._operators[self._consumers[uid][0]]
+        if consumer.kind == "sink" or not (upstream.chain and consumer.chain):
+            return None
+        return consumer.uid
+
+    def graph(self, parallelism: Mapping[str, int]) -> ExecutionGraph:
+        members = self._members()
+        unknown = [uid for uid in parallelism if uid not in members]
+        if unknown:
+            raise UnknownVertexError(vertex=unknown[0], known=listed(members))
+        vertices = tuple(self._vertex(output, uids, parallelism.get(output, 1)) for output, uids in members.items())
+        edges = tuple(edge for output, uids in members.items() for edge in self._edges(output, uids))
+        return ExecutionGraph(vertices, edges)
+
+    def _members(self) -> dict[str, tuple[str, ...]]:
+        """Output operator -> operators of its vertex. Vertices are in topological order when they are in
+        the order of their output operators: a vertex is read only through its output operator."""
+        output: dict[str, str] = {}
+        for uid in reversed(self._order):
+            output[uid] = output[self._next[uid]] if uid in self._next else uid
+        members: dict[str, list[str]] = {uid: [] for uid in self._order if uid not in self._next}
+        for uid in self._order:
+            members[output[uid]].append(uid)
+        return {uid: tuple(uids) for uid, uids in members.items()}
+
+    def _vertex(self, output: str, uids: tuple[str, ...], parallelism: int) -> Vertex:
+        sources = tuple(uid for uid in uids if self._operators[uid].kind == "source")
+        return Vertex(
+            uid=output,
+            operators=uids,
+            sources=sources,
+            bounded_sources=tuple(uid for uid in sources if self._bounded[uid]),
+            sinks=tuple(uid for uid in self._consumers[output] if self._operators[uid].kind == "sink"),
+            bounded=self._bounded[output],
+            parallelism=parallelism,
+        )
+
+    def _edges(self, output: str, uids: tuple[str, ...]) -> list[Edge]:
+        return [
+            Edge(edge_uid(producer, uid), producer=producer, consumer=output, operator=uid)
+            for uid in uids
+            for producer in self._operators[uid].input_uids
+            if self._next.get(producer) != uid
+        ]

@@ -1,0 +1,109 @@
+"""Checks and readings of the arguments of ``@job.source``, ``@job.transform`` and ``job.sink``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, get_args
+
+from airflow_provider_ckpt.errors import BadOperatorOptionError, NotASinkError, UnknownOptionError
+from airflow_provider_ckpt.job.operators import Operator, OutputMode, ReleasePolicy, Watermark
+from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+
+
+def check_known(where: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:
+    """Refuse arguments that ``method`` does not name."""
+    if unknown:
+        parameters = inspect.signature(method).parameters.values()
+        known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name == "inputs"]
+        name = next(iter(unknown))
+        raise UnknownOptionError(where=where, option=name, suggestion=did_you_mean(name, known), known=listed(known))
+
+
+def check_function(uid: str | None, location: str, function: object) -> None:
+    if isinstance(function, Operator) or not callable(function):
+        shown = f"operator {function.uid!r}" if isinstance(function, Operator) else type(function).__name__
+        raise BadOperatorOptionError(
+            operator=uid or "?",
+            location=location,
+            option="function",
+            value=shown,
+            expected="a plain function",
+        )
+
+
+def check_flag(uid: str, location: str, option: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise BadOperatorOptionError(
+            operator=uid, location=location, option=option, value=value, expected="True or False"
+        )
+
+
+def check_output_mode(uid: str, location: str, value: object) -> None:
+    _check_choice(uid, location, "output_mode", value, get_args(OutputMode))
+
+
+def check_release(uid: str, location: str, value: object) -> None:
+    _check_choice(uid, location, "release", value, get_args(ReleasePolicy))
+
+
+def _check_choice(uid: str, location: str, option: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        expected = " or ".join(map(repr, choices))
+        raise BadOperatorOptionError(operator=uid, location=location, option=option, value=value, expected=expected)
+
+
+def check_sink(uid: str, location: str, sink: object) -> None:
+    """Refuse what is no :class:`~airflow_provider_ckpt.sinks.sink.Sink`, by its methods."""
+    if isinstance(sink, type):
+        value = f"the class {sink.__name__}, not an object,"
+        raise NotASinkError(operator=uid, location=location, value=value)
+    if not all(callable(getattr(sink, method, None)) for method in ("validate", "bind")):
+        value = f"an object of type {type(sink).__name__}"
+        raise NotASinkError(operator=uid, location=location, value=value)
+
+
+def read_limits(uid: str, location: str, size: Size | None, files: int | None) -> tuple[int | None, int | None]:
+    """``max_bytes_per_trigger`` in bytes and ``max_files_per_trigger``."""
+    if size is not None and files is not None:
+        raise BadOperatorOptionError(
+            operator=uid,
+            location=location,
+            option="max_files_per_trigger",
+            value=files,
+            expected="one limit only: Spark takes either max_bytes_per_trigger or max_files_per_trigger",
+        )
+    limit = None if size is None else parse_bytes(size, f"{uid!r} ({location}): max_bytes_per_trigger")
+    _check_positive(uid, location, "max_bytes_per_trigger", limit)
+    _check_positive(uid, location, "max_files_per_trigger", files)
+    return limit, files
+
+
+def _check_positive(uid: str, location: str, option: str, value: object) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if value is not None and not whole:
+        raise BadOperatorOptionError(
+            operator=uid, location=location, option=option, value=value, expected="a whole number above 0"
+        )
+
+
+def read_watermark(uid: str, location: str, value: tuple[str, Duration] | None) -> Watermark | None:
+    """Column and delay; a number or timedelta becomes Spark's interval text, a text is left to Spark."""
+    if value is None:
+        return None
+    pair = tuple(value) if isinstance(value, (tuple, list)) else ()
+    if len(pair) != 2 or not all(pair[:1]) or not isinstance(pair[0], str) or pair[1] in (None, ""):
+        raise BadOperatorOptionError(
+            operator=uid,
+            location=location,
+            option="watermark",
+            value=value,
+            expected='a column and a delay, such as ("ts", "1 hour")',
+        )
+    column, delay = value
+    if isinstance(delay, (int, float, timedelta)):
+        seconds = parse_duration(delay, f"{uid!r} ({location}): watermark")
+        return Watermark(column, f"{round(seconds * 1000)} milliseconds")
+    return Watermark(column, str(delay).strip())

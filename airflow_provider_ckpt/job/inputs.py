@@ -1,0 +1,95 @@
+"""What a user gives as the inputs of an operator: handles or uids, one, several, or by parameter name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NoReturn
+
+from airflow_provider_ckpt.errors import (
+    BadInputsError,
+    DuplicateInputError,
+    ForeignInputError,
+    MissingInputsError,
+)
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.topology import Operators
+from airflow_provider_ckpt.job.validation import sink_as_input
+
+Input = Operator | str
+Inputs = Input | Iterable[Input] | Mapping[str, "Input | Iterable[Input]"]
+TRANSFORM_EXAMPLE = "@job.transform(inputs=[...])"
+SINK_EXAMPLE = "job.sink(uid, input, sink)"
+
+
+class InputReader:
+    """Turns the inputs of one operator into uids, and refuses what no later definition could make right.
+
+    An uid that is unknown so far is left to ``Job.validate``: it may be defined later.
+    """
+
+    def __init__(self, uid: str, location: str, operators: Operators, example: str) -> None:
+        self._uid = uid
+        self._location = location
+        self._operators = operators
+        self._example = example
+
+    def named(self, inputs: Mapping[str, Input | Iterable[Input]]) -> dict[str, tuple[str, ...]]:
+        """Parameter -> uids. Every operator may be there once, over all parameters."""
+        found = {str(name): self._listed(given) for name, given in inputs.items()}
+        self._check_some(found)
+        self._check_distinct(uid for uids in found.values() for uid in uids)
+        return found
+
+    def united(self, inputs: Input | Iterable[Input]) -> tuple[str, ...]:
+        """The uids of inputs that all go into one parameter."""
+        found = self._listed(inputs)
+        self._check_distinct(found)
+        return found
+
+    def one(self, given: Input) -> str:
+        """The uid of a single input."""
+        if isinstance(given, Operator):
+            self._check_own(given)
+            return given.uid
+        if not isinstance(given, str):
+            self._refuse(given)
+        known = self._operators.get(given)
+        if known is not None and known.kind == "sink":
+            raise sink_as_input(self._uid, self._location, known)
+        return given
+
+    def _listed(self, given: Input | Iterable[Input]) -> tuple[str, ...]:
+        uids = tuple(self.one(item) for item in self._items(given))
+        self._check_some(uids)
+        return uids
+
+    def _items(self, given: Input | Iterable[Input]) -> Iterator[Input]:
+        if isinstance(given, (Operator, str)):
+            return iter((given,))
+        if isinstance(given, Mapping) or not isinstance(given, Iterable):
+            self._refuse(given)
+        return iter(given)
+
+    def _check_own(self, handle: Operator) -> None:
+        if self._operators.get(handle.uid) is not handle:
+            raise ForeignInputError(
+                operator=self._uid, location=self._location, input=handle.uid, input_location=handle.location
+            )
+        if handle.kind == "sink":
+            raise sink_as_input(self._uid, self._location, handle)
+
+    def _check_some(self, found: Mapping[str, object] | tuple[str, ...]) -> None:
+        if not found:
+            raise MissingInputsError(operator=self._uid, location=self._location, example=self._example)
+
+    def _check_distinct(self, uids: Iterable[str]) -> None:
+        seen: set[str] = set()
+        for uid in uids:
+            if uid in seen:
+                raise DuplicateInputError(operator=self._uid, location=self._location, input=uid)
+            seen.add(uid)
+
+    def _refuse(self, given: object) -> NoReturn:
+        # The type, not the value: a DataFrame's or a sink's repr may be long or hold a password.
+        value = f"an object of type {type(given).__name__}"
+        raise BadInputsError(operator=self._uid, location=self._location, value=value)

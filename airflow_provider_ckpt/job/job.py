@@ -1,0 +1,255 @@
+"""A job: sources, transforms and sinks, as a user writes them. Imports neither Airflow nor Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn, overload
+
+from airflow_provider_ckpt.errors import (
+    DuplicateUidError,
+    IllegalUidError,
+    IncompleteJobError,
+    MissingInputsError,
+    UnboundedBatchError,
+)
+from airflow_provider_ckpt.job import checks
+from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
+from airflow_provider_ckpt.job.locations import caller_location, function_location
+from airflow_provider_ckpt.job.operators import (
+    LONGEST_UID,
+    UID,
+    Operator,
+    OutputMode,
+    ReleasePolicy,
+    SourceOptions,
+)
+from airflow_provider_ckpt.job.options import Mode, RuntimeMode, check_mode
+from airflow_provider_ckpt.job.signatures import check_source, check_transform, name_of, single_parameter
+from airflow_provider_ckpt.job.units import Duration, Size
+from airflow_provider_ckpt.job.validation import check_job
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Operator]
+
+
+class Job:
+    """The operators of one job, in order of definition.
+
+    The decorators and :meth:`sink` refuse at once what no later definition could make right;
+    :meth:`validate` checks the rest. All refusals are :class:`~..errors.InvalidInputError` and name the
+    operator and its file and line.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None and not (isinstance(name, str) and name.strip()):
+            raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')
+        self.name = name
+        self._operators: dict[str, Operator] = {}
+        self._uids: dict[str, str] = {}
+
+    @overload
+    def source(self, function: Function, /) -> Operator: ...
+
+    @overload
+    def source(
+        self,
+        *,
+        bounded: bool = False,
+        uid: str | None = None,
+        chain: bool = True,
+        max_bytes_per_trigger: Size | None = None,
+        max_files_per_trigger: int | None = None,
+        watermark: tuple[str, Duration] | None = None,
+    ) -> Decorator: ...
+
+    def source(
+        self,
+        function: Function | None = None,
+        *,
+        bounded: bool = False,
+        uid: str | None = None,
+        chain: bool = True,
+        max_bytes_per_trigger: Size | None = None,
+        max_files_per_trigger: int | None = None,
+        watermark: tuple[str, Duration] | None = None,
+        **unknown: object,
+    ) -> Operator | Decorator:
+        """Decorate a function ``(reader) -> DataFrame``; with or without parentheses.
+
+        The reader is Spark's, already named after the uid: streaming in a streaming query, batch in mode
+        "batch". The function is called in the driver, once for every start of the query; it must define
+        the same source each time, and no other.
+
+        ``bounded``: the data end; what is there when the job starts is the whole of it.
+        ``uid``: defaults to the function's name. ``chain=False``: a Spark query of its own.
+        ``max_bytes_per_trigger`` (bytes or "64m"), ``max_files_per_trigger``: how much one micro-batch of a
+        file source reads; one of the two. ``watermark``: ``("ts", "1 hour")``, event time of the source.
+        """
+        checks.check_known("@job.source", unknown, Job.source)
+
+        def define(function: Function) -> Operator:
+            name, location = self._identify(function, uid)
+            options = SourceOptions(*checks.read_limits(name, location, max_bytes_per_trigger, max_files_per_trigger))
+            check_source(name, location, function)
+            checks.check_flag(name, location, "bounded", bounded)
+            checks.check_flag(name, location, "chain", chain)
+            return self._add(
+                Operator(
+                    uid=name,
+                    kind="source",
+                    location=location,
+                    function=function,
+                    bounded=bounded,
+                    chain=chain,
+                    options=options,
+                    watermark=checks.read_watermark(name, location, watermark),
+                )
+            )
+
+        return define if function is None else define(function)
+
+    def transform(
+        self,
+        inputs: Inputs | None = None,
+        *,
+        uid: str | None = None,
+        chain: bool = True,
+        output_mode: OutputMode = "append",
+        **unknown: NoReturn,
+    ) -> Decorator:
+        """Decorate a function of DataFrames that returns a DataFrame.
+
+        ``inputs=[a, b]``: united by column name into the function's one parameter.
+        ``inputs={"orders": [a, b], "customers": c}``: one DataFrame per name, passed by keyword.
+        An input is a handle or the uid of an operator, which may be defined later.
+
+        The function is called in the driver, once for every start of the query, with the inputs that have
+        not finished yet. ``output_mode``: Spark's, of the query that ends in this operator.
+        ``chain=False``: a Spark query of its own, as Flink's disableChaining.
+        """
+        checks.check_known("@job.transform", unknown, Job.transform)
+        bare = callable(inputs) and not isinstance(inputs, (Operator, str))
+
+        def define(function: Function) -> Operator:
+            name, location = self._identify(function, uid)
+            checks.check_output_mode(name, location, output_mode)
+            checks.check_flag(name, location, "chain", chain)
+            return self._add(
+                Operator(
+                    uid=name,
+                    kind="transform",
+                    location=location,
+                    function=function,
+                    inputs=self._read_inputs(name, location, function, None if bare else inputs),
+                    chain=chain,
+                    output_mode=output_mode,
+                )
+            )
+
+        return define(inputs) if bare else define  # type: ignore[arg-type]
+
+    def sink(
+        self,
+        uid: str,
+        input: Input,  # noqa: A002
+        sink: Any,
+        *,
+        release: ReleasePolicy = "every_checkpoint",
+    ) -> Operator:
+        """Write what ``input`` (a handle or an uid) emits to ``sink``, such as a ``FileSink``.
+
+        ``release``: "every_checkpoint" shows what a checkpoint covers as soon as it is completed, in all
+        sinks of the job; "final" shows the whole run at once, when the job has finished.
+        """
+        location = caller_location()
+        self._check_uid(uid, "sink", location)
+        checks.check_sink(uid, location, sink)
+        checks.check_release(uid, location, release)
+        reader = InputReader(uid, location, self._operators, SINK_EXAMPLE)
+        if input is None:
+            raise MissingInputsError(operator=uid, location=location, example=SINK_EXAMPLE)
+        return self._add(
+            Operator(
+                uid=uid,
+                kind="sink",
+                location=location,
+                sink=sink,
+                inputs={"frame": (reader.one(input),)},
+                release=release,
+            )
+        )
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """Uid -> operator, in order of definition; a read-only view."""
+        return MappingProxyType(self._operators)
+
+    @property
+    def sources(self) -> tuple[Operator, ...]:
+        return tuple(o for o in self._operators.values() if o.kind == "source")
+
+    @property
+    def transforms(self) -> tuple[Operator, ...]:
+        return tuple(o for o in self._operators.values() if o.kind == "transform")
+
+    @property
+    def sinks(self) -> tuple[Operator, ...]:
+        return tuple(o for o in self._operators.values() if o.kind == "sink")
+
+    def validate(self) -> None:
+        """Check the job as a whole and let each sink check itself. Writes nothing."""
+        check_job(self.name, self._operators)
+        for operator in self.sinks:
+            operator.sink.validate()
+
+    def runtime_mode(self, mode: Mode = "auto") -> RuntimeMode:
+        """ "auto" is "batch" if all sources are bounded and "streaming" otherwise (FLIP-134)."""
+        unbounded = [source.uid for source in self.sources if not source.bounded]
+        check_mode(mode)
+        if mode == "batch" and unbounded:
+            raise UnboundedBatchError(job=self.name, sources=", ".join(unbounded))
+        if mode == "auto":
+            return "streaming" if unbounded else "batch"
+        return mode
+
+    def __repr__(self) -> str:
+        return f"Job({self.name!r}, operators={list(self._operators)})"
+
+    def _identify(self, function: Function, uid: str | None) -> tuple[str, str]:
+        location = function_location(function) or caller_location()
+        checks.check_function(uid, location, function)
+        name = name_of(function) if uid is None else uid
+        self._check_uid(name, "operator", location)
+        return name, location
+
+    def _check_uid(self, uid: str, kind: str, location: str) -> None:
+        if not isinstance(uid, str) or UID.fullmatch(uid) is None:
+            raise IllegalUidError(uid=uid, location=location, longest=LONGEST_UID)
+        taken = self._operators.get(self._uids.get(uid.casefold(), ""))
+        if taken is not None:
+            raise DuplicateUidError(
+                uid=uid,
+                location=location,
+                other=taken.uid,
+                other_kind=taken.kind,
+                other_location=taken.location,
+            )
+
+    def _read_inputs(
+        self, uid: str, location: str, function: Function, inputs: Inputs | None
+    ) -> dict[str, tuple[str, ...]]:
+        reader = InputReader(uid, location, self._operators, TRANSFORM_EXAMPLE)
+        if inputs is None:
+            raise MissingInputsError(operator=uid, location=location, example=TRANSFORM_EXAMPLE)
+        if isinstance(inputs, Mapping):
+            named = reader.named(inputs)
+            check_transform(uid, location, function, named)
+            return named
+        united = reader.united(inputs)
+        return {single_parameter(uid, location, function): united}
+
+    def _add(self, operator: Operator) -> Operator:
+        self._uids[operator.uid.casefold()] = operator.uid
+        self._operators[operator.uid] = operator
+        return operator

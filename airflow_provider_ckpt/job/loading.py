@@ -1,0 +1,183 @@
+"""From the reference of a job to the job: "pipelines/orders.py:job" or "package.module:job"."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+
+from airflow_provider_ckpt.errors import CkptError, JobImportError, JobNotFoundError, JobReferenceError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+
+_FORM = 'Write "path/to/file.py:name" or "package.module:name", where name is a Job object.'
+
+
+@dataclass(frozen=True)
+class LoadedJob:
+    """A job and the module that defines it.
+
+    ``module`` of a file has a name that no executor can import: a driver that ships its functions to
+    executors must have them pickled by value (``pyspark.cloudpickle.register_pickle_by_value(module)``).
+    """
+
+    job: Job
+    module: ModuleType
+    from_file: bool
+
+
+def load_job(reference: str) -> Job:
+    """The job that ``reference`` names. Its code is run; a file's code is run anew with every call.
+
+    A file's folder is put on ``sys.path``, as when the file is run as a script, and stays there.
+
+    Raises :class:`JobReferenceError`: the reference is malformed, or names something that is no Job;
+    :class:`JobNotFoundError`: no such file, module or attribute; :class:`JobImportError`: the code raised,
+    with its error as the ``__cause__``. An error of this package that the code raised, such as a
+    DuplicateUidError, comes as it is. After an error ``sys.path`` is as it was, and ``sys.modules`` has none
+    of the modules that came from the file's folder, or of the module's package.
+    """
+    return load(reference).job
+
+
+def load(reference: str) -> LoadedJob:
+    """:func:`load_job`, with the module."""
+    target, _, name = reference.rpartition(":")
+    if not target or not name.isidentifier():
+        raise JobReferenceError(reference=reference, problem="is not well-formed", hint=_FORM)
+    from_file = target.endswith(".py") or "/" in target or os.sep in target
+    read = _load_file if from_file else _load_module
+    module = read(reference, target, name)
+    return LoadedJob(getattr(module, name), module, from_file)
+
+
+def file_module_name(path: str) -> str:
+    """The name in ``sys.modules`` of a job's file: the same for the same file, and for no other."""
+    full = os.path.realpath(path)
+    stem = re.sub(r"\W", "_", os.path.splitext(os.path.basename(full))[0])
+    return f"_ckpt_job_{stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
+
+
+def _load_file(reference: str, target: str, attribute: str) -> ModuleType:
+    path = os.path.realpath(target)
+    if not os.path.isfile(path):
+        problem = f"leads to no file: there is none at {path}"
+        hint = f"A relative path starts at the working directory, {os.getcwd()}."
+        raise JobNotFoundError(reference=reference, problem=problem, hint=hint)
+    name = file_module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        problem = "leads to a file that is no Python source"
+        raise JobReferenceError(reference=reference, problem=problem, hint="Its name must end in .py.")
+    folder = os.path.dirname(path) + os.sep
+    with _cleaning_up(lambda module: _origin(module).startswith(folder)):
+        if os.path.dirname(path) not in sys.path:
+            sys.path.insert(0, os.path.dirname(path))
+        importlib.invalidate_caches()
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except CkptError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _import_error(reference, error, folder) from error
+        _check_job(reference, module, attribute)
+    return module
+
+
+def _load_module(reference: str, target: str, attribute: str) -> ModuleType:
+    package = target.partition(".")[0]
+    with _cleaning_up(lambda module: module.__name__.partition(".")[0] == package):
+        importlib.invalidate_caches()
+        try:
+            module = importlib.import_module(target)
+        except CkptError:
+            raise
+        except (Exception, SystemExit) as error:
+            if isinstance(error, ModuleNotFoundError) and f"{target}.".startswith(f"{error.name}."):
+                problem = f"leads to no module: Python finds no {error.name!r}"
+                hint = "Is it installed here, on PYTHONPATH, or among py_files? " + _FORM
+                raise JobNotFoundError(reference=reference, problem=problem, hint=hint) from error
+            raise _import_error(reference, error, "") from error
+        _check_job(reference, module, attribute)
+    return module
+
+
+def _check_job(reference: str, module: ModuleType, name: str) -> None:
+    jobs = [key for key, value in vars(module).items() if isinstance(value, Job)]
+    hint = f"Its Job objects: {listed(jobs)}."
+    if not hasattr(module, name):
+        problem = f"leads to no object: {module.__file__} has no {name!r}"
+        raise JobNotFoundError(reference=reference, problem=problem, hint=hint + did_you_mean(name, jobs))
+    value = getattr(module, name)
+    if not isinstance(value, Job):
+        problem = f"leads to an object of type {type(value).__name__}, which is no Job"
+        raise JobReferenceError(reference=reference, problem=problem, hint=hint)
+
+
+def _import_error(reference: str, error: BaseException, folder: str) -> JobImportError:
+    said = str(error)
+    text = type(error).__name__ + (f": {said}" if said else "")
+    return JobImportError(reference=reference, location=_last_user_line(error, folder), error=text)
+
+
+def _last_user_line(error: BaseException, folder: str) -> str:
+    """The innermost line under ``folder`` that is not in an installed package: where the user's own code
+    called what failed. Without a folder, the innermost one that is not Python's own."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    lines = [
+        f"{frame.filename}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(folder) and not _is_foreign(frame.filename)
+    ]
+    return lines[-1] if lines else "its first line"
+
+
+def _is_foreign(filename: str) -> bool:
+    installed = {"site-packages", "dist-packages"}.intersection(filename.replace(os.sep, "/").split("/"))
+    return bool(installed) or filename.startswith((_PACKAGE, _STDLIB, "<frozen"))
+
+
+_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def _origin(module: ModuleType) -> str:
+    """The file of a module, or the folder of a namespace package; empty for a built-in one."""
+    path = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    return os.path.realpath(path) if path else ""
+
+
+@contextmanager
+def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
+    """On an error, undo ``sys.path`` and forget the user's modules: a second try sees the repaired file.
+
+    Installed packages stay: some, such as numpy, cannot be imported twice.
+    """
+    path, modules = list(sys.path), dict(sys.modules)
+    try:
+        yield
+    except BaseException:
+        sys.path[:] = path
+        for name, module in list(sys.modules.items()):
+            new = modules.get(name) is not module
+            if new and is_users(module) and not _is_foreign(_origin(module)):
+                _put_back(name, modules.get(name))
+        raise
+
+
+def _put_back(name: str, module: ModuleType | None) -> None:
+    if module is None:
+        del sys.modules[name]
+    else:
+        sys.modules[name] = module

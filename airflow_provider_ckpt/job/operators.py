@@ -1,0 +1,79 @@
+"""An operator of a job: one decorated function (source, transform) or one sink."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["source", "transform", "sink"]
+OutputMode = Literal["append", "update", "complete"]
+ReleasePolicy = Literal["every_checkpoint", "final"]
+
+UID = re.compile(r"[A-Za-z0-9_]{1,100}")
+LONGEST_UID = 100
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """Event time of a source: rows later than ``delay`` (a Spark interval, "1 hour") may be dropped."""
+
+    column: str
+    delay: str
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """How much one micro-batch reads from a file source. Spark takes one of the two, not both."""
+
+    max_bytes_per_trigger: int | None = None
+    """Bytes, an integer: Spark's file source does not understand "64m"."""
+    max_files_per_trigger: int | None = None
+
+    def to_spark(self) -> dict[str, str]:
+        """The options as ``DataStreamReader.options`` takes them."""
+        named = {
+            "maxBytesPerTrigger": self.max_bytes_per_trigger,
+            "maxFilesPerTrigger": self.max_files_per_trigger,
+        }
+        return {name: str(value) for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """What ``@job.source``, ``@job.transform`` and ``job.sink`` return: a handle to use as an input.
+
+    Calling it calls the user's function, so that it can be tested without a job. Two handles are equal
+    only if they are the same object: a handle belongs to the job that made it.
+    """
+
+    uid: str
+    """The operator's identity for ever: in the journal, in paths, as the name of the Spark source."""
+    kind: Kind
+    location: str
+    """"file:line" of the definition, for messages."""
+    function: Callable[..., Any] | None = field(default=None, repr=False)
+    """None for a sink. A source's is called with a reader, a transform's with ``**{parameter: frame}``."""
+    sink: Any = field(default=None, repr=False)
+    """The sink object of a sink. Not in ``repr``: it may hold a password."""
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Parameter -> uids of the operators whose rows are united, by column name, into that parameter.
+    A sink has the one parameter "frame"; a source none."""
+    bounded: bool = False
+    """Sources only: whether it ends. For other operators see ``boundedness`` in :mod:`.topology`."""
+    chain: bool = True
+    output_mode: OutputMode = "append"
+    options: SourceOptions = SourceOptions()
+    watermark: Watermark | None = None
+    release: ReleasePolicy = "every_checkpoint"
+
+    @property
+    def input_uids(self) -> tuple[str, ...]:
+        """The uids of all inputs, in order of definition; each is there once."""
+        return tuple(uid for uids in self.inputs.values() for uid in uids)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.function is None:
+            raise TypeError(f"{self.uid!r} ({self.location}) is a sink and cannot be called")
+        return self.function(*args, **kwargs)

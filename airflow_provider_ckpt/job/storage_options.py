@@ -1,0 +1,45 @@
+"""Storage options may be secret: they travel in an environment variable, never in a file or an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_ckpt.errors import BadStorageOptionsError
+
+STORAGE_OPTIONS_VARIABLE = "CKPT_STORAGE_OPTIONS"
+
+
+def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The storage options in ``environ``; none if the variable is not set or empty.
+
+    Raises :class:`BadStorageOptionsError`, which says where the JSON is wrong but not what it holds.
+    """
+    text = environ.get(STORAGE_OPTIONS_VARIABLE, "").strip()
+    options, problem = _parse(text) if text else ({}, None)
+    if problem is not None:
+        # Raised out here, because a JSONDecodeError as the context of ours would carry the whole text.
+        raise BadStorageOptionsError(variable=STORAGE_OPTIONS_VARIABLE, problem=problem)
+    return options
+
+
+def _parse(text: str) -> tuple[dict[str, Any], str | None]:
+    try:
+        options = json.loads(text)
+    except json.JSONDecodeError as error:
+        return {}, f"is not JSON (line {error.lineno}, column {error.colno})"
+    if not isinstance(options, dict):
+        return {}, f"holds a JSON {type(options).__name__}"
+    return options, None
+
+
+def storage_options_environ(options: Mapping[str, Any]) -> dict[str, str]:
+    """The environment variable that hands ``options`` to another process; empty for no options."""
+    if not options:
+        return {}
+    try:
+        return {STORAGE_OPTIONS_VARIABLE: json.dumps(dict(options))}
+    except (TypeError, ValueError):
+        problem = "cannot be made: a storage option is no JSON value"
+    raise BadStorageOptionsError(variable=STORAGE_OPTIONS_VARIABLE, problem=problem)

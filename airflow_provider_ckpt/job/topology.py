@@ -1,0 +1,64 @@
+"""Order, consumers and boundedness of a job's operators. Pure, and linear in operators and inputs.
+
+``Operators`` is uid -> operator in order of definition, with every input among the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.errors import CyclicJobError
+from airflow_provider_ckpt.job.operators import Operator
+
+Operators = Mapping[str, Operator]
+
+
+def topological_order(operators: Operators) -> tuple[str, ...]:
+    """Uids with every input before its consumers: the order of definition, unless a forward reference
+    by uid makes an operator wait for its inputs. Raises :class:`CyclicJobError`."""
+    done: dict[str, None] = {}
+    for uid in operators:
+        _visit(uid, operators, done)
+    return tuple(done)
+
+
+def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
+    """Depth first, inputs before the operator; a loop and not a recursion, so that depth has no limit."""
+    if root in done:
+        return
+    path = {root: iter(operators[root].input_uids)}
+    while path:
+        uid = next(reversed(path))
+        upstream = next(path[uid], None)
+        if upstream is None:
+            path.popitem()
+            done[uid] = None
+        elif upstream in path:
+            raise _cycle(tuple(path), upstream, operators)
+        elif upstream not in done:
+            path[upstream] = iter(operators[upstream].input_uids)
+
+
+def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> CyclicJobError:
+    # The path goes against the data; a reader expects "a -> b" to mean that a feeds b.
+    circle = (start, *reversed(path[path.index(start) :]))
+    return CyclicJobError(cycle=" -> ".join(circle), location=operators[start].location)
+
+
+def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
+    """Uid -> uids of the operators and sinks that read it, in order of definition."""
+    found: dict[str, list[str]] = {uid: [] for uid in operators}
+    for operator in operators.values():
+        for uid in operator.input_uids:
+            found[uid].append(operator.uid)
+    return {uid: tuple(uids) for uid, uids in found.items()}
+
+
+def boundedness(operators: Operators) -> dict[str, bool]:
+    """Uid -> whether its rows end: a source as declared, everything else if all of its inputs do."""
+    bounded: dict[str, bool] = {}
+    for uid in topological_order(operators):
+        operator = operators[uid]
+        inputs = operator.input_uids
+        bounded[uid] = operator.bounded if operator.kind == "source" else all(bounded[i] for i in inputs)
+    return bounded

@@ -1,0 +1,82 @@
+"""Durations and sizes as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+
+from airflow_provider_ckpt.errors import BadDurationError, BadSizeError
+
+Duration = float | int | str | timedelta
+Size = int | str
+
+_SECONDS = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+}
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
+_NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
+_SIZE = re.compile(r"\s*([0-9]{1,18})(?:\.([0-9]{1,18}))?\s*([kmgtp]?)(?:i?b)?\s*")
+_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+def parse_duration(value: Duration, option: str = "duration") -> float:
+    """Seconds of a number (of seconds), a timedelta (pendulum's too) or a text ("500ms", "1m30s").
+
+    Raises :class:`BadDurationError`, naming ``option``.
+    """
+    seconds = _seconds(value)
+    if seconds is None or not math.isfinite(seconds) or seconds < 0:
+        raise BadDurationError(option=option, value=value)
+    return seconds
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return float(value) if abs(value) < 1e18 else None
+    return _seconds_of_text(value.lower()) if isinstance(value, str) else None
+
+
+def _seconds_of_text(text: str) -> float | None:
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    total, end = 0.0, 0
+    while end < len(text):
+        part = _PART.match(text, end)
+        if part is None or part[2] not in _SECONDS:
+            return None
+        total += float(part[1]) * _SECONDS[part[2]]
+        end = part.end()
+    return total if end else None
+
+
+def parse_bytes(value: Size, option: str = "size") -> int:
+    """Bytes of a whole number or a text: ``67108864``, ``"64m"``, ``"64 MiB"``, ``"1.5g"``.
+
+    k, m, g, t, p are powers of 1024, as in Spark. Raises :class:`BadSizeError`, naming ``option``.
+    """
+    size = _bytes(value)
+    if size is None:
+        raise BadSizeError(option=option, value=value)
+    return size
+
+
+def _bytes(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    match = _SIZE.fullmatch(value.lower()) if isinstance(value, str) else None
+    if match is None:
+        return None
+    fraction = match[2] or ""
+    size, rest = divmod(int(match[1] + fraction) * 1024 ** _POWER[match[3]], 10 ** len(fraction))
+    return None if rest else size

@@ -1,0 +1,94 @@
+"""What must hold for a whole job before it is run. Each check raises the first problem it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_provider_ckpt.errors import (
+    EdgeNameTakenError,
+    IncompleteJobError,
+    SinkAsInputError,
+    UnknownInputError,
+    UnusedOperatorError,
+)
+from airflow_provider_ckpt.job.edge_names import edge_uid
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.topology import Operators, topological_order
+
+_EXAMPLES = {
+    "source": "@job.source on a function that takes a reader and returns a DataFrame",
+    "sink": 'job.sink("lake", orders, FileSink("/lake/orders"))',
+}
+
+
+def check_job(name: str | None, operators: Operators) -> None:
+    """All checks of a finished job, in the order in which a reader would want to repair things."""
+    for missing, example in _EXAMPLES.items():
+        if not any(operator.kind == missing for operator in operators.values()):
+            raise IncompleteJobError(job=name, missing=missing, example=example)
+    check_inputs(operators)
+    topological_order(operators)
+    check_used(operators)
+    check_edge_names(operators)
+
+
+def check_inputs(operators: Operators) -> None:
+    """Every input is a source or transform of this job."""
+    for operator, uid in _inputs(operators):
+        if uid not in operators:
+            known = [o.uid for o in operators.values() if o.kind != "sink" and o.uid != operator.uid]
+            raise UnknownInputError(
+                operator=operator.uid,
+                location=operator.location,
+                input=uid,
+                suggestion=did_you_mean(uid, known),
+                known=listed(known),
+            )
+        if operators[uid].kind == "sink":
+            raise sink_as_input(operator.uid, operator.location, operators[uid])
+
+
+def sink_as_input(uid: str, location: str, sink: Operator) -> SinkAsInputError:
+    return SinkAsInputError(
+        operator=uid,
+        location=location,
+        input=sink.uid,
+        input_location=sink.location,
+        instead=sink.input_uids[0],
+    )
+
+
+def check_used(operators: Operators) -> None:
+    """Every operator leads to a sink. Whether it does is found from the sinks upwards."""
+    waiting = [operator.uid for operator in operators.values() if operator.kind == "sink"]
+    used = set(waiting)
+    while waiting:
+        for uid in operators[waiting.pop()].input_uids:
+            if uid not in used:
+                used.add(uid)
+                waiting.append(uid)
+    for operator in operators.values():
+        if operator.uid not in used:
+            raise UnusedOperatorError(operator=operator.uid, location=operator.location)
+
+
+def check_edge_names(operators: Operators) -> None:
+    """No operator is named like an edge: in a query both are names of sources.
+
+    Checked for every pair that could become an edge, so that the answer does not depend on chaining.
+    """
+    taken = {uid.casefold(): uid for uid in operators}
+    for consumer, uid in _inputs(operators):
+        edge = edge_uid(uid, consumer.uid)
+        if consumer.kind != "sink" and edge.casefold() in taken:
+            clash = operators[taken[edge.casefold()]]
+            raise EdgeNameTakenError(
+                uid=clash.uid, location=clash.location, producer=uid, consumer=consumer.uid, edge=edge
+            )
+
+
+def _inputs(operators: Operators) -> Iterator[tuple[Operator, str]]:
+    for operator in operators.values():
+        for uid in operator.input_uids:
+            yield operator, uid

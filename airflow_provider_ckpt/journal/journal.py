@@ -1,0 +1,251 @@
+"""The job event log: write buffer, replay, fencing, compaction.
+
+1.  An epoch claim is an entry, made by create-if-absent; after it the log is listed again (R3). Claims are
+    never deleted.
+2.  Whoever meets an entry that it has not written or read is fenced: a later driver owns the job.
+3.  An entry holds the events of one flush, all or none. Decisions are flushed at once (``write_now``).
+4.  When an entry cannot be written the journal refuses everything after: no silent degradation.
+5.  A damaged entry is reported by ``replay``, with the state of what lies before it, and stops ``claim``,
+    also when it is the last one. On a sound storage an entry is whole or absent, so a damaged one was whole
+    once, and may have held a decision that was carried out ("completed n", then released): going on
+    without it could release twice. A person brings it back, or starts another job from a checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from airflow_provider_ckpt.errors import (
+    BelowHeadError,
+    CkptError,
+    CorruptJournalError,
+    CorruptLogError,
+    FencedError,
+    JournalNotClaimedError,
+    JournalUnwritableError,
+    LostRaceError,
+    NewerFormatError,
+    UnknownEventError,
+)
+from airflow_provider_ckpt.journal.codec import decode, encode, release
+from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnapshot
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.layout import check_job_id, is_job_id, journal_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+__all__ = ["Journal", "list_jobs"]
+
+
+class Journal:
+    """One job's journal, as its owner (after :meth:`claim`) or as a reader.
+
+    ``storage`` is the checkpoint root. ``buffer_bytes`` and ``flush_interval`` (seconds) bound what is lost
+    of events that are no decisions (FLIP-383). Not thread-safe, and without threads: the owner calls
+    :meth:`tick`.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        *,
+        buffer_bytes: int = 1 << 20,
+        flush_interval: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.job_id = check_job_id(job_id)
+        self._log = AppendLog(storage, journal_path(job_id), format="journal", keep=_takes_over)
+        self._buffer_bytes = buffer_bytes
+        self._flush_interval = flush_interval
+        self._clock = clock
+        self._state = JobState(job_id)
+        self._epoch: int | None = None
+        self._buffer: list[str] = []
+        self._buffered = 0
+        self._due: float | None = None
+        self._broken: CkptError | None = None
+
+    @property
+    def state(self) -> JobState:
+        """The fold of every event read and written so far, buffered ones included. Don't change it."""
+        return self._state
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch this journal claimed."""
+        return self._epoch
+
+    # ---- reading
+
+    def replay(self) -> JobState:
+        """Read the whole journal, writing nothing. A damaged journal gives the state before the damage, and
+        says so in ``damage``. Raises UnknownEventError, NewerFormatError (upgrade)."""
+        self._state = JobState(self.job_id)
+        try:
+            entries = self._log.load()
+        except CorruptLogError as error:
+            entries = error.data["intact"]
+            self._state.damage.append(str(error))
+        self._fold(entry for entry in entries if not entry.kept)
+        return self._state
+
+    def refresh(self) -> JobState:
+        """Read what was added since the last read (no list); a first call replays. For observers."""
+        if self._state.damage or not self._log.loaded:
+            return self.replay()
+        try:
+            self._fold(self._log.tail())
+        except BelowHeadError:
+            return self.replay()
+        except CorruptLogError as error:
+            self._fold(error.data["intact"])
+            self._state.damage.append(str(error))
+        return self._state
+
+    def _fold(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            for event in _events(entry):
+                self._state.apply(event)
+
+    # ---- owning
+
+    def claim(self, attempt: str, worker: Mapping[str, Any], now: float) -> int:
+        """Take the job over: append the next epoch, and return it.
+
+        ``worker`` says where this driver lives. Raises CorruptJournalError, FencedError (a still later driver
+        has claimed meanwhile).
+        """
+        self._epoch, self._broken = None, None
+        self._buffer, self._buffered, self._due = [], 0, None
+        while True:
+            if self.replay().damage:
+                raise CorruptJournalError(job_id=self.job_id, reason="; ".join(self._state.damage))
+            event = EpochClaimed(self._state.epoch + 1, attempt, dict(worker), now)
+            try:
+                self._log.take_over(json.loads(_body([encode(event)])))
+            except LostRaceError as lost:
+                claimed = lost.data["entry"] is None
+                if claimed and self.replay().epoch > event.epoch:
+                    raise self._fence(event.epoch) from None
+                continue  # somebody was faster, or the place we claimed had been truncated meanwhile
+            self._state.apply(event)
+            self._epoch = event.epoch
+            return event.epoch
+
+    def write(self, event: Event, now: float | None = None) -> None:
+        """Buffer an event. A full buffer is flushed; see :meth:`flush` for the errors."""
+        self._refuse()
+        text = encode(event)
+        self._state.apply(event)
+        self._buffer.append(text)
+        self._buffered += len(text)
+        if self._due is None:
+            self._due = (self._clock() if now is None else now) + self._flush_interval
+        if self._buffered >= self._buffer_bytes:
+            self.flush()
+
+    def write_now(self, event: Event) -> None:
+        """Write a decision: it, and all that was buffered before it, is durable on return."""
+        self.write(event, 0.0)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the buffer as one entry.
+
+        Raises FencedError, or JournalUnwritableError; either is raised again by every later call.
+        """
+        self._refuse()
+        if self._buffer:
+            texts, self._buffer, self._buffered, self._due = self._buffer, [], 0, None
+            self._append(texts)
+
+    def tick(self, now: float) -> None:
+        """Flush what has waited for ``flush_interval``. Called every now and then by the owner's loop."""
+        self._refuse()
+        if self._due is not None and now >= self._due:
+            self.flush()
+
+    @property
+    def next_flush(self) -> float | None:
+        """When :meth:`tick` has something to do, None if nothing is buffered."""
+        return self._due
+
+    def check_fenced(self) -> None:
+        """Raise FencedError, naming the winner, if a later driver owns the job (one request)."""
+        self._refuse()
+        if self._log.is_overtaken():
+            raise self._fence(self._epoch or 0)
+
+    def compact(self, now: float) -> None:
+        """Write the state as one event and move the head of the log to it.
+
+        Raises as :meth:`flush` does, and the storage's own errors if only the truncation failed: then the
+        journal is whole and goes on, and the next compaction deletes the rest.
+        """
+        self.flush()
+        self._append([encode(StateSnapshot(self._state.to_json(), now))])
+        self._log.truncate(self._log.next_number - 1)
+
+    def _append(self, texts: list[str]) -> None:
+        unwritable = JournalUnwritableError(job_id=self.job_id, reason="an entry was interrupted")
+        self._broken = unwritable
+        try:
+            self._log.append_text(_body(texts))
+        except (LostRaceError, BelowHeadError):
+            raise self._fence(self._epoch or 0) from None
+        except CkptError as error:
+            self._broken = JournalUnwritableError(job_id=self.job_id, reason=str(error))
+            raise self._broken from error
+        self._broken = None
+
+    def _refuse(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+        if self._epoch is None:
+            raise JournalNotClaimedError(job_id=self.job_id)
+
+    def _fence(self, own_epoch: int) -> FencedError:
+        reader = JobState(self.job_id)
+        try:
+            reader = self.replay()
+        except CkptError as error:
+            reader.attempt = f"unknown: {error}"
+        self._broken = FencedError(
+            job_id=self.job_id,
+            epoch=reader.epoch,
+            attempt=reader.attempt,
+            worker=", ".join(f"{key} {value}" for key, value in sorted(reader.worker.items())) or "unknown",
+            own_epoch=own_epoch,
+        )
+        return self._broken
+
+
+def list_jobs(storage: Storage) -> list[JobState]:
+    """The state of every job under a checkpoint root. One that cannot be read says so in ``damage``."""
+    states = []
+    for name in storage.list(""):
+        if not is_job_id(name) or not storage.list(journal_path(name)):
+            continue
+        try:
+            states.append(Journal(storage, name).replay())
+        except (UnknownEventError, NewerFormatError) as error:
+            states.append(JobState(name, damage=[str(error)]))
+    return states
+
+
+def _takes_over(entry: Entry) -> bool:
+    return any(event["type"] == EpochClaimed.__name__ for event in entry.body["events"])
+
+
+def _body(texts: list[str]) -> str:
+    events = ",\n".join(texts)
+    return f'{{"release": {json.dumps(release())}, "events": [\n{events}\n]}}'
+
+
+def _events(entry: Entry) -> Iterator[Event]:
+    written_by = entry.body.get("release", "unknown")
+    return (decode(data, written_by) for data in entry.body["events"])

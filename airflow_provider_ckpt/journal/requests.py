@@ -1,0 +1,69 @@
+"""Stop and drain requests: how somebody outside the driver asks a job to end (R22).
+
+A request is a file ``requests/<name>.json`` under the job's folder, so it needs no access to the
+cluster. It names the epoch it is meant for: the next driver of the job does not stop because of it.
+The driver answers it in the journal (``RequestAnswered``); the file itself is never changed.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.errors import MalformedDocumentError, NewerFormatError, UnknownRequestKindError
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.layout import request_path, requests_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+VERSION = 1
+KINDS = ("stop", "drain")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. ``at``: epoch seconds. ``kind`` is stop, drain, or invalid: then ``problem`` says why
+    the file could not be understood, and the driver answers with it instead of reading it for ever."""
+
+    name: str
+    kind: str
+    epoch: int
+    at: float
+    problem: str | None = None
+
+
+def write_request(storage: Storage, job_id: str, kind: str, epoch: int, *, now: Callable[[], float] = time.time) -> str:
+    """Ask the driver of ``epoch`` to stop (savepoint, release, exit) or drain (end of data, FINISHED).
+
+    Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
+    InvalidJobIdError, and the storage's errors.
+    """
+    if kind not in KINDS:
+        raise UnknownRequestKindError(kind=kind, known=", ".join(KINDS))
+    name = uuid.uuid4().hex
+    document = encode_document("request", VERSION, kind=kind, epoch=epoch, at=now())
+    storage.create(request_path(job_id, name), document)
+    return name
+
+
+def pending_requests(storage: Storage, job_id: str, epoch: int, answered: Collection[str]) -> list[Request]:
+    """The unanswered requests for ``epoch``, oldest first; files that cannot be understood come last, as
+    kind ``invalid``. One LIST, and one read for each request that is not answered."""
+    names = [entry.removesuffix(".json") for entry in storage.list(requests_path(job_id)) if entry.endswith(".json")]
+    found = [_read(storage, job_id, name, epoch) for name in names if name not in answered]
+    mine = [request for request in found if request.epoch == epoch]
+    return sorted(mine, key=lambda request: (request.kind == "invalid", request.at, request.name))
+
+
+def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request:
+    """``epoch`` is taken for a file that does not say whom it is meant for: who reads it answers it."""
+    path = request_path(job_id, name)
+    try:
+        body = decode_document(storage.read(path), "request", VERSION, uri=storage.full_uri(path))
+    except (MalformedDocumentError, NewerFormatError) as error:
+        return Request(name, "invalid", epoch, 0.0, str(error))
+    wanted, kind, at = body.get("epoch"), body.get("kind"), body.get("at")
+    if not isinstance(wanted, int) or kind not in KINDS or not isinstance(at, int | float):
+        return Request(name, "invalid", epoch, 0.0, f"kind {kind!r}, epoch {wanted!r}, at {at!r}")
+    return Request(name, kind, wanted, float(at))

@@ -1,0 +1,31 @@
+"""Where the file of a job reference is, seen from the Airflow worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+
+
+def resolve_job(reference: str, folders: Iterable[Path]) -> str:
+    """``path/to/file.py:job`` with an absolute path; a relative one is looked for in ``folders``, in order.
+
+    A module reference (``package.module:job``) stays as it is. Raises InvalidTaskArgumentError.
+    """
+    path, colon, name = reference.rpartition(":")
+    if not colon or not path or not name:
+        raise InvalidTaskArgumentError(
+            argument="job", value=reference, problem='write "path/to/file.py:job" or "package.module:job"'
+        )
+    if not path.endswith(".py"):
+        return reference
+    tried = [Path(path)] if Path(path).is_absolute() else [folder / path for folder in folders]
+    for candidate in tried:
+        if candidate.is_file():
+            return f"{candidate.resolve()}:{name}"
+    raise InvalidTaskArgumentError(
+        argument="job",
+        value=reference,
+        problem="no such file; looked for " + ", ".join(str(candidate) for candidate in tried),
+    )

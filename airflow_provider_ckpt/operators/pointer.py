@@ -1,0 +1,145 @@
+"""What the task state store holds about a job: a pointer to it and what a person wants to see.
+
+The journal is the truth. The pointer tells a retry which job is its own, and whether a person cleared the
+task since; everything else in it is for the *Storage* tab of the task instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+from airflow_provider_ckpt.hooks.status_line import FREQUENT, StatusLine
+
+KEY = "ckpt"
+_STATUS = {
+    "finished": "FINISHED",
+    "stopped": "STOPPED",
+    "failed": "FAILED",
+    "refused": "FAILED",
+    "fenced": "FENCED",
+}
+
+
+class TaskStateStore(Protocol):
+    """What is used of ``context["task_state_store"]``."""
+
+    def get(self, key: str, default: Any = None) -> Any: ...
+    def set(self, key: str, value: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class Pointer:
+    job_id: str
+    root: str
+    """Root URI, without secrets."""
+    try_number: int
+    max_tries: int
+    """Of the task instance, which Airflow raises when somebody clears the task."""
+    generation: int = 0
+    """How often ``on_clear="restart"`` has started over; part of the job id."""
+    status: str = "SUBMITTED"
+    """SUBMITTED, RUNNING, FINISHED, STOPPED, FAILED or FENCED, as this task's driver reported it."""
+    epoch: int | None = None
+    checkpoint: int | None = None
+    """Last completed checkpoint."""
+    released: int | None = None
+    """Last released checkpoint."""
+    finished_operators: tuple[str, ...] = ()
+    application_id: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "finished_operators": list(self.finished_operators)}
+
+    def summary(self) -> dict[str, Any]:
+        """What the Airflow operator returns."""
+        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators")
+        return {name: value for name, value in self.to_json().items() if name in names}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Pointer | None:
+        """None if the value is no pointer: anybody can edit it in the UI. Only what a retry needs is read."""
+        if not isinstance(value, Mapping):
+            return None
+        texts = [value.get("job_id"), value.get("root")]
+        numbers = [value.get("try_number"), value.get("max_tries"), value.get("generation")]
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(n, int) for n in numbers):
+            return None
+        epoch = value.get("epoch")
+        return cls(
+            job_id=value["job_id"],
+            root=value["root"],
+            try_number=value["try_number"],
+            max_tries=value["max_tries"],
+            generation=value["generation"],
+            epoch=epoch if isinstance(epoch, int) else None,
+        )
+
+    def after(self, line: StatusLine) -> Pointer:
+        """The pointer once the driver has said ``line``; a line without a field leaves it as it was."""
+        data = line.data
+        # The driver says 0 for "none yet".
+        completed, released = data.get("checkpoint") or None, data.get("released") or None
+        if released is None and line.kind in {"finished", "stopped"}:
+            released = completed  # both end with everything released (R16)
+        operators = data.get("finished_operators")
+        return replace(
+            self,
+            status=_STATUS.get(line.kind, "RUNNING"),
+            epoch=_or(data.get("epoch"), self.epoch),
+            checkpoint=_or(completed, self.checkpoint),
+            released=_or(released, self.released),
+            finished_operators=self.finished_operators if operators is None else tuple(operators),
+            application_id=_or(data.get("application_id"), self.application_id),
+        )
+
+
+def _or(new: Any, old: Any) -> Any:
+    return old if new is None else new
+
+
+class PointerWriter:
+    """Keeps the pointer in the task state store up to date, from the thread that reads the driver's output.
+
+    What comes with every checkpoint is written at most every ``interval`` seconds, the rest at once.
+    A write that fails is tried again with the next one: the job does not stop for a display.
+    """
+
+    def __init__(
+        self,
+        store: TaskStateStore,
+        pointer: Pointer,
+        *,
+        clock: Callable[[], float],
+        warn: Callable[[str, Exception], None],
+        interval: float = 5.0,
+    ) -> None:
+        self.pointer = pointer
+        self.last: StatusLine | None = None
+        self._store = store
+        self._clock = clock
+        self._warn = warn
+        self._interval = interval
+        self._written: Pointer | None = None
+        self._written_at = clock()
+
+    def write(self) -> None:
+        """Raises what the store raises; for the write before the submission, which a retry relies on."""
+        self._store.set(KEY, self.pointer.to_json())
+        self._written, self._written_at = self.pointer, self._clock()
+
+    def see(self, line: StatusLine) -> None:
+        self.last = line
+        self.pointer = self.pointer.after(line)
+        if line.kind not in FREQUENT or self._clock() - self._written_at >= self._interval:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.pointer == self._written:
+            return
+        try:
+            self.write()
+        except Exception as error:
+            self._written_at = self._clock()
+            self._warn("Could not update the pointer in the task state store: %s", error)

@@ -1,0 +1,369 @@
+"""Run a checkpointed job as one Airflow task, through spark-submit."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.errors import CkptError, InvalidTaskArgumentError, NoSuchJobError
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.options import Duration, RunOptions, storage_options_environ
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.operators.job_file import resolve_job
+from airflow_provider_ckpt.operators.job_id import default_job_id, with_generation
+from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from airflow_provider_ckpt.packaging import PACKAGE, package_zip
+from airflow_provider_ckpt.storage.layout import check_job_id
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_ckpt.journal.state import JobState
+
+Instant = datetime | str
+DRIVER = PACKAGE / "spark" / "main.py"
+_OURS = ("application", "application_args", "java_class")
+_ENDED_WELL = ("FINISHED", "STOPPED")
+_TERMINAL = {2: ("refused", "failed"), 3: ("failed",), 4: ("fenced",)}
+"""Exit code of the driver -> the status lines that go with it. Both have to be there: a JVM that ends
+itself because it is out of memory exits with 3 as well, and that is worth another try."""
+_REQUEST_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One execution: what ``_get_hook`` and ``on_kill``, which are given no context, have to know."""
+
+    hook: CheckpointHook
+    writer: PointerWriter
+    options: RunOptions
+
+    @property
+    def pointer(self) -> Pointer:
+        return self.writer.pointer
+
+
+class CheckpointedSparkJobOperator(SparkSubmitOperator):
+    """Run a :class:`~airflow_provider_ckpt.Job` on Spark; a retry resumes it from its last checkpoint.
+
+    Every argument of ``SparkSubmitOperator`` works as there (``conn_id``, ``conf``, ``packages``, ``files``,
+    ``py_files``, …), except those that say what is submitted (``application``, ``application_args``,
+    ``java_class``): that is this package's driver, with this package as a zip in front of ``py_files``.
+
+    * **retry**: the same job goes on; finished operators are not run again, ``restore`` is not repeated. A
+      job that FAILED for good is not retried; one that FINISHED is not submitted again.
+    * **clear**: as ``on_clear`` says. The task state store tells a clear from a retry.
+    * **deploy mode**: client is the main path. In cluster mode the job has to be a module shipped with
+      ``py_files``, no status lines are seen (the result is read from the journal), and storage options, if
+      there are any, show in the Spark configuration (``appMasterEnv``/``driverEnv``; a standalone cluster
+      refuses them): prefer instance roles there.
+
+    Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators}``.
+
+    :param job: ``"path/to/file.py:job"``, a relative path being looked for beside the Dag file and then
+        in the working directory, or ``"package.module:job"``. (templated)
+    :param ckpt_conn_id: connection of type ``ckpt``: root URI and storage options.
+    :param root: root URI, goes before the connection's. (templated)
+    :param job_id: identity of the job under the root; the default is one for each Dag run and task (and map
+        index). Give one to let every Dag run continue the same job. (templated)
+    :param mode: ``auto`` (BATCH if every source is bounded), ``streaming`` or ``batch``. (templated)
+    :param checkpoint_interval: seconds, timedelta or text such as ``"30s"``; so are ``min_pause``,
+        ``checkpoint_timeout``, ``trigger_interval``, ``stop_after`` and ``drain_after``. (templated)
+    :param tolerable_failed_checkpoints: failed checkpoints in a row before the job is restarted.
+    :param trigger_interval: micro-batch interval, 0 = as fast as possible. (templated)
+    :param stop_after: stop (savepoint, release, success) that long after the start of each try. (templated)
+    :param drain_after: the same, ending the sources where they stand: the job is FINISHED. (templated)
+    :param stop_at: stop at an instant, datetime or ISO 8601. (templated)
+    :param drain_at: drain at an instant. (templated)
+    :param restore: ``latest``, ``none``, or the path of a checkpoint or savepoint, for a first try and for a
+        cleared task. (templated)
+    :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from nothing under a new
+        job id (``~g1`` behind the old one, whose files stay).
+    :param retained_checkpoints: how many completed checkpoints are kept.
+    :param allow_non_restored_state: whether state of operators that the job no longer has may be dropped.
+    :param name: name of the Spark application, the job id by default. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "job",
+        "ckpt_conn_id",
+        "root",
+        "job_id",
+        "mode",
+        "checkpoint_interval",
+        "min_pause",
+        "checkpoint_timeout",
+        "trigger_interval",
+        "stop_after",
+        "drain_after",
+        "stop_at",
+        "drain_at",
+        "restore",
+    )
+    ui_color = "#e2d4f0"
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
+        root: str | None = None,
+        job_id: str | None = None,
+        mode: str = "auto",
+        checkpoint_interval: Duration = 30.0,
+        min_pause: Duration = 0.0,
+        checkpoint_timeout: Duration = 600.0,
+        tolerable_failed_checkpoints: int = 0,
+        trigger_interval: Duration = 0.0,
+        stop_after: Duration | None = None,
+        drain_after: Duration | None = None,
+        stop_at: Instant | None = None,
+        drain_at: Instant | None = None,
+        restore: str = "latest",
+        on_clear: Literal["resume", "restart"] = "resume",
+        retained_checkpoints: int = 3,
+        allow_non_restored_state: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for argument in _OURS:
+            if kwargs.get(argument):
+                raise InvalidTaskArgumentError(
+                    argument=argument,
+                    value=kwargs[argument],
+                    problem="the submitted application is this package's driver; write your code as a Job",
+                )
+        if on_clear not in ("resume", "restart"):
+            raise InvalidTaskArgumentError(
+                argument="on_clear", value=on_clear, problem="write resume or restart"
+            )
+        super().__init__(name=name, **kwargs)  # type: ignore[arg-type]
+        self.job = job
+        self.ckpt_conn_id = ckpt_conn_id
+        self.root = root
+        self.job_id = job_id
+        self.mode = mode
+        self.checkpoint_interval = checkpoint_interval
+        self.min_pause = min_pause
+        self.checkpoint_timeout = checkpoint_timeout
+        self.tolerable_failed_checkpoints = tolerable_failed_checkpoints
+        self.trigger_interval = trigger_interval
+        self.stop_after = stop_after
+        self.drain_after = drain_after
+        self.stop_at = stop_at
+        self.drain_at = drain_at
+        self.restore = restore
+        self.on_clear = on_clear
+        self.retained_checkpoints = retained_checkpoints
+        self.allow_non_restored_state = allow_non_restored_state
+        self._ckpt_run: _Run | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        self._hook = None  # a retry inside one process (dag.test) must not reuse the last try's
+        with airflow_failures():
+            run = self._begin(context)
+            if run.pointer.status in _ENDED_WELL:
+                return self._result(run)
+            self._ckpt_run = run
+            try:
+                super().execute(context)
+            except (AirflowException, RuntimeError) as error:
+                raise self._failure(run, error) from error
+            finally:
+                run.writer.flush()
+            return self._result(run)
+
+    def on_kill(self) -> None:
+        """Ask the driver to stop, wherever it runs, then do what spark-submit's operator does.
+
+        Airflow gives about five seconds before it kills this process too, hence the short wait.
+        """
+        if self._hook is None or self._ckpt_run is None:
+            return
+        asking = threading.Thread(target=self._ask_to_stop, args=(self._ckpt_run,), daemon=True)
+        asking.start()
+        asking.join(_REQUEST_SECONDS)
+        super().on_kill()
+
+    def _ask_to_stop(self, run: _Run) -> None:
+        if run.pointer.epoch is None:
+            return  # no driver has taken the job over yet
+        try:
+            write_request(run.hook.storage(), run.pointer.job_id, "stop", run.pointer.epoch)
+        except CkptError as error:
+            self.log.warning("Could not ask the driver of job %s to stop: %s", run.pointer.job_id, error)
+
+    # ---- before the submission
+
+    def _begin(self, context: Context) -> _Run:
+        """Find the job of this task, look back on a retry, leave the pointer. One state read, one write."""
+        store, ti = context["task_state_store"], context["ti"]
+        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
+        before = Pointer.from_json(store.get(KEY))
+        cleared = before is not None and before.max_tries != ti.max_tries
+        generation = before.generation if before else 0
+        if cleared:
+            generation += self.on_clear == "restart"
+            self._forget_cluster_job(store)
+        map_index = -1 if ti.map_index is None else ti.map_index
+        own_id = default_job_id(ti.dag_id, ti.task_id, ti.run_id, map_index)
+        job_id = check_job_id(with_generation(self.job_id or own_id, generation))
+        options = self._options(hook.root_uri, job_id, f"{own_id}~t{ti.try_number}")
+        if cleared and self.on_clear == "resume":
+            # who clears a task whose job failed for good says that the cause was mended
+            options = replace(options, resume_failed=True)
+        pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, generation)
+        if before is not None and (state := self._look_back(hook, job_id, cleared)) is not None:
+            claimed = before.epoch is not None or (state.attempt or "").startswith(f"{own_id}~t")
+            if claimed and not cleared:
+                pointer = self._claimed(pointer, state)
+                # The restore was carried out by the try that claimed; what counts is what came after it.
+                options = replace(options, restore="latest")
+        hook.storage()  # opened here: a kill has no time for a connection lookup
+        writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
+        writer.write()
+        return _Run(hook, writer, options)
+
+    def _forget_cluster_job(self, store: Any) -> None:
+        # The Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
+        for key in (self.external_id_key, getattr(self, "_K8S_DRIVER_STATUS_KEY", None)):
+            if key and store.get(key) is not None:
+                store.delete(key)
+
+    def _look_back(self, hook: CheckpointHook, job_id: str, cleared: bool) -> JobState | None:
+        """What the journal says before another try; None if nothing."""
+        try:
+            state = hook.job(job_id)
+        except NoSuchJobError:
+            self.log.info("Job %s has not started yet: starting it", job_id)
+            return None
+        self.log.info(
+            "%s job %s (%s) from checkpoint %s; finished operators: %s",
+            "Cleared: resuming" if cleared else "Resuming",
+            job_id,
+            state.status,
+            state.last_completed or "none",
+            ", ".join(state.finished_operators()) or "none",
+        )
+        return state
+
+    def _claimed(self, pointer: Pointer, state: JobState) -> Pointer:
+        """Where an earlier try of this task left its job. Raises AirflowFailException for one that FAILED."""
+        if state.status == "FAILED":
+            raise AirflowFailException(
+                f"Job {pointer.job_id} failed for good, another try would fail the same way: {state.cause}. "
+                "Correct the cause, then clear the task."
+            )
+        pointer = _seen(pointer, state)
+        if state.status != "FINISHED":
+            return pointer
+        self.log.info("Job %s is FINISHED and released: nothing is left to run", pointer.job_id)
+        return replace(pointer, status="FINISHED")
+
+    def _options(self, root: str, job_id: str, attempt: str) -> RunOptions:
+        return RunOptions(
+            job=self.job,
+            root=root,
+            job_id=job_id,
+            mode=cast("Any", self.mode),
+            checkpoint_interval=cast("float", self.checkpoint_interval),
+            min_pause=cast("float", self.min_pause),
+            checkpoint_timeout=cast("float", self.checkpoint_timeout),
+            tolerable_failed_checkpoints=self.tolerable_failed_checkpoints,
+            trigger_interval=cast("float", self.trigger_interval),
+            stop_after=cast("float | None", self.stop_after),
+            drain_after=cast("float | None", self.drain_after),
+            stop_at=cast("datetime | None", self.stop_at),
+            drain_at=cast("datetime | None", self.drain_at),
+            restore=self.restore,
+            retained_checkpoints=self.retained_checkpoints,
+            allow_non_restored_state=self.allow_non_restored_state,
+            attempt=attempt,
+        )
+
+    def _get_hook(self) -> CheckpointedSparkSubmitHook:
+        """Called by SparkSubmitOperator.execute, once; the seam through which our driver is submitted."""
+        if self._ckpt_run is None:
+            raise RuntimeError("The spark-submit hook of this operator exists while it is executed only")
+        run, found = self._ckpt_run, self._ckpt_run.hook.settings()
+        base = super()._get_hook()
+        options = run.options
+        if (base._connection["deploy_mode"] or "client") == "client":
+            options = replace(options, job=resolve_job(options.job, self._job_folders()))
+        self.application = str(DRIVER)
+        return CheckpointedSparkSubmitHook(
+            base,
+            name=self.name or options.job_id,
+            application_args=["--options", json.dumps(options.to_json())],
+            py_files=[str(package_zip())],
+            env_vars=storage_options_environ(found.options),
+            on_status=run.writer.see,
+            secrets=found.secrets(),
+        )
+
+    def _job_folders(self) -> list[Path]:
+        beside_the_dag = [Path(self.dag.fileloc).parent] if self.has_dag() else []  # type: ignore[no-untyped-call]
+        return [*beside_the_dag, Path.cwd()]
+
+    # ---- after it
+
+    def _failure(self, run: _Run, error: Exception) -> AirflowException:
+        """AirflowFailException when another try would end the same way, else one that is retried."""
+        hook, last, job_id = self._hook, run.writer.last, run.pointer.job_id
+        code = hook.exit_code if isinstance(hook, CheckpointedSparkSubmitHook) else None
+        if last is not None and last.kind in ("refused", "failed", "fenced"):
+            message = f"Job {job_id}: {last.message} (exit code {code})"
+            terminal = last.kind in _TERMINAL.get(code or 0, ())
+            return AirflowFailException(message) if terminal else AirflowException(message)
+        if last is None and isinstance(hook, CheckpointedSparkSubmitHook) and hook.deploy_mode == "cluster":
+            state = self._journal(run)
+            if state is not None and state.status == "FAILED":
+                return AirflowFailException(f"Job {job_id} failed for good: {state.cause}")
+        # The whole command and the end of its output are in the error this one is raised from.
+        return AirflowException(
+            f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}"
+        )
+
+    def _result(self, run: _Run) -> dict[str, Any]:
+        """Success is a job that ended FINISHED or STOPPED, not an exit code. Raises AirflowException."""
+        if run.pointer.status not in _ENDED_WELL:
+            state = self._journal(run)
+            status = state.status if state is not None else "unknown"
+            if state is None or status not in _ENDED_WELL:
+                raise AirflowException(
+                    "spark-submit ended without an error, but the journal says that job "
+                    f"{run.pointer.job_id} is {status}. In cluster mode spark-submit has to wait for "
+                    "its application (waitAppCompletion), or the Spark operator has to track it."
+                )
+            run.writer.pointer = replace(_seen(run.pointer, state), status=status)
+            run.writer.flush()
+        return run.pointer.summary()
+
+    def _journal(self, run: _Run) -> JobState | None:
+        try:
+            return run.hook.job(run.pointer.job_id)
+        except NoSuchJobError:
+            return None
+
+
+def _seen(pointer: Pointer, state: JobState) -> Pointer:
+    """The pointer with the progress the journal shows; the status stays."""
+    return replace(
+        pointer,
+        epoch=state.epoch or None,
+        checkpoint=state.last_completed or None,
+        released=state.last_released or None,
+        finished_operators=tuple(state.finished_operators()),
+    )

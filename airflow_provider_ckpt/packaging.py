@@ -1,0 +1,78 @@
+"""This package as one zip for ``spark-submit --py-files``, so that nothing is installed on the cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+import zipfile
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Zip's first date: the archive depends on the contents of the files, not on when they were installed."""
+
+
+def package_zip(folder: Path | None = None) -> Path:
+    """The path of ``airflow_provider_ckpt-<content hash>.zip``, built on the first call and kept.
+
+    ``folder`` is where it is kept; by default a folder of this user in the system's temporary folder
+    that nobody else can write to (the zip is code that the next submission runs).
+    """
+    folder = folder or _private_folder()
+    members = _members()
+    target = folder / f"airflow_provider_ckpt-{_digest(members)}.zip"
+    if target.exists():
+        # A cleaner of old temporary files goes by this date; executors may ask for the zip much later.
+        os.utime(target)
+    else:
+        _write(target, members)
+    return target
+
+
+def _members() -> list[tuple[str, bytes]]:
+    """Archive name and content of every file of the package, sorted; no bytecode."""
+    paths = [
+        path
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in {".pyc", ".pyo"}
+    ]
+    names = sorted((path.relative_to(PACKAGE.parent).as_posix(), path) for path in paths)
+    return [(name, path.read_bytes()) for name, path in names]
+
+
+def _digest(members: list[tuple[str, bytes]]) -> str:
+    digest = hashlib.sha256()
+    for name, content in members:
+        digest.update(f"{len(name)}:{name}{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _write(target: Path, members: list[tuple[str, bytes]]) -> None:
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".zip")
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members:
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.external_attr = 0o644 << 16
+                archive.writestr(info, content)
+        # Whoever loses the race for the name replaces the zip by the same zip.
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _private_folder() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"airflow-provider-ckpt-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    writable_by_others = stat.S_IMODE(found.st_mode) & 0o022
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or writable_by_others:
+        # Somebody else made the name first: never run code from there.
+        return Path(tempfile.mkdtemp(prefix="airflow-provider-ckpt-"))
+    return folder

@@ -1,0 +1,149 @@
+"""When a consumer snapshots, and what it may read: barrier handling on the reading side of the edges.
+
+The gate is told the records of every input log in order (:meth:`InputGate.offer`) and says in which
+order to act (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
+
+1. Data behind barrier *n* is fed only after the consumer took its snapshot of *n*; so a published
+   batch can never be ahead of a barrier its subtask has not snapshotted (the cut).
+2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. What lies between the
+   consumer's position and the barrier is durable in the partition: there is nothing to copy.
+3. Aligned: an input that shows barrier *n* is held back until every other input shows it too (an
+   ended input counts, once) and everything fed was read; after the timeout the gate goes unaligned.
+4. Barriers of older epochs, and ids at or below the last snapshot, are passed (R10).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfPartition, Record
+
+
+@dataclass(frozen=True)
+class TakeSnapshot:
+    """Append barrier ``checkpoint`` to the consumer's log now."""
+
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Let the query see this batch of the input."""
+
+    edge: str
+    position: int
+    batch: Batch
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Everything of the input below ``position`` was fed or holds no data; ``ended``: nothing follows."""
+
+    edge: str
+    position: int
+    ended: bool
+
+
+Action = TakeSnapshot | Feed | Passed
+
+
+@dataclass
+class _Input:
+    queue: deque[tuple[int, Record]] = field(default_factory=deque)
+    passed: int = 0
+    ended: bool = False
+    held_by: int | None = None
+    """Checkpoint whose barrier is at the head of the queue."""
+
+
+class InputGate:
+    """``aligned_timeout`` in seconds; None waits for ever. ``epoch`` is the running coordinator's."""
+
+    def __init__(
+        self, edges: Iterable[str], *, epoch: int, aligned: bool = False, aligned_timeout: float | None = None
+    ) -> None:
+        self._inputs = {edge: _Input() for edge in edges}
+        self._epoch = epoch
+        self._aligned = aligned
+        self._timeout = aligned_timeout
+        self._snapshotted = 0
+        self._subsumed = 0
+        self._since: dict[int, float] = {}
+
+    def offer(self, edge: str, position: int, record: Record) -> None:
+        self._inputs[edge].queue.append((position, record))
+
+    def snapshotted(self, checkpoint: int) -> None:
+        """The consumer took this snapshot for another reason (it was triggered itself)."""
+        self._snapshotted = max(self._snapshotted, checkpoint)
+
+    def poll(self, now: float, unread: Mapping[str, bool]) -> list[Action]:
+        """The actions that are due, in order. ``unread[edge]``: fed data the consumer has not published."""
+        actions: list[Action] = []
+        while True:
+            before = len(actions)
+            for edge, state in self._inputs.items():
+                self._advance(edge, state, actions)
+            if self._subsume():
+                continue
+            checkpoint = self._due(now, unread)
+            if checkpoint is not None:
+                self._snapshotted = checkpoint
+                self._since = {n: t for n, t in self._since.items() if n > checkpoint}
+                actions.append(TakeSnapshot(checkpoint))
+            if len(actions) == before:
+                return actions
+
+    def ended(self) -> bool:
+        """Every input has shown its end of partition."""
+        return all(state.ended for state in self._inputs.values())
+
+    def passed(self, edge: str) -> int:
+        return self._inputs[edge].passed
+
+    def _advance(self, edge: str, state: _Input, actions: list[Action]) -> None:
+        start = state.passed
+        while state.queue:
+            position, record = state.queue[0]
+            if isinstance(record, Barrier) and self._is_new(record):
+                state.held_by = record.checkpoint
+                break
+            state.queue.popleft()
+            state.held_by = None
+            state.passed = position + 1
+            if isinstance(record, Batch) and record.files:
+                actions.append(Feed(edge, position, record))
+            if isinstance(record, EndOfPartition):
+                state.ended = True
+        if state.passed != start:
+            actions.append(Passed(edge, state.passed, state.ended))
+
+    def _is_new(self, barrier: Barrier) -> bool:
+        passed = max(self._snapshotted, self._subsumed)
+        return barrier.epoch == self._epoch and barrier.checkpoint > passed
+
+    def _subsume(self) -> bool:
+        """A barrier on any input subsumes all below it (R10): inputs held by a lower one go on."""
+        held = [state.held_by for state in self._inputs.values() if state.held_by is not None]
+        if not held or min(held) == max(held):
+            return False
+        self._subsumed = max(held) - 1
+        return True
+
+    def _due(self, now: float, unread: Mapping[str, bool]) -> int | None:
+        held = [state.held_by for state in self._inputs.values() if state.held_by is not None]
+        if not held:
+            return None
+        newest = max(held)
+        if not self._aligned:
+            return newest
+        waiting = [
+            edge
+            for edge, state in self._inputs.items()
+            if (state.held_by is None and not state.ended) or unread.get(edge, False)
+        ]
+        since = self._since.setdefault(newest, now)
+        timed_out = self._timeout is not None and now - since >= self._timeout
+        return newest if timed_out or not waiting else None

@@ -1,0 +1,88 @@
+"""The fold of a subtask log: what its records say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.partitions.records import (
+    Barrier,
+    Batch,
+    EndOfData,
+    EndOfPartition,
+    Open,
+    Record,
+    Snapshot,
+)
+
+Numbered = tuple[int, Record]
+
+
+@dataclass
+class LogState:
+    """Mutable while the log is read; one per :class:`~.subtask_log.SubtaskLog`."""
+
+    opened: Open | None = None
+    last_batch: Batch | None = None
+    last_batch_position: int = -1
+    barriers: dict[tuple[int, int], Snapshot] = field(default_factory=dict)
+    """(epoch, checkpoint) -> snapshot."""
+    end_of_data: str | None = None
+    """Mode of the end of data, None while more batches may follow."""
+    closed: bool = False
+
+    def apply(self, record: Record, number: int) -> None:
+        if isinstance(record, Open):
+            self.opened = record
+        elif isinstance(record, Batch):
+            self.last_batch = record
+            self.last_batch_position = number
+        elif isinstance(record, Barrier):
+            self.barriers[record.epoch, record.checkpoint] = record.snapshot
+        elif isinstance(record, EndOfData):
+            self.end_of_data = record.mode
+        elif isinstance(record, EndOfPartition):
+            self.closed = True
+
+    def snapshot_at(self, position: int) -> Snapshot:
+        """What a barrier at ``position`` folds: everything published before it."""
+        batch = self.last_batch
+        finished = self.end_of_data is not None
+        if batch is None:
+            return Snapshot(position=position, batch_id=None, finished=finished)
+        return Snapshot(
+            position=position,
+            batch_id=batch.batch_id,
+            offsets=batch.offsets,
+            inputs=batch.inputs,
+            watermark=batch.watermark,
+            ended=batch.ended,
+            finished=finished,
+        )
+
+
+def void_ranges(records: Iterable[Numbered]) -> list[tuple[int, int]]:
+    """Half-open ranges of entry numbers that a later Open rewound behind (R4)."""
+    return [
+        (record.continues_at, number)
+        for number, record in records
+        if isinstance(record, Open) and record.continues_at is not None
+    ]
+
+
+def live(records: Iterable[Numbered]) -> list[Numbered]:
+    """The records without the void ones; Open records are never void (they fence, R3)."""
+    kept = list(records)
+    voids = void_ranges(kept)
+    return [
+        (number, record)
+        for number, record in kept
+        if isinstance(record, Open) or not any(start <= number < end for start, end in voids)
+    ]
+
+
+def fold(records: Iterable[Numbered]) -> LogState:
+    state = LogState()
+    for number, record in live(records):
+        state.apply(record, number)
+    return state

@@ -1,0 +1,93 @@
+"""The records of a subtask's log (one append log per subtask, one writer: its current attempt).
+
+An entry of the log holds exactly one record. The entry's number is the *position*: "position 7"
+means the entries 0 … 6 lie before it. Rules R1, R3 and R4 of the protocol are about these records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PartitionFile:
+    """One data file of a result partition; ``path`` is relative to the partition's folder."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Open:
+    """A new attempt of the subtask owns the log from here on.
+
+    ``folder`` names the attempt's own Spark checkpoint folder (R8). ``continues_at`` is the position
+    this attempt continues at: entries between it and this record are void (R4); None = nothing is void.
+    """
+
+    attempt: str
+    epoch: int
+    folder: str
+    continues_at: int | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One published micro-batch (R1)."""
+
+    batch_id: int
+    offsets: Mapping[str, str]
+    """Source name -> Spark's offset JSON, as planned in ``offsets/<batch id>``."""
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    """Edge uid -> position in the producer's log up to which (exclusive) entries were read."""
+    files: tuple[PartitionFile, ...] = ()
+    handles: Mapping[str, Json] = field(default_factory=dict)
+    """Sink uid -> staged handle."""
+    watermark: int | None = None
+    """Event-time watermark in epoch milliseconds, None if the query has none."""
+    ended: tuple[str, ...] = ()
+    """Sources and edges read to their end by this batch or an earlier one (R2)."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a barrier folds (and so what an acknowledgement carries): all published up to ``position``."""
+
+    position: int
+    """Number of the entry that holds the barrier."""
+    batch_id: int | None
+    offsets: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    watermark: int | None = None
+    ended: tuple[str, ...] = ()
+    finished: bool = False
+    """The subtask is at its end of data: nothing but barriers follows."""
+    finished_on_restore: bool = False
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """What lies before belongs to checkpoint ``checkpoint`` of ``epoch``; it is the acknowledgement."""
+
+    epoch: int
+    checkpoint: int
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class EndOfData:
+    """No more batches; barriers may follow. ``mode`` is finish or drain."""
+
+    mode: str = "finish"
+
+
+@dataclass(frozen=True)
+class EndOfPartition:
+    """Nothing follows."""
+
+
+Record = Open | Batch | Barrier | EndOfData | EndOfPartition

@@ -1,0 +1,182 @@
+"""The log of one subtask, for its one writer: the current attempt (R1, R3, R11).
+
+Appends share one lock, so a barrier is always the fold of exactly what precedes it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+
+from airflow_provider_ckpt.errors import (
+    BatchConflictError,
+    BatchGapError,
+    EndedLogError,
+    LogFencedError,
+    LostRaceError,
+)
+from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
+from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, live, void_ranges
+from airflow_provider_ckpt.partitions.records import (
+    Barrier,
+    Batch,
+    EndOfData,
+    EndOfPartition,
+    Open,
+    Record,
+    Snapshot,
+)
+from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.storage import Storage
+
+FORMAT = "subtask-log"
+VERSION = 1
+
+
+def subtask_entries(storage: Storage, path: str) -> AppendLog:
+    return AppendLog(storage, path, format=FORMAT, version=VERSION, keep=_is_open)
+
+
+def _is_open(entry: Entry) -> bool:
+    """Open records stay for ever: they hold the number a fenced attempt would try next (R3)."""
+    return isinstance(entry.body, dict) and entry.body.get("type") == "Open"
+
+
+def numbered(entries: list[Entry]) -> list[Numbered]:
+    return [(entry.number, record_from_json(entry.body)) for entry in entries]
+
+
+class SubtaskLog:
+    """``path`` is the folder of the log under the storage's root.
+
+    Every method that appends raises LogFencedError when a later attempt has opened the log.
+    """
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self._log = subtask_entries(storage, path)
+        self._lock = threading.RLock()
+        self._records: list[Numbered] = []
+        self.state = LogState()
+
+    @property
+    def position(self) -> int:
+        """The number of the next entry."""
+        return self._log.next_number
+
+    def load(self) -> LogState:
+        """Read the whole log; call once, before :meth:`open`."""
+        with self._lock:
+            self._remember(numbered(self._log.load()))
+            return self.state
+
+    def open(self, attempt: str, epoch: int, folder: str, continues_at: int | None = None) -> LogState:
+        """Claim the log for ``attempt``: from here on older attempts cannot append.
+
+        Whoever wrote between our reading and our claim is read first, so the returned state is
+        what this attempt continues from. Raises LogFencedError if a higher epoch holds the log.
+        """
+        record = Open(attempt, epoch, folder, continues_at)
+        with self._lock:
+            while True:
+                self._refuse_newer(epoch)
+                try:
+                    number = self._log.take_over(record_to_json(record)).number
+                except LostRaceError:
+                    # an older attempt was faster once more: what it published counts
+                    self._remember(numbered(self._log.load()))
+                    continue
+                self._remember([*self._records, (number, record)])
+                return self.state
+
+    def publish(self, batch: Batch) -> int:
+        """Append one micro-batch; the append is the micro-batch boundary (R1). Returns its position.
+
+        A batch that is already there with equal offsets is a no-op; raises BatchConflictError when
+        the offsets differ, BatchGapError when its id is below the last one, EndedLogError at the end.
+        """
+        with self._lock:
+            last = self.state.last_batch
+            if last is not None and batch.batch_id == last.batch_id:
+                if dict(batch.offsets) != dict(last.offsets):
+                    raise BatchConflictError(
+                        batch_id=batch.batch_id, log=self.path, published=last.offsets, offered=batch.offsets
+                    )
+                return self.state.last_batch_position
+            if last is not None and batch.batch_id < last.batch_id:
+                raise BatchGapError(batch_id=batch.batch_id, log=self.path, last=last.batch_id)
+            return self._append(batch)
+
+    def barrier(self, epoch: int, checkpoint: int) -> Snapshot:
+        """Append barrier ``checkpoint``, or return the snapshot of the one that is already there."""
+        with self._lock:
+            known = self.state.barriers.get((epoch, checkpoint))
+            if known is not None:
+                return known
+            snapshot = self.state.snapshot_at(self.position)
+            self._append(Barrier(epoch, checkpoint, snapshot))
+            return snapshot
+
+    def end_of_data(self, mode: str) -> None:
+        with self._lock:
+            if self.state.end_of_data is None:
+                self._append(EndOfData(mode))
+
+    def end_of_partition(self) -> None:
+        with self._lock:
+            if not self.state.closed:
+                self._append(EndOfPartition())
+
+    def check_fenced(self) -> None:
+        """Cheap; raises LogFencedError if somebody else appended behind us (R8)."""
+        with self._lock:
+            if self._log.is_overtaken():
+                self._fenced(self._log.tail())
+
+    def records(self, start: int = 0) -> list[Numbered]:
+        """The live records with number >= ``start``, in order."""
+        with self._lock:
+            if void_ranges(self._records):
+                return [(number, record) for number, record in live(self._records) if number >= start]
+            first = bisect.bisect_left(self._records, start, key=lambda one: one[0])
+            return self._records[first:]
+
+    def truncate(self, head: int) -> None:
+        """Forget entries below ``head``; Open records stay."""
+        with self._lock:
+            self._log.truncate(head)
+            self._records = [
+                (number, record) for number, record in self._records if number >= head or isinstance(record, Open)
+            ]
+
+    def _append(self, record: Record) -> int:
+        self._refuse_after_end(record)
+        try:
+            number = self._log.append(record_to_json(record)).number
+        except LostRaceError:
+            self._fenced(self._log.tail())
+            raise
+        self._records.append((number, record))
+        self.state.apply(record, number)
+        return number
+
+    def _refuse_after_end(self, record: Record) -> None:
+        kind = type(record).__name__
+        if self.state.closed:
+            raise EndedLogError(log=self.path, end="end of partition", record=kind)
+        if self.state.end_of_data is not None and isinstance(record, Batch):
+            raise EndedLogError(log=self.path, end="end of data", record=kind)
+
+    def _refuse_newer(self, epoch: int) -> None:
+        opened = self.state.opened
+        if opened is not None and opened.epoch > epoch:
+            raise LogFencedError(log=self.path, attempt=opened.attempt, epoch=opened.epoch)
+
+    def _fenced(self, entries: list[Entry]) -> None:
+        for _, record in numbered(entries):
+            if isinstance(record, Open):
+                raise LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)
+
+    def _remember(self, records: list[Numbered]) -> None:
+        self._records = records
+        self.state = fold(records)

@@ -1,0 +1,66 @@
+"""Names in the folder of a :class:`~.file_sink.FileSink`: pure functions, no I/O.
+
+Names are those the store holds. Spark escapes partition values (``city=a%2Fb`` is a folder really named so),
+and nothing here or in the store escapes or unescapes them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+BOOKKEEPING = "_ckpt"
+"""Spark, Hive and most other readers of a folder ignore names that start with an underscore."""
+
+_MAX_PREFIX = 130  # of the 255 bytes that file systems allow; batch, nonce, number and extension follow
+_SPARK_FILE = re.compile(r"part-\d+-[0-9a-f-]{36}(?:_\d+)?[-.]c\d+")
+
+
+def sink_folder(job_id: str, uid: str) -> str:
+    return f"{BOOKKEEPING}/{job_id}/{uid}"
+
+
+def staging_folder(job_id: str, uid: str) -> str:
+    return f"{sink_folder(job_id, uid)}/staging"
+
+
+def manifests_folder(job_id: str, uid: str) -> str:
+    return f"{sink_folder(job_id, uid)}/manifests"
+
+
+def is_data_file(path: str) -> bool:
+    """Whether Spark would read the file: no segment is hidden. Partition folders of a column whose name
+    starts with an underscore are not (``_day=1``), as in Spark's own rule."""
+    return not any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.split("/"))
+
+
+def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
+    """Final names, relative to the sink's folder, of staged files given relative to their staged place.
+
+    They are unique (job, sink, batch, nonce, number) and depend on nothing but the staged batch. They do not
+    carry the checkpoint: a release of *n* that crashed may be finished as a part of the release of *n+1*
+    (R9), and has to come to the same names.
+    """
+    prefix = f"part-{_job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
+    names = []
+    for number, path in enumerate(staged):
+        folder, _, name = path.rpartition("/")
+        target = f"{prefix}-{number:05d}{_extension(name)}"
+        names.append(f"{folder}/{target}" if folder else target)
+    return names
+
+
+def _job_and_sink(job_id: str, uid: str) -> str:
+    # A sink uid has no '-', so job and sink can be told apart; long ones are told apart by the hash.
+    name = f"{job_id}-{uid}"
+    if len(name) <= _MAX_PREFIX:
+        return name
+    return f"{name[: _MAX_PREFIX - 13]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
+def _extension(name: str) -> str:
+    """``.snappy.parquet``, ``.csv.gz``: readers take the compression from it."""
+    match = _SPARK_FILE.match(name)
+    rest = name[match.end() :] if match else name
+    return rest[rest.index(".") :] if "." in rest else ""

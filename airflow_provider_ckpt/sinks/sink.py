@@ -1,0 +1,175 @@
+"""Two-phase-commit sinks: the extension point.
+
+A sink *stages* what a micro-batch writes (pre-commit: durable, invisible) and *releases* it when a
+checkpoint has completed (commit). Nothing relies on a recomputed batch being identical: what was staged
+and checkpointed is what is released.
+
+Life of a sink, and who calls what::
+
+    Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
+    driver starts       Sink.bind(context)           every process that hosts the sink, once
+                        BoundSink.prepare()          the process about to stage, before the first batch
+    foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
+    checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
+    rewind              BoundSink.abort(...)         any process that hosts the sink
+    attempt fenced      BoundSink.collect_garbage()  any process that hosts the sink
+
+A handle is what :meth:`BoundSink.stage` returns: a JSON object that is kept in the subtask's log and is
+all that :meth:`BoundSink.release` gets, maybe months later, maybe in a newer version of this package. It
+holds at least ``id`` (:attr:`StageRequest.id`) and ``rows``, and never a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ckpt.errors import IllegalStageRequestError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Handle = dict[str, Any]
+
+_ATTEMPT = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,149}")
+_NONCE = re.compile(r"[A-Za-z0-9]{1,40}")
+
+
+@dataclass(frozen=True)
+class SinkContext:
+    """Where a sink finds itself. ``storage_options`` are those of the job's root (secrets: never shown)."""
+
+    job_id: str
+    uid: str
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class StageRequest:
+    """One call of :meth:`BoundSink.stage`.
+
+    ``attempt`` is the subtask's attempt (letters, digits, ``_ . ~ -``, at most 150), ``nonce`` is new for
+    each call (letters and digits, at most 40), so :attr:`id` is never used twice (R5).
+
+    ``rows`` tells how many rows the frame had. It may be called only after the frame was consumed: the
+    runner counts them in flight (an ``Observation``), as a frame is read once (R18).
+
+    Raises IllegalStageRequestError if ``attempt`` or ``nonce`` cannot be part of a file name.
+    """
+
+    attempt: str
+    batch_id: int
+    nonce: str
+    rows: Callable[[], int] = field(compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not _ATTEMPT.fullmatch(self.attempt):
+            raise IllegalStageRequestError(part="attempt", value=self.attempt)
+        if not _NONCE.fullmatch(self.nonce):
+            raise IllegalStageRequestError(part="nonce", value=self.nonce)
+        if self.batch_id < 0:
+            raise IllegalStageRequestError(part="batch_id", value=self.batch_id)
+
+    @property
+    def id(self) -> str:
+        return f"{self.attempt}-{self.batch_id}-{self.nonce}"
+
+
+def attempt_of(handle_id: str) -> str | None:
+    """The attempt in a handle's id; None if it is no such id (then it is none of our places)."""
+    parts = handle_id.rsplit("-", 2)
+    if len(parts) != 3 or not parts[1].isdigit() or not _NONCE.fullmatch(parts[2]):
+        return None
+    return parts[0]
+
+
+class Sink(ABC):
+    """What a user gives to ``job.sink``: a value that says where the rows go. Must be picklable, must open
+    nothing when constructed, and its ``repr`` must show no secret."""
+
+    @abstractmethod
+    def validate(self) -> None:
+        """Refuse what cannot work: raises subclasses of InvalidInputError.
+
+        Called when the job is validated, in any process, any number of times, before anything is written.
+        Does no I/O and imports no Spark.
+        """
+
+    @abstractmethod
+    def bind(self, context: SinkContext) -> BoundSink:
+        """The sink of this job and uid. Called once in each process that stages or releases; may connect,
+        must not write. Two processes may hold the same bound sink at the same time (a zombie and its
+        successor, R8): everything below has to be right then, too."""
+
+
+class BoundSink(ABC):
+    """A sink of one job. Invariants every implementation keeps (the conformance suite checks them):
+
+    1. Staged rows are in no reader's sight before the release of a checkpoint that covers them.
+    2. Two calls of :meth:`stage` never touch each other's data, not even for one batch (R5).
+    3. A handle is released at most once, whatever is called how often and from where; whatever was released
+       stays (R9).
+    4. A crash between any two steps of :meth:`release` is repaired by calling it again, with the same or
+       with a higher checkpoint.
+
+    Calls for one bound sink come one at a time, except that :meth:`stage` may run in one thread while
+    :meth:`release` runs in another.
+    """
+
+    def prepare(self) -> None:  # noqa: B027 - most targets need no preparation
+        """Make the target ready and refuse one that cannot keep the promises above (R17).
+
+        Called once before the first :meth:`stage` of an attempt. Must be idempotent.
+        """
+
+    @abstractmethod
+    def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
+        """Write the frame durably and invisibly to a place of its own and return its handle.
+
+        Called inside ``foreachBatch`` in the Spark driver. It is called again, with another nonce, when Spark
+        repeats a batch; the frame may then hold other rows. Of several calls for one batch at most one
+        handle is published; the others are left to :meth:`collect_garbage`.
+
+        * Consumes the frame exactly once, also if it is empty (R18): no ``isEmpty``, no ``limit`` before.
+        * An empty batch gives a handle without content and leaves nothing behind.
+        * When it returns, the rows survive the loss of every process. When it raises, nothing is promised.
+        * Output modes: in ``update`` and ``complete`` mode the frame holds changed (all) rows; what that
+          means to the target is the sink's to say.
+        """
+
+    @abstractmethod
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        """Make the rows of ``handles`` visible, as checkpoint ``checkpoint``; return counts for display.
+
+        Called after the checkpoint has completed, until it succeeds, in any process that hosts the sink,
+        without Spark. The handles are in the order in which they were staged (per subtask).
+
+        * Conditional in the target (R9): ``checkpoint`` <= :meth:`last_released` is a no-op. The check and
+          the advance are one atomic step of the target, so a zombie that comes late changes nothing.
+        * A call may cover several checkpoints, and may repeat handles that an earlier call with a lower
+          checkpoint has released already (crash before the journal heard of it): those are skipped.
+        * Raises TransientError subclasses if trying again may help, TerminalError subclasses if not.
+        """
+
+    @abstractmethod
+    def last_released(self) -> int:
+        """The highest checkpoint the target knows to be released, 0 if none; read from the target, not from
+        memory. A sink need not record a checkpoint that released nothing, so this may lag behind the
+        journal by empty checkpoints: releasing nothing twice is harmless."""
+
+    @abstractmethod
+    def abort(self, handles: Sequence[Handle]) -> None:
+        """Throw away staged rows that will never be released (voided by a rewind, R4). Idempotent. Never
+        called for handles of a completed checkpoint; does nothing to released rows even if it is."""
+
+    @abstractmethod
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        """Delete staged rows of this job and sink that no one can ask for any more; return their ids, sorted.
+
+        That is: the id is not in ``live_handles`` (ids of all handles that are published and not yet released
+        or aborted) *and* its attempt is not in ``live_attempts`` (fenced: it cannot publish any more, R5).
+        Called now and then and at the end of a job.
+        """

@@ -1,0 +1,66 @@
+"""One Spark checkpoint folder per attempt (R8): which one to continue from, and the copy.
+
+1. The new attempt opens the log; from here on nobody else can publish.
+2. It copies the folder of the newest attempt whose marker exists.
+3. It writes its own marker. An attempt without a marker published nothing and is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+
+from airflow_provider_ckpt.errors import AlreadyExistsError
+from airflow_provider_ckpt.partitions.log_state import Numbered
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.storage.storage import Storage
+
+FORMAT = "airflow-provider-ckpt/spark-folder"
+VERSION = 1
+
+
+class AttemptFolders:
+    """``path``: the folder that holds one folder per attempt."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+
+    def folder(self, attempt: str) -> SparkFolder:
+        return SparkFolder(self._storage, f"{self._path}/{attempt}")
+
+    def previous(self, records: list[Numbered], attempt: str) -> str | None:
+        """The newest attempt before ``attempt`` that has a complete folder."""
+        opens = [record.attempt for _, record in records if isinstance(record, Open)]
+        for one in reversed(opens):
+            if one != attempt and self._storage.exists(self._marker(one)):
+                return one
+        return None
+
+    def create(self, attempt: str, previous: str | None, rewind_to: int | None = None) -> SparkFolder:
+        """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
+
+        ``rewind_to``: the batch to go back to (a restore).
+        """
+        folder = self.folder(attempt)
+        if previous is not None:
+            folder.copy_from(self.folder(previous))
+        if rewind_to is not None:
+            folder.rewind(rewind_to)
+        body = {"format": FORMAT, "version": VERSION, "attempt": attempt, "copied_from": previous}
+        try:
+            self._storage.create(self._marker(attempt), json.dumps(body, indent=1).encode())
+        except AlreadyExistsError:
+            pass  # the attempt's own marker: its reply was lost
+        return folder
+
+    def delete_before(self, attempt: str) -> None:
+        """Delete the folders of all other attempts; markers first, so that no half-deleted folder is chosen."""
+        names = self._storage.list(self._path)
+        others = {name.removesuffix(".json") for name in names} - {attempt}
+        for other in sorted(others):
+            self._storage.delete(self._marker(other))
+            self._storage.delete_tree(f"{self._path}/{other}")
+
+    def _marker(self, attempt: str) -> str:
+        return f"{self._path}/{attempt}.json"

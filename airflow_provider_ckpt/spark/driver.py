@@ -1,0 +1,261 @@
+"""The driver of a job: one loop that owns the coordinator, and the runners it commands.
+
+Every message goes through one inbox; effects are carried out in order, in the loop's thread. What takes
+long (a release, a query's restart) runs elsewhere and answers with a message.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.messages import (
+    Append,
+    DrainSubtask,
+    DropSource,
+    Effect,
+    EndJob,
+    FinishSubtask,
+    Message,
+    NotifyAborted,
+    NotifyCompleted,
+    Release,
+    ResumeWithout,
+    StopRequested,
+    SubtaskFailed,
+    TriggerBarrier,
+)
+from airflow_provider_ckpt.errors import CkptError, FencedError, LogFencedError
+from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.spark.batch import BatchRunner
+from airflow_provider_ckpt.spark.context import InputAdvanced, RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.releaser import Releaser
+from airflow_provider_ckpt.spark.retention import Retention
+from airflow_provider_ckpt.spark.runner import VertexRunner
+from airflow_provider_ckpt.spark.status import StatusReporter
+from airflow_provider_ckpt.spark.takeover import OwnedJournal
+
+log = logging.getLogger(__name__)
+
+Runner = VertexRunner | BatchRunner
+
+HOUSEKEEPING = 1.0
+"""Seconds between looks at the fence, at requests, at the health of the queries."""
+LONGEST_WAIT = 0.1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. ``status``: FINISHED, STOPPED, FAILED, RESTARTING."""
+
+    status: str
+    cause: str | None = None
+
+
+class JobDriver:
+    """``runners``: subtask -> runner, of the unfinished subtasks. Use once: :meth:`run`."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        coordinator: Coordinator,
+        journal: OwnedJournal,
+        runners: Mapping[str, Runner],
+        releaser: Releaser,
+        retention: Retention,
+        status: StatusReporter,
+        inbox: queue.Queue[object],
+    ) -> None:
+        self._context, self._coordinator, self._journal = context, coordinator, journal
+        self._runners, self._releaser, self._retention = dict(runners), releaser, retention
+        self._status, self._inbox = status, inbox
+        self._outcome: Outcome | None = None
+        self._next_look = 0.0
+        self._running_since: float | None = None
+
+    def run(self) -> Outcome:
+        """Runs until the job has ended. Raises FencedError / LogFencedError, and what a query failed with
+        only through the coordinator (an Outcome)."""
+        listener = _Progress(self._runners)
+        self._context.spark.streams.addListener(listener)
+        try:
+            self._carry_out(self._coordinator.start(time.time()))
+            for runner in self._runners.values():
+                runner.start()
+            while self._outcome is None:
+                self._step()
+            return self._outcome
+        finally:
+            self._stop_runners()
+            self._releaser.close()
+            self._retention.close()
+            self._context.spark.streams.removeListener(listener)
+
+    # ---- the loop
+
+    def _step(self) -> None:
+        now = time.time()
+        try:
+            message = self._inbox.get(timeout=self._patience(now))
+        except queue.Empty:
+            message = None
+        if message is not None:
+            self._receive(message)
+        if self._outcome is None:
+            self._carry_out(self._coordinator.tick(time.time()))
+        if self._outcome is None and time.time() >= self._next_look:
+            self._look_around(time.time())
+
+    def _patience(self, now: float) -> float:
+        deadline = self._coordinator.next_deadline(now)
+        wait = LONGEST_WAIT if deadline is None else min(LONGEST_WAIT, deadline - now)
+        return max(0.001, wait)
+
+    def _receive(self, message: object) -> None:
+        if isinstance(message, InputAdvanced):
+            runner = self._runners.get(message.subtask)
+            if runner is not None:
+                runner.pull_inputs(time.time())
+        elif isinstance(message, WorkerCrashed):
+            self._crashed(message.subtask, message.error)
+        else:
+            self._tell(message)  # type: ignore[arg-type]
+
+    def _tell(self, message: Message) -> None:
+        self._carry_out(self._coordinator.handle(message, time.time()))
+
+    def _look_around(self, now: float) -> None:
+        self._next_look = now + HOUSEKEEPING
+        self._journal.check_fenced()
+        self._journal.tick(now)
+        for subtask, runner in list(self._runners.items()):
+            runner.pull_inputs(now)
+            try:
+                runner.check()
+            except BaseException as error:  # whatever Spark raised is the coordinator's to judge
+                self._crashed(subtask, error)
+        self._note_running(now)
+        self._take_requests()
+        self._take_deadlines(now)
+
+    def _note_running(self, now: float) -> None:
+        if self._running_since is None and self._coordinator.status == "RUNNING":
+            self._running_since = now
+            self._status.running(self._journal.state)
+
+    def _take_requests(self) -> None:
+        state, context = self._journal.state, self._context
+        for request in pending_requests(context.storage, context.job_id, context.epoch, state.answered):
+            if request.kind in ("stop", "drain"):
+                self._tell(StopRequested(request.kind, request.name))  # type: ignore[arg-type]
+            else:
+                answer = RequestAnswered(request.name, request.kind, f"refused: {request.problem}", time.time())
+                self._journal.write(answer)
+
+    def _take_deadlines(self, now: float) -> None:
+        options, coordinator = self._context.options, self._coordinator
+        if self._running_since is None or coordinator.stopping or coordinator.draining:
+            return
+        ran = now - self._running_since
+        due_stop = options.stop_at is not None and now >= options.stop_at.timestamp()
+        due_drain = options.drain_at is not None and now >= options.drain_at.timestamp()
+        if due_stop or (options.stop_after is not None and ran >= options.stop_after):
+            self._tell(StopRequested("stop"))
+        elif due_drain or (options.drain_after is not None and ran >= options.drain_after):
+            self._tell(StopRequested("drain"))
+
+    def _crashed(self, subtask: str, error: BaseException) -> None:
+        if isinstance(error, (FencedError, LogFencedError)):
+            raise error
+        terminal = isinstance(error, CkptError) and not error.retryable
+        epoch, attempt = self._context.epoch, self._context.attempt
+        log.error("subtask %s failed", subtask, exc_info=error)
+        self._tell(SubtaskFailed(epoch, subtask, attempt, str(error), terminal))
+
+    # ---- effects
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Append):
+                self._journal.write(effect.event, flush=effect.flush)
+                self._status.event(effect.event, self._journal.state)
+            else:
+                _EFFECTS[type(effect)](self, effect)
+
+    def _trigger(self, effect: TriggerBarrier) -> None:
+        runner = self._runners.get(effect.subtask)
+        if runner is not None:  # else it finished meanwhile: its SubtaskDone is in the inbox, and leads to a new plan
+            runner.trigger(effect.checkpoint)
+
+    def _release(self, effect: Release) -> None:
+        state = self._journal.state
+        self._releaser.release(state.checkpoints[effect.checkpoint], state.checkpoints.get(state.last_released))
+
+    def _drop(self, effect: DropSource) -> None:
+        self._runners[effect.subtask].drop(effect.uid)
+
+    def _resume(self, effect: ResumeWithout) -> None:
+        self._runners[effect.subtask].resume(effect.uid)
+
+    def _drain(self, effect: DrainSubtask) -> None:
+        self._runners[effect.subtask].drain()
+
+    def _finish(self, effect: FinishSubtask) -> None:
+        self._runners.pop(effect.subtask).finish()
+
+    def _completed(self, effect: NotifyCompleted) -> None:
+        self._retention.completed(effect.checkpoint)
+
+    def _nothing(self, effect: NotifyAborted) -> None:
+        """An aborted barrier stays in the logs; readers pass it (R10)."""
+
+    def _end(self, effect: EndJob) -> None:
+        self._outcome = Outcome(effect.status, effect.cause)
+
+    def _stop_runners(self) -> None:
+        for runner in self._runners.values():
+            runner.stop()
+            runner.close()
+
+
+_EFFECTS: dict[type, Callable[[JobDriver, Any], None]] = {
+    TriggerBarrier: JobDriver._trigger,
+    Release: JobDriver._release,
+    DropSource: JobDriver._drop,
+    ResumeWithout: JobDriver._resume,
+    DrainSubtask: JobDriver._drain,
+    FinishSubtask: JobDriver._finish,
+    NotifyCompleted: JobDriver._completed,
+    NotifyAborted: JobDriver._nothing,
+    EndJob: JobDriver._end,
+}
+
+
+class _Progress(StreamingQueryListener):
+    """A query's progress event comes right after Spark's commit of the batch."""
+
+    def __init__(self, runners: Mapping[str, Runner]) -> None:
+        self._runners = runners
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        query = str(event.progress.id)
+        for runner in list(self._runners.values()):
+            if runner.query_id == query:
+                runner.on_progress()
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass

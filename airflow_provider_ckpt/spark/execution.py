@@ -1,0 +1,292 @@
+"""One run of a job, step by step: prepare (nothing is written), take over, run, end."""
+
+from __future__ import annotations
+
+import queue
+import time
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.messages import SubtaskAtEndOfData, SubtaskDone
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.errors import CorruptJournalError
+from airflow_provider_ckpt.job.graph import Vertex
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, LateFilesFound
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.spark import takeover
+from airflow_provider_ckpt.spark.batch import BatchRunner
+from airflow_provider_ckpt.spark.collector import collect_garbage
+from airflow_provider_ckpt.spark.context import RunContext
+from airflow_provider_ckpt.spark.driver import JobDriver, Outcome, Runner
+from airflow_provider_ckpt.spark.frozen import FrozenFiles, list_files, unescaped_path
+from airflow_provider_ckpt.spark.planning import JobPlan, check_resumable, plan_job
+from airflow_provider_ckpt.spark.releaser import Releaser
+from airflow_provider_ckpt.spark.restore import restore_point, restored_event
+from airflow_provider_ckpt.spark.retention import Retention
+from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
+from airflow_provider_ckpt.spark.subtasks import SubtaskFactory
+from airflow_provider_ckpt.spark.worker import identify
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import Storage
+
+ALIGNED_TIMEOUT = 10.0
+"""Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """Everything that could be checked was; nothing is written yet."""
+
+    job: Job
+    options: RunOptions
+    spark: SparkSession
+    plan: JobPlan
+    restore: CheckpointCompleted | None
+
+
+def prepare(job: Job, options: RunOptions, storage: Storage, state: JobState) -> PreparedJob:
+    """Raises InvalidInputError. ``state``: what the journal says; writes nothing."""
+    if state.damage:
+        raise CorruptJournalError(job_id=options.job_id, reason="; ".join(state.damage))
+    spark = build_session(options.job_id, options.conf)
+    plan = plan_job(spark, job, options)
+    check_resumable(state, plan, allow_non_restored_state=options.allow_non_restored_state)
+    restore = restore_point(storage, options.job_id, options.restore, state, plan.graph)
+    return PreparedJob(job, options, spark, plan, restore)
+
+
+def execute(
+    prepared: PreparedJob,
+    storage: Storage,
+    storage_options: Mapping[str, Any],
+    on_status: OnStatus,
+) -> Outcome:
+    """Take the job over and run it to its end. Raises FencedError, LogFencedError, and storage errors."""
+    return _Execution(prepared, storage, storage_options, on_status).run()
+
+
+class _Execution:
+    def __init__(
+        self, prepared: PreparedJob, storage: Storage, storage_options: Mapping[str, Any], on_status: OnStatus
+    ) -> None:
+        self._job, self._options = prepared.job, prepared.options
+        self._spark, self._plan, self._restore = prepared.spark, prepared.plan, prepared.restore
+        self._storage, self._storage_options = storage, storage_options
+        self._application = self._spark.sparkContext.applicationId
+        self._status = StatusReporter(on_status, self._options.job_id, self._application)
+        self._inbox: queue.Queue[object] = queue.Queue()
+        self._late_read: set[str] = set()
+        self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-batch")
+
+    def run(self) -> Outcome:
+        sinks = self._bind_sinks()
+        open_root(self._storage)
+        journal, taken = self._claim()
+        if self._restore is not None:
+            journal.write(restored_event(self._restore, journal.state, time.time()))
+        takeover.record_plan(journal, self._options.job_id, self._plan, self._options.public_json())
+        self._status.started(journal.state, taken.before, taken.resumed)
+        frozen = takeover.freeze_sources(
+            self._spark, self._storage, self._options.job_id, journal, self._bounded_reads()
+        )
+        for sink in sinks.values():
+            sink.prepare()
+        outcome = self._drive(journal, taken, sinks, frozen)
+        self._report_late_files(journal, frozen)
+        journal.flush()
+        kind = {"FINISHED": "finished", "STOPPED": "stopped"}.get(outcome.status, "failed")
+        cause = f": {outcome.cause}" if outcome.cause else ""
+        self._status.say(
+            kind,
+            f"job {self._options.job_id} {outcome.status}{cause}",
+            journal.state,
+            status=outcome.status,
+            terminal=outcome.status == "FAILED",
+        )
+        return outcome
+
+    def _claim(self) -> tuple[takeover.OwnedJournal, takeover.TakenOver]:
+        options = self._options
+        journal = Journal(
+            self._storage,
+            options.job_id,
+            buffer_bytes=options.journal_buffer_bytes,
+            flush_interval=options.journal_flush_interval,
+        )
+        journal.replay()
+        nonce = uuid.uuid4().hex[:8]
+        taken = takeover.claim(journal, options.attempt or nonce, nonce, identify(self._application))
+        return takeover.OwnedJournal(journal), taken
+
+    def _bind_sinks(self) -> dict[str, BoundSink]:
+        options = self._options
+        return {
+            operator.uid: operator.sink.bind(SinkContext(options.job_id, operator.uid, self._storage_options))
+            for operator in self._job.sinks
+        }
+
+    def _bounded_reads(self) -> dict[str, Any]:
+        return {source.uid: self._plan.reads[source.uid] for source in self._job.sources if source.bounded}
+
+    # ---- the run itself
+
+    def _drive(
+        self,
+        journal: takeover.OwnedJournal,
+        taken: takeover.TakenOver,
+        sinks: dict[str, BoundSink],
+        frozen: dict[str, FrozenFiles],
+    ) -> Outcome:
+        options, graph = self._options, self._plan.graph
+        logs = takeover.load_logs(self._storage, options.job_id, graph)
+        context = self._context(journal, taken)
+        runners = self._runners(context, journal.state, logs, sinks, frozen)
+        if taken.resumed:
+            collect_garbage(self._storage, options.job_id, graph, logs, sinks, taken.attempt)
+        final_only = frozenset(operator.uid for operator in self._job.sinks if operator.release == "final")
+        coordinator = Coordinator(
+            graph,
+            self._checkpoint_options(),
+            epoch=taken.epoch,
+            restored=takeover.restored(journal.state),
+            now=time.time(),
+        )
+        releaser = Releaser(
+            graph,
+            logs,
+            sinks,
+            final_only,
+            epoch=taken.epoch,
+            post=self._inbox.put,
+            check_fenced=journal.check_fenced,
+        )
+        retention = Retention(
+            self._storage,
+            options.job_id,
+            graph,
+            journal,
+            logs,
+            retained=options.retained_checkpoints,
+            final_only=final_only,
+        )
+        driver = JobDriver(context, coordinator, journal, runners, releaser, retention, self._status, self._inbox)
+        try:
+            outcome = driver.run()
+            for runner in runners.values():
+                self._late_read |= runner.late_files()
+            return outcome
+        finally:
+            self._batch_thread.shutdown(wait=False, cancel_futures=True)
+
+    def _context(self, journal: takeover.OwnedJournal, taken: takeover.TakenOver) -> RunContext:
+        return RunContext(
+            spark=self._spark,
+            storage=self._storage,
+            storage_options=self._storage_options,
+            job=self._job,
+            job_id=self._options.job_id,
+            graph=self._plan.graph,
+            options=self._options,
+            epoch=taken.epoch,
+            attempt=taken.attempt,
+            post=self._inbox.put,
+            check_fenced=journal.check_fenced,
+        )
+
+    def _checkpoint_options(self) -> CheckpointOptions:
+        options = self._options
+        return CheckpointOptions(
+            interval=options.checkpoint_interval,
+            min_pause=options.min_pause,
+            timeout=options.checkpoint_timeout,
+            tolerable_failed=options.tolerable_failed_checkpoints,
+            periodic=self._plan.mode == "streaming",
+        )
+
+    def _runners(
+        self,
+        context: RunContext,
+        state: JobState,
+        logs: dict[str, SubtaskLog],
+        sinks: dict[str, BoundSink],
+        frozen: dict[str, FrozenFiles],
+    ) -> dict[str, Runner]:
+        factory = SubtaskFactory(
+            context,
+            logs,
+            sinks,
+            frozen,
+            self._plan.schemas,
+            aligned=self._plan.aligned(),
+            aligned_timeout=ALIGNED_TIMEOUT,
+            restore=self._restore,
+        )
+        runners: dict[str, Runner] = {}
+        for vertex in self._plan.graph.vertices:
+            subtask = f"{vertex.uid}/0"
+            if logs[subtask].state.closed:
+                self._tell_closed(context, subtask, state)
+                continue
+            if self._plan.mode == "batch":
+                runners[subtask] = self._batch_runner(factory, context, vertex, logs, frozen)
+            else:
+                runners[subtask] = factory.runner(vertex, frozenset(state.dropped.get(vertex.uid, ())))
+        return runners
+
+    def _tell_closed(self, context: RunContext, subtask: str, state: JobState) -> None:
+        """The tail of the log decides about the end (R11): the driver before may not have come to the journal."""
+        if subtask not in state.finished:
+            world = {"epoch": context.epoch, "subtask": subtask, "attempt": context.attempt}
+            context.post(SubtaskAtEndOfData(**world))  # type: ignore[arg-type]
+            context.post(SubtaskDone(**world))  # type: ignore[arg-type]
+
+    def _batch_runner(
+        self,
+        factory: SubtaskFactory,
+        context: RunContext,
+        vertex: Vertex,
+        logs: dict[str, SubtaskLog],
+        frozen: dict[str, FrozenFiles],
+    ) -> BatchRunner:
+        outputs = factory.outputs(vertex)
+        runner = BatchRunner(
+            context,
+            vertex,
+            f"{vertex.uid}/0",
+            logs,
+            outputs,
+            frozen,
+            self._plan.schemas,
+            self._batch_thread,
+        )
+        runner.open()
+        return runner
+
+    def _report_late_files(self, journal: takeover.OwnedJournal, frozen: dict[str, FrozenFiles]) -> None:
+        """Name the files that turned up in a bounded source's folder after it was frozen."""
+        known = {(event.uid, path) for event in journal.state.late_files for path in event.paths}
+        for uid, frozen_files in frozen.items():
+            listed = list_files(self._spark, self._plan.reads[uid])
+            late = [file for file in listed if unescaped_path(file) not in frozen_files.normal]
+            for read in (True, False):
+                paths = tuple(
+                    file
+                    for file in late
+                    if (unescaped_path(file) in self._late_read) is read and (uid, file) not in known
+                )
+                if paths:
+                    event = LateFilesFound(uid, paths, read, time.time())
+                    journal.write(event)
+                    self._status.event(event, journal.state)

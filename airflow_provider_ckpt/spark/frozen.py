@@ -1,0 +1,62 @@
+"""The end of a bounded file source, frozen once for all attempts (R11), and what it means to have reached it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import AlreadyExistsError, NewerFormatError
+from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.seen_files import normal_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+FORMAT = "airflow-provider-ckpt/frozen-files"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class FrozenFiles:
+    """``files``: URIs as Spark spells them, nothing escaped."""
+
+    uid: str
+    files: tuple[str, ...]
+
+    @property
+    def normal(self) -> frozenset[str]:
+        return frozenset(unescaped_path(file) for file in self.files)
+
+
+def unescaped_path(uri: str) -> str:
+    """The normal path of a URI in which nothing is escaped."""
+    return normal_path(uri.partition(":")[2].lstrip("/")) if ":/" in uri else normal_path(uri)
+
+
+def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
+    """The files a file source would read now, by Spark's own listing (globs, hidden files, partitions)."""
+    reader = spark.read.format(reads.format).options(**reads.options)
+    if reads.schema is not None:
+        reader = reader.schema(reads.schema)
+    return tuple(sorted(unquote(uri) for uri in reader.load(list(reads.paths)).inputFiles()))
+
+
+def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
+    """Write the list if there is none; the list that is there wins (another attempt froze it first)."""
+    frozen = FrozenFiles(uid, tuple(files))
+    body = {"format": FORMAT, "version": VERSION, "uid": uid, "files": list(frozen.files)}
+    try:
+        storage.create(path, json.dumps(body, indent=1).encode())
+    except AlreadyExistsError:
+        return read_frozen(storage, path)
+    return frozen
+
+
+def read_frozen(storage: Storage, path: str) -> FrozenFiles:
+    """Raises NewerFormatError for a list written by a newer version."""
+    body = json.loads(storage.read(path))
+    if body["format"] != FORMAT or body["version"] > VERSION:
+        raise NewerFormatError(path=path, found=f"{body['format']} v{body['version']}", known=VERSION)
+    return FrozenFiles(body["uid"], tuple(body["files"]))

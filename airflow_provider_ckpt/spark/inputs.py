@@ -1,0 +1,100 @@
+"""The inputs of one running vertex: what it has read, and which of them have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.job.graph import Edge
+from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.feed import EdgeFeed
+from airflow_provider_ckpt.spark.seen_files import SeenFiles, log_offset
+
+
+@dataclass
+class EdgeInput:
+    """An input edge: the producer's log, the feed our query reads, and how far each is."""
+
+    edge: Edge
+    log: SubtaskLog
+    feed: EdgeFeed
+    offered: int = 0
+    """Next position of the producer's log to offer to the gate."""
+    read: int = 0
+    """Position up to which (exclusive) published batches have touched entries."""
+    passed: int = 0
+    ended: bool = False
+
+    def at_end(self) -> bool:
+        return self.ended and not self.feed.has_unread()
+
+    def position(self) -> int:
+        """The input position of a snapshot: nothing unread means that all that was passed was read."""
+        return self.read if self.feed.has_unread() else max(self.read, self.passed)
+
+
+@dataclass
+class BoundedInput:
+    """An inline bounded file source: what is left of its frozen list."""
+
+    uid: str
+    remaining: set[str]
+    frozen: frozenset[str]
+    late: set[str] = field(default_factory=set)
+    """Files it read though they are not in the frozen list."""
+
+    def read(self, paths: set[str]) -> None:
+        self.remaining -= paths
+        self.late |= paths - self.frozen
+
+    def at_end(self) -> bool:
+        return not self.remaining
+
+
+class Inputs:
+    """Tracks a vertex's edges and bounded sources by the file-source logs of its Spark folder."""
+
+    def __init__(
+        self,
+        edges: Mapping[str, EdgeInput],
+        bounded: Mapping[str, BoundedInput],
+        gate: InputGate,
+        seen: Callable[[str], SeenFiles],
+    ) -> None:
+        self.edges = dict(edges)
+        self.bounded = dict(bounded)
+        self.gate = gate
+        self._seen = {uid: seen(uid) for uid in [*edges, *bounded]}
+
+    def advance(self, offsets: Mapping[str, str]) -> None:
+        """A batch with these source offsets was committed: take note of the files it read."""
+        for uid, edge in self.edges.items():
+            highest = edge.feed.consumed(self._seen[uid].advance(log_offset(offsets.get(uid))))
+            if highest is not None:
+                edge.read = max(edge.read, highest + 1)
+        for uid, source in self.bounded.items():
+            source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
+
+    def pull(self, now: float) -> list[Action]:
+        """Offer what the producers appended to the gate; returns the actions that are due, in order."""
+        for uid, edge in self.edges.items():
+            for number, record in edge.log.records(edge.offered):
+                self.gate.offer(uid, number, record)
+                edge.offered = number + 1
+        return self.gate.poll(now, {uid: edge.feed.has_unread() for uid, edge in self.edges.items()})
+
+    def carry_out(self, action: Action) -> None:
+        if isinstance(action, Feed):
+            self.edges[action.edge].feed.add(action.position, action.batch)
+        elif isinstance(action, Passed):
+            edge = self.edges[action.edge]
+            edge.passed, edge.ended = action.position, action.ended
+
+    def positions(self) -> dict[str, int]:
+        return {uid: edge.position() for uid, edge in self.edges.items()}
+
+    def ended(self) -> frozenset[str]:
+        """Sources and edges that published batches have read to their end."""
+        edges = {uid for uid, edge in self.edges.items() if edge.at_end()}
+        return frozenset(edges | {uid for uid, source in self.bounded.items() if source.at_end()})

@@ -1,0 +1,125 @@
+"""Runs a job: in this process (``ckpt run``), or as the application of ``spark-submit``.
+
+    spark-submit --py-files ckpt.zip main.py --options '<RunOptions as JSON>'
+
+Exit codes: 0 finished or stopped, 1 failed (trying again may help), 2 refused before anything was written,
+3 failed terminally, 4 fenced by a later driver. Storage options come in ``CKPT_STORAGE_OPTIONS``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+if __name__ == "__main__" and not __package__:
+    # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
+
+from airflow_provider_ckpt.errors import (
+    CkptError,
+    FencedError,
+    InvalidInputError,
+    JobFailedTerminallyError,
+    LogFencedError,
+)
+from airflow_provider_ckpt.job.loading import LoadedJob, load
+from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
+from airflow_provider_ckpt.storage.layout import check_job_id
+
+FINISHED, FAILED, REFUSED, TERMINAL, FENCED = range(5)
+
+
+def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> int:
+    """Run the job to its end; returns the exit code. Errors are told through ``on_status`` (kind "failed",
+    "refused" or "fenced"), with the user's own traceback printed for errors in the user's code."""
+    reporter = StatusReporter(on_status, options.job_id, None)
+    try:
+        return _run(options, storage_options, on_status)
+    except (FencedError, LogFencedError) as error:
+        reporter.say("fenced", str(error))
+        return FENCED
+    except InvalidInputError as error:
+        reporter.say("refused", str(error), traceback=_user_traceback(error))
+        return REFUSED
+    except CkptError as error:
+        reporter.say("failed", str(error), terminal=not error.retryable)
+        return FAILED if error.retryable else TERMINAL
+
+
+def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> int:
+    from airflow_provider_ckpt.spark.execution import execute, prepare
+
+    loaded = load(options.job)
+    _ship_functions(loaded)
+    loaded.job.validate()
+    check_job_id(options.job_id)
+    root, state = look(options, storage_options)
+    if state.status == "FINISHED":
+        reporter = StatusReporter(on_status, options.job_id, None)
+        reporter.say("finished", f"job {options.job_id} has FINISHED already; nothing runs again", state)
+        return FINISHED
+    if state.status == "FAILED" and not options.resume_failed:
+        raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
+    prepared = prepare(loaded.job, options, root, state)
+    outcome = execute(prepared, root, storage_options, on_status)
+    if outcome.status in ("FINISHED", "STOPPED"):
+        return FINISHED
+    return TERMINAL if outcome.status == "FAILED" else FAILED
+
+
+def _ship_functions(loaded: LoadedJob) -> None:
+    """A module loaded from a file cannot be imported in the executors: its functions are sent by value."""
+    if loaded.from_file:
+        from pyspark import cloudpickle
+
+        cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]
+
+
+def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Any, JobState]:
+    """The root's storage and what its journal says, writing nothing."""
+    from airflow_provider_ckpt.errors import NoRootError
+    from airflow_provider_ckpt.storage.root import read_root
+    from airflow_provider_ckpt.storage.storage import open_storage
+
+    storage = open_storage(options.root, storage_options)
+    try:
+        read_root(storage)
+    except NoRootError:
+        return storage, JobState(options.job_id)
+    return storage, Journal(storage, options.job_id).replay()
+
+
+def _user_traceback(error: CkptError) -> str | None:
+    import traceback
+
+    cause = error.__cause__
+    return None if cause is None else "".join(traceback.format_exception(cause))
+
+
+def print_line(line: dict[str, Any]) -> None:
+    """The form the Airflow operator reads in the driver's output."""
+    print("CKPT " + json.dumps(line), flush=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="main.py", description="Run a checkpointed Spark job.")
+    parser.add_argument("--options", required=True, help="RunOptions as JSON")
+    arguments = parser.parse_args(argv)
+    try:
+        options = RunOptions.from_json(json.loads(arguments.options))
+        storage_options = read_storage_options(os.environ)
+    except InvalidInputError as error:
+        print_line({"kind": "refused", "message": str(error)})
+        return REFUSED
+    return run_job(options, storage_options, print_line)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

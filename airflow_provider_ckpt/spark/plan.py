@@ -1,0 +1,94 @@
+"""What can be read off a query's analysed plan before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+WATERMARK = "EventTimeWatermark"
+STATEFUL = frozenset(
+    {
+        "Aggregate",
+        "Deduplicate",
+        "DeduplicateWithinWatermark",
+        "Distinct",
+        "FlatMapGroupsWithState",
+        "FlatMapGroupsInPandasWithState",
+        "TransformWithState",
+        "TransformWithStateInPySpark",
+        "TransformWithStateInPandas",
+    }
+)
+
+
+def _root(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().analyzed()  # the plan has no public door in PySpark
+
+
+def _children(node: Any) -> list[Any]:
+    children = node.children()
+    return [children.apply(index) for index in range(children.size())]
+
+
+def _walk(node: Any) -> Iterator[Any]:
+    yield node
+    for child in _children(node):
+        yield from _walk(child)
+
+
+def has_watermark(frame: DataFrame) -> bool:
+    return any(node.nodeName() == WATERMARK for node in _walk(_root(frame)))
+
+
+def is_stateful(frame: DataFrame) -> bool:
+    """Aggregations, de-duplication, arbitrary state, and joins of two streams."""
+    for node in _walk(_root(frame)):
+        name = node.nodeName()
+        if name in STATEFUL:
+            return True
+        if name == "Join" and all(child.isStreaming() for child in _children(node)):
+            return True
+    return False
+
+
+def streaming_leaves(frame: DataFrame) -> int:
+    """How many streaming sources the frame reads."""
+    return sum(1 for node in _walk(_root(frame)) if not _children(node) and node.isStreaming())
+
+
+def watermark_over_union(frame: DataFrame) -> bool:
+    """A watermark that several inputs share: the fastest one makes rows of the others late."""
+
+    def reaches_union(node: Any) -> bool:
+        for child in _children(node):
+            if child.nodeName() == WATERMARK:
+                continue
+            if child.nodeName() == "Union" and child.isStreaming():
+                return True
+            if reaches_union(child):
+                return True
+        return False
+
+    return any(node.nodeName() == WATERMARK and reaches_union(node) for node in _walk(_root(frame)))
+
+
+def leaf_ids(frame: DataFrame) -> frozenset[int]:
+    """The ids of the columns that the frame's sources give: they tell a source within a larger plan."""
+    return frozenset(_ids(_root(frame)))
+
+
+def _ids(node: Any) -> set[int]:
+    found: set[int] = set()
+    for leaf in _walk(node):
+        if not _children(leaf):
+            output = leaf.output()
+            found |= {int(output.apply(index).exprId().id()) for index in range(output.size())}
+    return found
+
+
+def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
+    """Whether some watermark of the plan sees nothing but the sources with these column ids, beside others."""
+    nodes = [node for node in _walk(_root(frame)) if node.nodeName() == WATERMARK]
+    return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)

@@ -1,0 +1,153 @@
+"""From a job to what will run, before anything is written: graph, queries, schemas, refusals."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.coordinator.finished import check_restore
+from airflow_provider_ckpt.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
+from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
+from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions, RuntimeMode
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.plan import holds_watermark, is_stateful, leaf_ids
+from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
+from airflow_provider_ckpt.spark.reader import SourceReads
+
+DEFAULT_LIMIT = 128 * 1024 * 1024
+"""Bytes of a bounded file source in one micro-batch: history must not starve the live feed beside it."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    graph: ExecutionGraph
+    mode: RuntimeMode
+    schemas: Mapping[str, StructType]
+    """Vertex uid -> schema of its output."""
+    reads: Mapping[str, SourceReads]
+    """Source uid -> what it reads."""
+
+    def schemas_json(self) -> dict[str, str]:
+        return {uid: schema.json() for uid, schema in self.schemas.items()}
+
+    def aligned(self) -> bool:
+        """Sinks at different depths show the same source prefix only if barriers are aligned (R24)."""
+        depth: dict[str, int] = {}
+        for vertex in self.graph.vertices:
+            inputs = self.graph.inputs(vertex.uid)
+            depth[vertex.uid] = 1 + max((depth[edge.producer] for edge in inputs), default=0)
+        return len({depth[v.uid] for v in self.graph.vertices if v.sinks}) > 1
+
+
+def read_limit(options: RunOptions) -> int:
+    return options.max_bytes_per_trigger or DEFAULT_LIMIT
+
+
+def plan_job(spark: SparkSession, job: Job, options: RunOptions) -> JobPlan:
+    """Calls the user's functions and analyses every query; reads schemas, no data. Raises InvalidInputError."""
+    mode = job.runtime_mode(options.mode)
+    calls = SourceCalls(spark, streaming=mode == "streaming", limit=read_limit(options))
+    inline = {source.uid for source in job.sources if source.bounded and _can_inline(job, source.uid, calls)}
+    graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline)
+    planner = _Planner(spark, job, graph, calls)
+    for vertex in graph.vertices:
+        planner.plan(vertex)
+    return JobPlan(graph, mode, planner.schemas, calls.reads)
+
+
+def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
+    """Its end can be read off a file list, and nothing between it and its unbounded consumer keeps state."""
+    frame = calls(job.operators[uid])
+    if not calls.reads[uid].is_file:
+        return False
+    for name in bounded_chain(job, uid)[1:]:
+        operator = job.operators[name]
+        if len(operator.inputs) != 1:
+            return False
+        frame = call(operator, dict.fromkeys(operator.inputs, frame))
+    return not is_stateful(frame)
+
+
+class _Planner:
+    def __init__(self, spark: SparkSession, job: Job, graph: ExecutionGraph, calls: SourceCalls) -> None:
+        self._spark, self._job, self._graph, self._calls = spark, job, graph, calls
+        self.schemas: dict[str, StructType] = {}
+
+    def plan(self, vertex: Vertex) -> None:
+        edges = {edge.uid: edge.producer for edge in self._graph.inputs(vertex.uid)}
+
+        def placeholder(edge: str) -> DataFrame:
+            return self._placeholder(edge, self.schemas[edges[edge]])
+
+        builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder)
+        built = builder.build()
+        if self._calls.streaming and not vertex.bounded and built.stateful:
+            self._check_event_time(vertex, builder, built)
+        self.schemas[vertex.uid] = built.schema
+
+    def _check_event_time(self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery) -> None:
+        """R13: an input that ends but cannot be left out would hold event time for ever."""
+        bounded = {edge.uid for edge in self._graph.inputs(vertex.uid) if self._graph.vertex(edge.producer).bounded}
+        for uid in sorted(bounded | set(vertex.bounded_sources)):
+            if not can_drop(builder, uid, frozenset()) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
+                location = self._job.operators[vertex.uid].location
+                raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
+
+    def _placeholder(self, edge: str, schema: StructType) -> DataFrame:
+        """Stands for a result partition that does not exist yet."""
+        if not self._calls.streaming:
+            return self._spark.createDataFrame([], schema)
+        folder = tempfile.mkdtemp(prefix="ckpt-plan-")
+        return self._spark.readStream.name(edge).schema(schema).parquet(f"file://{folder}")
+
+
+def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:
+    """Refuse to go on with another job under the same id. Operators are matched by uid: new ones start empty,
+    gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output.
+
+    Raises GraphChangedError, SchemaChangedError, IllegalGraphChangeError.
+    """
+    if state.plan is None:
+        return
+    before, after = _places(state.plan.graph), _places(plan.graph.to_json())
+    moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
+    gone = sorted(before.keys() - after.keys())
+    if moved or (gone and not allow_non_restored_state):
+        raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
+    _check_edges(state.plan.graph, plan)
+    for uid, schema in plan.schemas_json().items():
+        known = state.plan.schemas.get(uid, schema)
+        if known != schema:
+            was = StructType.fromJson(json.loads(known)).simpleString()
+            raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
+    last = state.checkpoints.get(state.last_completed)
+    if last is not None:
+        check_restore(plan.graph, last.operators, allow_non_restored_state=allow_non_restored_state)
+
+
+def _check_edges(before: Mapping[str, Any], plan: JobPlan) -> None:
+    """A result partition is laid out for the consumers it had when the job began."""
+    old = {vertex["uid"]: set[str]() for vertex in before["vertices"]}
+    for edge in before["edges"]:
+        old[edge["producer"]].add(edge["uid"])
+    for uid, edges in old.items():
+        now = {edge.uid for edge in plan.graph.outputs(uid)}
+        if any(vertex.uid == uid for vertex in plan.graph.vertices) and now != edges:
+            raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
+
+
+def _places(graph: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
+    """Operator uid -> its vertex and whether that is bounded."""
+    return {
+        uid: (vertex["uid"], vertex["bounded"])
+        for vertex in graph["vertices"]
+        for uid in [*vertex["operators"], *vertex["sinks"]]
+    }

@@ -1,0 +1,160 @@
+"""The readers a source function is given: already named after the uid, and remembering what was read.
+
+A batch and a streaming reader take the same calls, so one source function serves both runtime modes.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import StructType
+
+FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
+RATE_OPTIONS = ("maxbytespertrigger", "maxfilespertrigger")
+
+
+@dataclass
+class SourceReads:
+    """What a source function did with its reader."""
+
+    format: str = "parquet"
+    options: dict[str, str] = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+    loads: int = 0
+    schema: StructType | None = None
+    """Of the source itself, before the function selects from it."""
+
+    @property
+    def is_file(self) -> bool:
+        return self.format.lower() in FILE_FORMATS and bool(self.paths)
+
+    def limits_itself(self) -> bool:
+        return any(key.lower() in RATE_OPTIONS for key in self.options)
+
+
+class _Recording:
+    """Shared by both readers: remembers format, options and path; every load goes through one place."""
+
+    reads: SourceReads
+    before_load: Callable[[], None]
+
+    def format(self, source: str) -> Any:
+        self.reads.format = source
+        return super().format(source)  # type: ignore[misc]
+
+    def option(self, key: str, value: Any) -> Any:
+        self.reads.options[key] = str(value)
+        return super().option(key, value)  # type: ignore[misc]
+
+    def options(self, **options: Any) -> Any:
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002 - Spark's own name
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)  # type: ignore[attr-defined]
+        self.options(**options)
+        self._record(path)
+        frame = self._load(path)
+        self.reads.schema = frame.schema
+        return frame
+
+    def _load(self, path: Any) -> DataFrame:
+        return super().load(path) if path is not None else super().load()  # type: ignore[misc,no-any-return]
+
+    def _record(self, path: Any) -> None:
+        self.reads.loads += 1
+        given = path if path is not None else self.reads.options.get("path")
+        if isinstance(given, str):
+            self.reads.paths = [given]
+        elif isinstance(given, Sequence):
+            self.reads.paths = [str(one) for one in given]
+        self.before_load()
+
+    def _file(self, source: str, path: Any, options: dict[str, Any]) -> DataFrame:
+        named = {key: value for key, value in options.items() if value is not None and key != "schema"}
+        return self.load(path, format=source, schema=options.get("schema"), **named)
+
+    def parquet(self, path: Any, **options: Any) -> DataFrame:
+        return self._file("parquet", path, options)
+
+    def csv(self, path: Any, schema: Any = None, **options: Any) -> DataFrame:
+        return self._file("csv", path, {**options, "schema": schema})
+
+    def json(self, path: Any, schema: Any = None, **options: Any) -> DataFrame:
+        return self._file("json", path, {**options, "schema": schema})
+
+    def orc(self, path: Any, **options: Any) -> DataFrame:
+        return self._file("orc", path, options)
+
+    def text(self, path: Any, **options: Any) -> DataFrame:
+        return self._file("text", path, options)
+
+    def xml(self, path: Any, schema: Any = None, **options: Any) -> DataFrame:
+        return self._file("xml", path, {**options, "schema": schema})
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's own name
+        self.reads.format = "table"
+        self.reads.loads += 1
+        return super().table(tableName)  # type: ignore[misc,no-any-return]
+
+
+class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
+    """``limit``: bytes a micro-batch of a file source may read, if the user's function set no limit."""
+
+    def __init__(self, spark: SparkSession, uid: str, limit: int | None) -> None:
+        DataStreamReader.__init__(self, spark)
+        self.reads = SourceReads()
+        self._limit = limit
+        self.before_load = self._apply_limit
+        self.name(uid)
+
+    def _apply_limit(self) -> None:
+        if self._limit is not None and self.reads.is_file and not self.reads.limits_itself():
+            self.option("maxBytesPerTrigger", self._limit)
+
+
+class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
+    """``frozen``: given what was read, the file list to read instead of the folder (R11)."""
+
+    def __init__(self, spark: SparkSession, frozen: Callable[[SourceReads], list[str] | None]) -> None:
+        DataFrameReader.__init__(self, spark)
+        self.reads = SourceReads()
+        self._frozen = frozen
+        self.before_load = lambda: None
+
+    def name(self, source_name: str) -> BatchReader:
+        return self
+
+    def _load(self, path: Any) -> DataFrame:
+        files = self._frozen(self.reads) if self.reads.is_file else None
+        if not files:
+            return super()._load(path)
+        partitioned = any("=" in one.rpartition("/")[0] for one in files)
+        if partitioned and len(self.reads.paths) == 1 and "basePath" not in self.reads.options:
+            super().option("basePath", self._base(self.reads.paths[0]))
+        return super()._load(files)
+
+    def _base(self, path: str) -> str:
+        """The folder partition columns are counted from: the part of the path before any glob."""
+        plain: list[str] = []
+        for part in path.split("/"):
+            if any(c in part for c in "*?[{"):
+                break
+            plain.append(part)
+        return "/".join(plain) or posixpath.sep

@@ -1,0 +1,86 @@
+"""What ``restore`` asks for, and whether it can be had: decided before anything is written."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from airflow_provider_ckpt.errors import RestoreRefusedError
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, Restored
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.storage.layout import checkpoint_path, subtask_log_path, subtask_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+_NAME = re.compile(r"chk-(\d+)")
+
+
+def restore_point(
+    storage: Storage, job_id: str, restore: str, state: JobState, graph: ExecutionGraph
+) -> CheckpointCompleted | None:
+    """The checkpoint to go back to; None: go on from what is published ("latest"), or from nothing.
+
+    Raises RestoreRefusedError. A checkpoint below the last completed one cannot be restored: what came after
+    it is released, or will be (R9: a completed checkpoint is rolled forward before any rewind), and the sinks
+    cannot take it back.
+    """
+
+    def refuse(reason: str) -> NoReturn:
+        raise RestoreRefusedError(job_id=job_id, restore=restore, reason=reason)
+
+    if restore == "latest":
+        return None
+    if restore == "none":
+        if state.created is not None:
+            refuse("the job has run before, and what it released stays; start afresh under another job id")
+        return None
+    number = _number(storage, job_id, restore)
+    if number is None:
+        refuse(f"it is not a checkpoint of this job; those are {storage.full_uri(checkpoint_path(job_id, 0))[:-1]}<n>")
+    completed = state.checkpoints.get(number)
+    if completed is None:
+        known = ", ".join(str(n) for n in sorted(state.checkpoints)[-5:]) or "none"
+        refuse(f"no such checkpoint is known; the last ones are: {known}")
+    if number != state.last_completed:
+        refuse(
+            f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
+        )
+    for vertex in graph.vertices:
+        if not _spark_has(storage, job_id, vertex.uid, completed):
+            refuse(f"Spark has purged the state of {vertex.uid!r} that it points to (minBatchesToRetain)")
+    return completed
+
+
+def restored_event(completed: CheckpointCompleted, state: JobState, now: float) -> Restored:
+    """What was dropped by the checkpoint's batches stays dropped; the rest is read again."""
+    dropped: dict[str, dict[str, int]] = {}
+    for vertex, uids in state.dropped.items():
+        batch = (completed.subtasks.get(f"{vertex}/0") or {}).get("batch_id")
+        kept = {uid: at for uid, at in uids.items() if batch is not None and at <= batch}
+        if kept:
+            dropped[vertex] = kept
+    return Restored(completed.checkpoint, dropped, now)
+
+
+def _number(storage: Storage, job_id: str, restore: str) -> int | None:
+    folder, _, name = restore.rstrip("/").rpartition("/")
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    number = int(found[1])
+    here = storage.full_uri(checkpoint_path(job_id, number)).rpartition("/")[0]
+    plain = here.removeprefix("file://")
+    return number if folder in ("", here, plain) else None
+
+
+def _spark_has(storage: Storage, job_id: str, vertex: str, completed: CheckpointCompleted) -> bool:
+    snapshot = completed.subtasks.get(f"{vertex}/0")
+    if snapshot is None or snapshot["batch_id"] is None or snapshot["finished_on_restore"]:
+        return True
+    log = SubtaskLog(storage, subtask_log_path(job_id, vertex, 0))
+    log.load()
+    folders = AttemptFolders(storage, f"{subtask_path(job_id, vertex, 0)}/spark")
+    attempt = folders.previous(log.records(), "")
+    return attempt is not None and folders.folder(attempt).has_batch(snapshot["batch_id"])

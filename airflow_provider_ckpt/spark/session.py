@@ -1,0 +1,65 @@
+"""The Spark session of a job: what the library needs, on top of what the user set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import UnsupportedConfError
+
+NEEDED = {
+    # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+    # an input that ended must not drop late rows of the slower ones
+    "spark.sql.streaming.multipleWatermarkPolicy": "min",
+}
+PREFERRED = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+ROCKSDB_ONLY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+def session_conf(user: Mapping[str, str]) -> dict[str, str]:
+    """The conf to build the session with. Raises UnsupportedConfError for a setting we cannot honour."""
+    for key, needed in NEEDED.items():
+        given = user.get(key)
+        if given is not None and given.lower() != needed:
+            raise UnsupportedConfError(key=key, value=given, needed=needed)
+    conf = {**PREFERRED, **user, **NEEDED}
+    if "RocksDB" not in conf[PROVIDER] and ROCKSDB_ONLY not in user:
+        conf[ROCKSDB_ONLY] = "1"
+    return conf
+
+
+def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
+    """Get or create the session. The user's conf is ``user`` over what spark-submit was given; the master
+    defaults to ``local[*]``."""
+    given = {**_submitted(), **user}
+    conf = session_conf(given)
+    builder = SparkSession.builder.appName(given.get("spark.app.name", name))
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    if SparkSession.getActiveSession() is None and "spark.master" not in given:
+        builder = builder.master("local[*]")
+    spark = builder.getOrCreate()
+    for key, value in conf.items():
+        if key.startswith("spark.sql."):
+            spark.conf.set(key, value)
+    return spark
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was given. Without spark-submit nothing is asked: asking starts the JVM, and settings
+    that a JVM takes at its start (the driver's memory) would come too late."""
+    return dict(SparkConf().getAll()) if "PYSPARK_GATEWAY_PORT" in os.environ else {}

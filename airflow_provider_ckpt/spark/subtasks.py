@@ -1,0 +1,143 @@
+"""Builds the runner of a subtask: its log, its Spark folder, what it reads, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.graph import Vertex
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.partitions.input_gate import InputGate
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.spark.context import RunContext
+from airflow_provider_ckpt.spark.feed import EdgeFeed, data_folder, feed_folder
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.inputs import BoundedInput, EdgeInput, Inputs
+from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget, PreparedStore
+from airflow_provider_ckpt.spark.planning import read_limit
+from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls
+from airflow_provider_ckpt.spark.releaser import position
+from airflow_provider_ckpt.spark.runner import VertexRunner
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
+
+
+class SubtaskFactory:
+    """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds.
+    ``restore``: the checkpoint to go back to; None: go on from what is published."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        logs: Mapping[str, SubtaskLog],
+        sinks: Mapping[str, BoundSink],
+        frozen: Mapping[str, FrozenFiles],
+        schemas: Mapping[str, StructType],
+        *,
+        aligned: bool,
+        aligned_timeout: float | None,
+        restore: CheckpointCompleted | None = None,
+    ) -> None:
+        self._restore = restore
+        self._context, self._logs, self._sinks = context, logs, sinks
+        self._frozen, self._schemas = frozen, schemas
+        self._aligned, self._aligned_timeout = aligned, aligned_timeout
+
+    def runner(self, vertex: Vertex, dropped: frozenset[str]) -> VertexRunner:
+        """Opens the subtask's log and makes its Spark folder: the attempts before are fenced when this returns."""
+        context, subtask = self._context, f"{vertex.uid}/0"
+        home = subtask_path(context.job_id, vertex.uid, 0)
+        log = self._logs[subtask]
+        log.open(context.attempt, context.epoch, context.attempt, self._continues_at(subtask))
+        folders = AttemptFolders(context.storage, f"{home}/spark")
+        previous = folders.previous(log.records(), context.attempt)
+        last = log.state.last_batch
+        rewound = self._restore is not None
+        folder = folders.create(
+            context.attempt,
+            previous if last is not None or not rewound else None,
+            rewind_to=last.batch_id if last is not None and rewound else None,
+        )
+        prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
+        edges = {edge: e for edge, e in self._edges(vertex).items() if edge not in dropped}
+        runner = VertexRunner(
+            context,
+            vertex,
+            subtask,
+            log=log,
+            folder=folder,
+            builder=self._builder(vertex, edges),
+            inputs=self._inputs(vertex, edges, dropped, folder),
+            outputs=self.outputs(vertex),
+            prepared=prepared,
+            dropped=dropped,
+        )
+        runner.recover(prepared.read(previous) if previous is not None and not rewound else None)
+        folders.delete_before(context.attempt)
+        return runner
+
+    def _continues_at(self, subtask: str) -> int | None:
+        """Entries behind the barrier of the checkpoint are void (R4)."""
+        return None if self._restore is None else position(self._restore, subtask) + 1
+
+    def _edges(self, vertex: Vertex) -> dict[str, EdgeInput]:
+        context = self._context
+        found: dict[str, EdgeInput] = {}
+        for edge in context.graph.inputs(vertex.uid):
+            partition = partition_path(context.job_id, edge.producer, 0)
+            siblings = [other.uid for other in context.graph.outputs(edge.producer)]
+            feed = EdgeFeed(context.storage, feed_folder(partition, siblings, edge.uid), partition)
+            if self._restore is not None:
+                feed.reset()
+            last = self._logs[f"{vertex.uid}/0"].state.last_batch
+            read = 0 if last is None else last.inputs.get(edge.uid, 0)
+            start = feed.fed + 1
+            found[edge.uid] = EdgeInput(
+                edge, self._logs[f"{edge.producer}/0"], feed, offered=start, read=read, passed=start
+            )
+        return found
+
+    def _inputs(
+        self, vertex: Vertex, edges: Mapping[str, EdgeInput], dropped: frozenset[str], folder: SparkFolder
+    ) -> Inputs:
+        gate = InputGate(edges, epoch=self._context.epoch, aligned=self._aligned, aligned_timeout=self._aligned_timeout)
+        bounded = {
+            uid: BoundedInput(uid, set(self._frozen[uid].normal), self._frozen[uid].normal)
+            for uid in vertex.bounded_sources
+            if uid in self._frozen and uid not in dropped
+        }
+        storage = self._context.storage
+        return Inputs(edges, bounded, gate, lambda uid: SeenFiles(storage, f"{folder.path}/sources/{uid}"))
+
+    def _builder(self, vertex: Vertex, edges: Mapping[str, EdgeInput]) -> QueryBuilder:
+        context = self._context
+        limit = read_limit(context.options)
+        calls = SourceCalls(context.spark, streaming=True, limit=limit)
+
+        def edge_frame(uid: str) -> DataFrame:
+            edge = edges[uid]
+            reader = context.spark.readStream.name(uid).schema(self._schemas[edge.edge.producer])
+            # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
+            return reader.options(recursiveFileLookup=True, maxBytesPerTrigger=limit).parquet(edge.feed.location)
+
+        return QueryBuilder(context.job, vertex, context.graph.inputs(vertex.uid), calls, edge_frame)
+
+    def outputs(self, vertex: Vertex) -> Outputs:
+        context = self._context
+        edges = [edge.uid for edge in context.graph.outputs(vertex.uid)]
+        partition = partition_path(context.job_id, vertex.uid, 0)
+        target = PartitionTarget(partition, data_folder(partition, edges)) if edges else None
+        sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
+        return Outputs(
+            context.spark,
+            context.storage,
+            context.attempt,
+            sinks,
+            target,
+            f"{subtask_path(context.job_id, vertex.uid, 0)}/scratch",
+        )

@@ -1,0 +1,139 @@
+"""Taking a job over: claim, make sure that the driver before is gone, freeze, open every log (R8, R11)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.codec import snapshot_from_json
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen
+from airflow_provider_ckpt.spark.planning import JobPlan
+from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.worker import end_worker
+from airflow_provider_ckpt.storage.layout import frozen_path, subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+GRACE = 10.0
+"""Seconds a fenced driver on this host gets to leave by itself before it is killed."""
+
+
+class OwnedJournal:
+    """The journal, shared by the threads of the driver that claimed it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._lock = threading.RLock()
+
+    @property
+    def state(self) -> JobState:
+        return self._journal.state
+
+    def write(self, event: Event, *, flush: bool = True) -> None:
+        with self._lock:
+            if flush:
+                self._journal.write_now(event)
+            else:
+                self._journal.write(event)
+
+    def tick(self, now: float) -> None:
+        with self._lock:
+            self._journal.tick(now)
+
+    def flush(self) -> None:
+        with self._lock:
+            self._journal.flush()
+
+    def check_fenced(self) -> None:
+        with self._lock:
+            self._journal.check_fenced()
+
+    def compact(self, now: float) -> None:
+        with self._lock:
+            self._journal.compact(now)
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """``before``: what became of the driver before ("none" if there was none)."""
+
+    epoch: int
+    attempt: str
+    before: str
+    resumed: bool
+
+
+def claim(journal: Journal, attempt: str, nonce: str, worker: Mapping[str, object]) -> TakenOver:
+    """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
+
+    ``attempt``: the caller's name for this try, for the journal; ``nonce`` makes the attempt of the logs unique.
+    """
+    previous = dict(journal.state.worker)
+    resumed = journal.state.created is not None
+    epoch = journal.claim(attempt, worker, time.time())
+    before = end_worker(previous, grace=GRACE) if previous and resumed else "none"
+    return TakenOver(epoch, f"{epoch:04d}-{nonce}", before, resumed)
+
+
+def record_plan(journal: OwnedJournal, job_id: str, plan: JobPlan, options: Mapping[str, object]) -> None:
+    now = time.time()
+    if journal.state.created is None:
+        journal.write(JobCreated(job_id, plan.graph.to_json(), plan.mode, options, now))
+    journal.write(PlanRecorded(plan.graph.to_json(), plan.schemas_json(), now))
+
+
+def freeze_sources(
+    spark: SparkSession, storage: Storage, job_id: str, journal: OwnedJournal, reads: Mapping[str, SourceReads]
+) -> dict[str, FrozenFiles]:
+    """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources."""
+    frozen: dict[str, FrozenFiles] = {}
+    for uid, read in reads.items():
+        known = journal.state.frozen.get(uid)
+        path = frozen_path(job_id, uid)
+        if known is not None:
+            if known.path is not None:
+                frozen[uid] = read_frozen(storage, f"{job_id}/{known.path}")
+            continue
+        if not read.is_file:
+            journal.write(SourceFrozen(uid, None, 0, time.time()))
+            continue
+        frozen[uid] = freeze(storage, path, uid, list_files(spark, read))
+        inside = path[len(job_id) + 1 :]
+        journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))
+    return frozen
+
+
+def load_logs(storage: Storage, job_id: str, graph: ExecutionGraph) -> dict[str, SubtaskLog]:
+    logs: dict[str, SubtaskLog] = {}
+    for vertex in graph.vertices:
+        for index in range(vertex.parallelism):
+            log = SubtaskLog(storage, subtask_log_path(job_id, vertex.uid, index))
+            log.load()
+            logs[f"{vertex.uid}/{index}"] = log
+    return logs
+
+
+def restored(state: JobState) -> Restored:
+    """What the coordinator starts from. Ends that are in a log but not in the journal are told by the runners."""
+    last = state.checkpoints.get(state.last_completed)
+    return Restored(
+        last_triggered=state.last_triggered,
+        last_completed=state.last_completed,
+        last_released=state.last_released,
+        unreleased=tuple(n for n in sorted(state.checkpoints) if n > state.last_released),
+        ended={vertex: tuple(uids) for vertex, uids in state.ended.items()},
+        dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},
+        end_of_data=frozenset(state.end_of_data),
+        finished=frozenset(state.finished),
+        snapshots={uid: snapshot_from_json(body) for uid, body in (last.subtasks if last else {}).items()},
+        draining=state.draining,
+    )

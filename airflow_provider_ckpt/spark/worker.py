@@ -1,0 +1,81 @@
+"""Who runs a job: the identity a driver writes into its epoch claim, and making sure the last one is gone (R8)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def boot_id() -> str | None:
+    """Changes at every boot (and differs between hosts), so a pid means something only beside it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def process_started(pid: int) -> str | None:
+    """Start time of a process in clock ticks since boot, None if it is gone or cannot be seen.
+
+    A zombie (exited, not yet reaped) counts as gone: it writes nothing any more.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else fields[19]
+
+
+def identify(application_id: str | None = None) -> dict[str, Any]:
+    pid = os.getpid()
+    return {
+        "host": socket.gethostname(),
+        "boot_id": boot_id(),
+        "pid": pid,
+        "started": process_started(pid),
+        "application_id": application_id,
+    }
+
+
+def is_alive(worker: Mapping[str, Any]) -> bool | None:
+    """True/False if the worker can be judged from here, None if it ran on another host or boot."""
+    if worker.get("host") != socket.gethostname() or worker.get("boot_id") != boot_id():
+        return None
+    pid, started = worker.get("pid"), worker.get("started")
+    if not isinstance(pid, int) or started is None:
+        return None
+    return bool(process_started(pid) == started)
+
+
+def end_worker(
+    worker: Mapping[str, Any],
+    *,
+    grace: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Wait ``grace`` seconds for a fenced worker to leave by itself, then kill it.
+
+    Returns what happened: "gone", "left", "killed", or "unreachable" (another host: only the fence
+    holds it). Called after the epoch was claimed, before any Spark folder is touched.
+    """
+    alive = is_alive(worker)
+    if alive is None:
+        return "unreachable"
+    if not alive or worker["pid"] == os.getpid():
+        return "gone"
+    deadline = clock() + grace
+    while clock() < deadline:
+        if not is_alive(worker):
+            return "left"
+        sleep(0.05)
+    os.kill(worker["pid"], signal.SIGKILL)
+    while is_alive(worker):
+        sleep(0.02)
+    return "killed"

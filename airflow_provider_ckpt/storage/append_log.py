@@ -1,0 +1,310 @@
+"""Append log: numbered entries, each made by create-if-absent (R3, R4, R17).
+
+1.  An entry is never changed, and the tail is never deleted.
+2.  An appender creates only the number after the last entry it has *read*. If the number is taken it has
+    lost the race, unless the entry carries its own nonce: then only the reply was lost.
+3.  The head moves by a record of its own, ``head-<number>.json``, made by create-if-absent *before* the
+    entries below it are deleted, upwards. The highest record counts, so a late truncation by somebody who
+    was paused cannot move the head back.
+4.  The head record lists the entries below it that are kept: every entry that took the log over. They hold
+    exactly the numbers that a paused writer tries next.
+5.  A reader that is below the head fails; it never skips.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from airflow_provider_ckpt.errors import (
+    AlreadyExistsError,
+    BelowHeadError,
+    CorruptLogError,
+    LostRaceError,
+    NoSuchHeadError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
+from airflow_provider_ckpt.storage.storage import Storage
+
+__all__ = ["AppendLog", "Entry"]
+
+_TRIES = 3
+_LOOK_FOR_HEAD_EVERY = 16
+
+
+class AppendLog:
+    """One log in the folder ``path`` of ``storage``; thread-safe, one lock.
+
+    ``format`` is the short name of the entries' format (``journal`` is written
+    ``airflow-provider-ckpt/journal``) and ``version`` the newest one known. ``keep`` says which entries a
+    truncation never deletes; given here it costs nothing, given to :meth:`truncate` each entry is read again.
+
+    Every verb may raise StorageTransientError and the other errors of the storage.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        *,
+        format: str,  # noqa: A002 - the word of the file
+        version: int = 1,
+        keep: Callable[[Entry], bool] | None = None,
+    ) -> None:
+        self._files = LogFiles(storage, path, format, version)
+        self._keep = keep
+        self._lock = threading.RLock()
+        self._loaded = False
+        self._head = 0
+        self._next = 0
+        self._seen_from = 0
+        self._kept: set[int] = set()
+        self._damage: CorruptLogError | None = None
+        self._unsettled: dict[str, str] = {}
+        """Nonce -> body of our attempts at the next number whose outcome is unknown."""
+        self._empty_tails = 0
+
+    @property
+    def uri(self) -> str:
+        return self._files.uri
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the log was read, so that :meth:`tail` gives what is new."""
+        return self._loaded
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next entry: one more than the last one read. Reads the log if nobody has yet."""
+        with self._lock:
+            self._ensure_loaded()
+            return self._next
+
+    @property
+    def head(self) -> int:
+        """The first number that is not truncated, as far as this reader knows."""
+        with self._lock:
+            self._ensure_loaded()
+            return self._head
+
+    # ---- reading
+
+    def load(self) -> list[Entry]:
+        """List once, then read in order: the kept entries below the head, then all from the head on.
+
+        Raises CorruptLogError (``data["intact"]`` holds what lies before the damage; nothing can be appended
+        until a load succeeds) and NewerFormatError.
+        """
+        with self._lock:
+            while True:
+                listing = self._list()
+                entries = self._read_listed(listing)
+                if entries is not None:
+                    self._settle(listing, entries, None)
+                    return entries
+
+    def _list(self) -> Listing:
+        while (listing := self._files.list()) is None:
+            pass  # each round means that somebody else moved the head
+        return listing
+
+    def _read_listed(self, listing: Listing) -> list[Entry] | None:
+        """None: the log was truncated meanwhile, list again."""
+        entries: list[Entry] = []
+        kept = [number for number in listing.kept if number < listing.head]
+        for number in (*kept, *range(listing.head, listing.end)):
+            try:
+                entry = self._files.read(number, kept=number < listing.head)
+            except CorruptLogError as error:
+                raise self._damaged(listing, entries, error) from error
+            if entry is None:
+                if self._files.newest_head() > listing.head:
+                    return None
+                missing = self._files.corrupt(number, "it is missing, though later entries are there")
+                raise self._damaged(listing, entries, missing)
+            entries.append(entry)
+        return entries
+
+    def _damaged(self, listing: Listing, intact: list[Entry], error: CorruptLogError) -> CorruptLogError:
+        last = error.data["number"] == listing.end - 1
+        damage = CorruptLogError(**{**error.data, "intact": intact, "last": last})
+        self._settle(listing, intact, damage)
+        return damage
+
+    def tail(self) -> list[Entry]:
+        """New entries since the last read, by reading the next numbers until one is absent (no list).
+
+        The first empty call in a row, and each sixteenth, also asks whether the head has passed this reader.
+        Raises BelowHeadError, CorruptLogError (the entries before the damage are in its ``intact``).
+        """
+        with self._lock:
+            if not self._loaded:
+                return self.load()
+            self._refuse_damaged()
+            entries: list[Entry] = []
+            while (entry := self._read_next(entries)) is not None:
+                self._advance(entry)
+                entries.append(entry)
+            if entries:
+                self._empty_tails = 0
+            else:
+                if self._empty_tails % _LOOK_FOR_HEAD_EVERY == 0:
+                    self.check_head()
+                self._empty_tails += 1
+            return entries
+
+    def _read_next(self, before: list[Entry]) -> Entry | None:
+        try:
+            return self._files.read(self._next)
+        except CorruptLogError as error:
+            last = not self._files.exists(self._next + 1)
+            self._damage = CorruptLogError(**{**error.data, "intact": before, "last": last})
+            raise self._damage from error
+
+    def check_head(self) -> None:
+        """Raise BelowHeadError if the log was truncated beyond the next entry to read (one list)."""
+        with self._lock:
+            self._ensure_loaded()
+            head = self._files.newest_head()
+            if head > self._next:
+                raise BelowHeadError(uri=self.uri, next_number=self._next, head=head)
+            self._head = max(self._head, head)
+
+    def is_overtaken(self) -> bool:
+        """Whether somebody wrote the next number (one request): enough for a writer that took over."""
+        with self._lock:
+            self._ensure_loaded()
+            return self._files.exists(self._next)
+
+    # ---- writing
+
+    def append(self, body: Any) -> Entry:
+        """Append a JSON value at the number after the last entry read.
+
+        Raises LostRaceError: somebody holds that number (``tail`` reads on). After a StorageTransientError it
+        is unknown whether the entry landed: appending the same body again settles it, and never twice.
+        """
+        return self.append_text(json.dumps(body, allow_nan=False))
+
+    def append_text(self, body: str) -> Entry:
+        """:meth:`append` of a body that is JSON text already."""
+        with self._lock:
+            self._ensure_loaded()
+            self._refuse_damaged()
+            while True:
+                there = self._create(body)
+                if there.writer not in self._unsettled:
+                    uri = self._files.entry_uri(there.number)
+                    raise LostRaceError(uri=uri, writer=there.writer, entry=there)
+                landed = self._unsettled[there.writer] == body
+                self._advance(there)
+                if landed:
+                    return there
+                # An append that failed earlier did land, with another body: go on behind it.
+
+    def _create(self, body: str) -> Entry:
+        """The entry that is at the next number afterwards: ours, or the one of whoever was faster."""
+        number = self._next
+        writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
+        writer = writer or secrets.token_hex(8)
+        self._unsettled[writer] = body
+        for attempt in range(_TRIES):
+            try:
+                self._files.create(number, writer, body)
+                return Entry(number, writer, json.loads(body))
+            except AlreadyExistsError:
+                break
+            except StorageTransientError:
+                if attempt == _TRIES - 1:
+                    raise
+        there = self._read_next([])
+        if there is None:
+            raise BelowHeadError(uri=self.uri, next_number=number, head=self._files.newest_head())
+        return there
+
+    def take_over(self, body: Any) -> Entry:
+        """:meth:`append` of a writer's first entry (``open``, an epoch claim), and then list again (R3).
+
+        A writer that was paused between reading and appending may have created a number that was truncated
+        meanwhile. Raises LostRaceError without an entry if the new entry is not the last one of the log: load
+        again. Only an entry of ``keep`` is safe from truncation.
+        """
+        with self._lock:
+            entry = self.append(body)
+            listing = self._list()
+            if listing.end > entry.number + 1 or listing.head > entry.number:
+                self._loaded = False
+                uri = self._files.entry_uri(listing.end - 1)
+                raise LostRaceError(uri=uri, writer="a later writer", entry=None)
+            return entry
+
+    # ---- truncation
+
+    def truncate(self, head: int, keep: Callable[[Entry], bool] | None = None) -> None:
+        """Move the head up to ``head`` (a no-op if it is there or beyond) and delete what lies below.
+
+        Entries for which ``keep`` is true are never deleted. A crash in between leaves entries below the
+        head, which no reader sees and the next truncation deletes. Raises NoSuchHeadError if ``head`` is
+        beyond the entries read.
+        """
+        with self._lock:
+            self._ensure_loaded()
+            self._refuse_damaged()
+            if head > self._next:
+                raise NoSuchHeadError(uri=self.uri, head=head, next_number=self._next)
+            listing = self._list()
+            if head > listing.head:
+                kept = self._kept_numbers(listing, head, keep)
+                self._files.write_head(head, kept)
+                listing = Listing(head, kept, listing.numbers, (*listing.head_records, head))
+            self._head = max(self._head, listing.head)
+            self._delete_below(listing)
+
+    def _delete_below(self, listing: Listing) -> None:
+        for number in listing.numbers:
+            if number < listing.head and number not in listing.kept:
+                self._files.delete(number)
+        for number in listing.head_records:
+            if number < listing.head:
+                self._files.delete_head(number)
+
+    def _kept_numbers(self, listing: Listing, head: int, keep: Callable[[Entry], bool] | None) -> tuple[int, ...]:
+        kept = set(listing.kept)
+        for number in range(listing.head, head):
+            if keep is None and number >= self._seen_from:
+                if number in self._kept:
+                    kept.add(number)
+                continue
+            rule = keep or self._keep
+            entry = self._files.read(number) if rule else None
+            if rule and entry is not None and rule(entry):
+                kept.add(number)
+        return tuple(sorted(kept))
+
+    # ---- bookkeeping
+
+    def _ensure_loaded(self) -> None:
+        if not self._loaded:
+            self.load()
+
+    def _refuse_damaged(self) -> None:
+        if self._damage is not None:
+            raise self._damage
+
+    def _settle(self, listing: Listing, entries: list[Entry], damage: CorruptLogError | None) -> None:
+        self._loaded, self._damage = True, damage
+        self._head = self._seen_from = listing.head
+        self._next = max((listing.head, *(entry.number + 1 for entry in entries if not entry.kept)))
+        self._kept = {entry.number for entry in entries if self._keep and self._keep(entry)}
+        self._unsettled.clear()
+        self._empty_tails = 0
+
+    def _advance(self, entry: Entry) -> None:
+        self._next = entry.number + 1
+        self._unsettled.clear()
+        if self._keep and self._keep(entry):
+            self._kept.add(entry.number)

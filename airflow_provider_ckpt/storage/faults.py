@@ -1,0 +1,70 @@
+"""What a backend raises, told as one of our errors, with no secret in it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_provider_ckpt.errors import (
+    CkptError,
+    StorageDeniedError,
+    StorageFailedError,
+    StorageReadOnlyError,
+    StorageTransientError,
+    StorageUnreachableError,
+)
+
+_HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP}
+_NOT_SECRET = {"endpoint_url", "region_name", "region", "project", "account_name", "signature_version"}
+
+
+@contextmanager
+def translated(verb: str, uri: str, *, write: bool = False, secrets: Iterable[str] = ()) -> Iterator[None]:
+    """Raise the errors of the backend within as ours. Our own errors and programming errors pass."""
+    try:
+        yield
+    except CkptError:
+        raise
+    except Exception as error:
+        if type(error).__module__ == "builtins" and not isinstance(error, OSError):
+            raise
+        told = str(error) or type(error).__name__
+        reason = redact(told, secrets)
+        # A cause is printed with the traceback: one that holds a secret is left out.
+        raise _translate(error, verb, uri, write, reason) from (error if reason == told else None)
+
+
+def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str) -> CkptError:
+    number = getattr(error, "errno", None)
+    if isinstance(error, PermissionError) or number in (errno.EROFS, errno.EACCES):
+        return (StorageReadOnlyError if write else StorageDeniedError)(uri=uri, reason=reason)
+    if "Credentials" in type(error).__name__:
+        return StorageDeniedError(uri=uri, reason=reason)
+    if isinstance(error, FileNotFoundError):
+        return StorageUnreachableError(uri=uri, reason=f"no such bucket or folder ({reason})")
+    if isinstance(error, OSError) and number in _HOPELESS:
+        return StorageFailedError(verb=verb, uri=uri, reason=reason)
+    return StorageTransientError(verb=verb, uri=uri, reason=reason)
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def secrets_in(options: Mapping[str, Any]) -> list[str]:
+    """Every text in the storage options that may be a secret: all but what is known to be none."""
+    found: list[str] = []
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            found += secrets_in(value)
+        elif isinstance(value, bytes):
+            found.append(value.decode("utf-8", "replace"))
+        elif isinstance(value, str) and key not in _NOT_SECRET:
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += secrets_in({str(index): item for index, item in enumerate(value)})
+    return [text for text in found if len(text) >= 4]

@@ -1,0 +1,199 @@
+"""Any fsspec file system that creates exclusively: object stores, mostly."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import fsspec
+from fsspec import AbstractFileSystem
+from fsspec.asyn import AsyncFileSystem
+from fsspec.utils import get_protocol
+
+from airflow_provider_ckpt.errors import (
+    AlreadyExistsError,
+    InvalidStorageOptionsError,
+    InvalidStorageUriError,
+    ObjectNotFoundError,
+    StorageUnsuitableError,
+)
+from airflow_provider_ckpt.storage.faults import redact, secrets_in, translated
+from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
+from airflow_provider_ckpt.storage.storage import Storage
+
+_CHUNK = 8 << 20
+_GLOB = frozenset("*?[")
+
+
+class FsspecStorage(Storage):
+    """Replacing, reading and copying are single requests here, atomic on every object store. Creation is
+    trusted only where the file system itself implements ``pipe_file(mode="create")``: fsspec's own
+    fallback looks first and writes afterwards, which a probe could not tell from the real thing.
+    """
+
+    def __init__(self, uri: str, fs: AbstractFileSystem, folder: str, secrets: tuple[str, ...] = ()) -> None:
+        super().__init__(uri)
+        self._fs = fs
+        self._folder = folder.rstrip("/")
+        self._secrets = secrets
+        self._exclusive = creates_exclusively(fs)
+
+    def _full(self, path: str, *, root: bool = False) -> str:
+        check_path(path, root=root)
+        return f"{self._folder}/{path}" if path else self._folder
+
+    def _guard(self, verb: str, path: str, *, write: bool = False) -> AbstractContextManager[None]:
+        return translated(verb, self.full_uri(path), write=write, secrets=self._secrets)
+
+    def create(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        if not self._exclusive:
+            reason = f"fsspec's {type(self._fs).__name__} cannot create an object only if it is absent"
+            raise StorageUnsuitableError(uri=self.uri, reason=reason)
+        with self._guard("create", path, write=True):
+            if self._create(full, data):
+                return
+        raise AlreadyExistsError(path=path, uri=self.full_uri(path))
+
+    def _create(self, full: str, data: bytes) -> bool:
+        """False if the name is taken."""
+        try:
+            self._fs.pipe_file(full, data, mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        with self._guard("replace", path, write=True):
+            self._fs.pipe_file(full, data)
+
+    def read(self, path: str) -> bytes:
+        full = self._full(path)
+        with self._guard("read", path):
+            try:
+                return self._read(full)
+            except (FileNotFoundError, IsADirectoryError):
+                pass
+        raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
+
+    def _read(self, full: str) -> bytes:
+        data: bytes = self._fs.cat_file(full)
+        return data
+
+    def exists(self, path: str) -> bool:
+        full = self._full(path)
+        with self._guard("read", path):
+            try:
+                return self._exists(full)
+            except FileNotFoundError:
+                return False
+
+    def _exists(self, full: str) -> bool:
+        return bool(self._fs.info(full)["type"] == "file")
+
+    def list(self, path: str) -> list[str]:
+        full = self._full(path, root=True)
+        prefix = f"{full}/"
+        with self._guard("list", path):
+            self._fs.invalidate_cache()
+            try:
+                found = self._fs.ls(full, detail=False)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        names = {name.rstrip("/")[len(prefix) :] for name in found if name.startswith(prefix)}
+        return sorted(name for name in names if name and not is_temporary(name))
+
+    def files(self, path: str) -> Sizes:
+        prefix = f"{self._full(path, root=True)}/"
+        found = self._find(path)
+        names = ((name[len(prefix) :], size) for name, size in found.items() if name.startswith(prefix))
+        return sorted((name, size) for name, size in names if not is_temporary(name))
+
+    def _find(self, path: str) -> dict[str, int]:
+        full = self._full(path, root=True)
+        with self._guard("list", path):
+            self._fs.invalidate_cache()
+            try:
+                found: Mapping[str, Mapping[str, Any]] = self._fs.find(full, detail=True)
+            except FileNotFoundError:
+                return {}
+        # Consoles make empty objects whose name ends in "/" to show a folder.
+        return {n: int(i["size"]) for n, i in found.items() if i["type"] == "file" and not n.endswith("/")}
+
+    def copy(self, source: str, target: str) -> None:
+        origin, goal = self._full(source), self._full(target)
+        with self._guard("copy", source, write=True):
+            try:
+                self._fs.cp_file(origin, goal)
+                return
+            except FileNotFoundError:
+                pass
+        raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
+
+    def _same_content(self, one: str, other: str) -> bool:
+        first, second = self._full(one), self._full(other)
+        with self._guard("read", one):
+            size = self._fs.size(first)
+            if size != self._fs.size(second):
+                return False
+            ranges = [{"start": start, "end": min(start + _CHUNK, size)} for start in range(0, size, _CHUNK)]
+            return all(self._fs.cat_file(first, **r) == self._fs.cat_file(second, **r) for r in ranges)
+
+    def delete(self, path: str) -> None:
+        full = self._full(path)
+        with self._guard("delete", path, write=True):
+            try:
+                self._fs.rm_file(full)
+            except FileNotFoundError:
+                pass
+
+    def delete_tree(self, path: str) -> None:
+        found = self._find(path)
+        # A list is one request per thousand objects, but its names are taken for patterns.
+        plain = [name for name in found if not _GLOB.intersection(name)]
+        with self._guard("delete", path, write=True):
+            try:
+                if plain:
+                    self._fs.rm(plain)
+                for name in found.keys() - set(plain):
+                    self._fs.rm_file(name)
+            except FileNotFoundError:
+                pass  # someone else deletes here too; what is left is collected again
+
+    def child(self, path: str) -> FsspecStorage:
+        return type(self)(self.full_uri(path), self._fs, self._full(path), self._secrets)
+
+
+def creates_exclusively(fs: AbstractFileSystem) -> bool:
+    """Whether the class itself implements ``mode="create"``, not one of fsspec's base classes."""
+    if isinstance(fs, AsyncFileSystem):
+        method, base = type(fs)._pipe_file, AsyncFileSystem._pipe_file
+    else:
+        method, base = type(fs).pipe_file, AbstractFileSystem.pipe_file
+    return method is not base and "mode" in inspect.signature(method).parameters
+
+
+def open_fsspec(uri: str, options: dict[str, Any]) -> FsspecStorage:
+    """``uri`` is canonical. Listing caches are off (R17), whatever the options say."""
+    protocol = get_protocol(uri)
+    secrets = tuple(secrets_in(options))
+    names = sorted(options)
+    try:
+        kind = fsspec.get_filesystem_class(protocol)
+    except (ImportError, ValueError) as error:
+        raise InvalidStorageUriError(uri=uri, reason=str(error)) from None
+    try:
+        fs = kind(**{**kind._get_kwargs_from_urls(uri), **options, "use_listings_cache": False})
+        folder = fs._strip_protocol(uri)
+    except (TypeError, ValueError) as error:
+        raise InvalidStorageOptionsError(names=names, uri=uri, reason=redact(str(error), secrets)) from None
+    if not folder.strip("/") and protocol in ("s3", "gs", "abfs", "abfss", "az"):
+        raise InvalidStorageUriError(uri=uri, reason="it names no bucket")
+    if protocol == "s3":
+        from airflow_provider_ckpt.storage.s3 import S3Storage
+
+        return S3Storage(uri, fs, folder, secrets)
+    return FsspecStorage(uri, fs, folder, secrets)

@@ -1,0 +1,83 @@
+"""Where things lie below a checkpoint root. Every function gives a path relative to the root's storage."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_provider_ckpt.errors import InvalidJobIdError, InvalidPathError
+from airflow_provider_ckpt.storage.paths import check_path
+
+_JOB_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
+
+
+def check_job_id(job_id: str) -> str:
+    """Return ``job_id``, or raise InvalidJobIdError. An id is its folder's name."""
+    if not is_job_id(job_id):
+        raise InvalidJobIdError(job_id=job_id)
+    return job_id
+
+
+def is_job_id(name: str) -> bool:
+    return _JOB_ID.fullmatch(name) is not None
+
+
+def job_path(job_id: str) -> str:
+    return check_job_id(job_id)
+
+
+def journal_path(job_id: str) -> str:
+    """Folder of the job's journal, an append log."""
+    return f"{job_path(job_id)}/journal"
+
+
+def frozen_path(job_id: str, uid: str) -> str:
+    """The frozen file list of a bounded source (R11)."""
+    return f"{job_path(job_id)}/frozen/{_segment(uid)}.json"
+
+
+def subtask_path(job_id: str, vertex: str, subtask: int) -> str:
+    return f"{job_path(job_id)}/vertices/{_segment(vertex)}/{subtask:d}"
+
+
+def subtask_log_path(job_id: str, vertex: str, subtask: int) -> str:
+    """Folder of the subtask's log, an append log (R1)."""
+    return f"{subtask_path(job_id, vertex, subtask)}/log"
+
+
+def prepared_path(job_id: str, vertex: str, subtask: int) -> str:
+    """Folder of the prepared records of micro-batches that are not published yet (R1)."""
+    return f"{subtask_path(job_id, vertex, subtask)}/prepared"
+
+
+def spark_path(job_id: str, vertex: str, subtask: int, attempt: str) -> str:
+    """Spark's checkpoint folder of one attempt (R8)."""
+    return f"{subtask_path(job_id, vertex, subtask)}/spark/{_segment(attempt)}"
+
+
+def partition_path(job_id: str, vertex: str, subtask: int) -> str:
+    """Folder of the data files of the subtask's result partition."""
+    return f"{subtask_path(job_id, vertex, subtask)}/partition"
+
+
+def checkpoint_path(job_id: str, checkpoint: int) -> str:
+    return f"{job_path(job_id)}/checkpoints/chk-{checkpoint:d}"
+
+
+def metadata_path(job_id: str, checkpoint: int) -> str:
+    """The portable copy of a completed checkpoint."""
+    return f"{checkpoint_path(job_id, checkpoint)}/_metadata"
+
+
+def requests_path(job_id: str) -> str:
+    """Folder of the stop and drain requests (R22)."""
+    return f"{job_path(job_id)}/requests"
+
+
+def request_path(job_id: str, name: str) -> str:
+    return f"{requests_path(job_id)}/{_segment(name)}.json"
+
+
+def _segment(name: str) -> str:
+    if "/" in name:
+        raise InvalidPathError(path=name)
+    return check_path(name)

@@ -1,0 +1,26 @@
+"""Paths inside a storage: relative, posix, and never able to leave it."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidPathError
+
+Sizes = list[tuple[str, int]]
+"""(path, bytes) of objects. (Storage has a verb named list, so the builtin has no annotation there.)"""
+
+
+def check_path(path: str, *, root: bool = False) -> str:
+    """Return ``path``, or raise :class:`InvalidPathError`. ``root``: the empty path is allowed."""
+    if not path and root:
+        return path
+    if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+        raise InvalidPathError(path=path)
+    return path
+
+
+def join(*parts: str) -> str:
+    return "/".join(part for part in parts if part)
+
+
+def is_temporary(path: str) -> bool:
+    """Names that start with a dot are temporary (ours, Hadoop's checksums): no listing shows them."""
+    return path.startswith(".") or "/." in path

@@ -1,0 +1,196 @@
+"""Everything the system needs of a file system: ten small verbs on paths below one URI.
+
+What they rest on (R17): create-if-absent that is atomic, replace of a small object that is atomic,
+read-after-write, list-after-write. :meth:`Storage.probe` refuses a backend without the first.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_ckpt.errors import (
+    AlreadyExistsError,
+    InvalidStorageUriError,
+    MoveConflictError,
+    ObjectNotFoundError,
+    StorageTransientError,
+    StorageUnreachableError,
+    StorageUnsuitableError,
+)
+from airflow_provider_ckpt.storage.paths import Sizes, check_path, join
+
+_CANONICAL = {"s3a": "s3", "gcs": "gs"}
+_HADOOP = {"s3": "s3a"}
+
+
+class Storage(ABC):
+    """A folder of some file system.
+
+    Every path is relative to ``uri``, posix, without ``..`` (:class:`InvalidPathError`). Every verb may
+    also raise StorageTransientError (it may or may not have taken effect), StorageDeniedError,
+    StorageReadOnlyError or StorageFailedError. Names that start with a dot are temporary.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        """Canonical form, for people and for fsspec; it never holds a secret."""
+
+    @abstractmethod
+    def create(self, path: str, data: bytes) -> None:
+        """Create-if-absent: atomic (never seen half written) and durable on return.
+
+        Raises AlreadyExistsError, also when a lost reply made the client repeat its own request (R17):
+        a caller that must know compares what is there.
+        """
+
+    @abstractmethod
+    def replace(self, path: str, data: bytes) -> None:
+        """Create or replace a small object; a reader sees the old or the new one."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """Raises ObjectNotFoundError."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Whether an object (not a folder) is there."""
+
+    @abstractmethod
+    def list(self, path: str) -> list[str]:
+        """Sorted names of the objects and folders directly in ``path``; empty if there is none.
+
+        An emptied folder is still a name on a local disk, and is none in an object store.
+        """
+
+    @abstractmethod
+    def files(self, path: str) -> Sizes:
+        """(path relative to ``path``, bytes) of every object below it, sorted; empty if there is none."""
+
+    @abstractmethod
+    def copy(self, source: str, target: str) -> None:
+        """Copy an immutable object, without its bytes passing through here where the backend can.
+
+        ``target`` is replaced. Raises ObjectNotFoundError. On a local disk it is a hard link: neither
+        name may be written in place afterwards (``replace`` does not).
+        """
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Silent if absent."""
+
+    @abstractmethod
+    def delete_tree(self, path: str) -> None:
+        """Delete everything below ``path``; silent if absent. Not atomic."""
+
+    @abstractmethod
+    def child(self, path: str) -> Storage:
+        """The storage of a folder in this one."""
+
+    @abstractmethod
+    def _same_content(self, one: str, other: str) -> bool:
+        """Whether two objects hold the same bytes."""
+
+    def move(self, source: str, target: str) -> None:
+        """Give an object another name; repeated calls are no-ops.
+
+        A crash may leave both names: the next call finishes. Raises MoveConflictError when ``target``
+        holds something else (nothing is overwritten), ObjectNotFoundError when both names are absent.
+        """
+        there = self.exists(target)
+        if not self.exists(source):
+            if not there:
+                raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
+            return
+        if not there:
+            self.copy(source, target)
+        elif not self._same_content(source, target):
+            raise MoveConflictError(source=self.full_uri(source), target=self.full_uri(target))
+        self.delete(source)
+
+    def full_uri(self, path: str = "") -> str:
+        """The URI of an object, as fsspec reads it (with the same storage options)."""
+        return self.uri if not path else f"{self.uri.rstrip('/')}/{check_path(path)}"
+
+    def spark_uri(self, path: str = "") -> str:
+        """The URI of an object, as Hadoop's file systems spell it (``s3a://`` for ``s3://``)."""
+        scheme, rest = self.full_uri(path).split("://", 1)
+        return f"{_HADOOP.get(scheme, scheme)}://{rest}"
+
+    def probe(self) -> None:
+        """Refuse a backend that cannot hold checkpoints (R17). Called at every start, before any work.
+
+        Creates one small object twice, reads it and deletes it. Raises StorageUnsuitableError if both
+        creations succeed, StorageReadOnlyError or StorageUnreachableError.
+        """
+        path = f".probe-{secrets.token_hex(8)}"
+        try:
+            self.create(path, b"1")
+            self._probe_second_create(path)
+            self.delete(path)
+        except StorageTransientError as error:
+            raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
+
+    def _probe_second_create(self, path: str) -> None:
+        try:
+            self.create(path, b"2")
+        except AlreadyExistsError:
+            if self.read(path) == b"1":
+                return
+            reason = "an object just written reads differently"
+        else:
+            reason = "creating an object that exists already succeeded"
+        self.delete(path)
+        raise StorageUnsuitableError(uri=self.uri, reason=reason)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r})"
+
+
+def open_storage(uri: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
+    """Open a local path or any fsspec URI; nothing is written and, for most backends, nothing is asked.
+
+    ``options`` go to the fsspec file system (endpoint, credentials); a local path and ``memory://`` have
+    none. Raises InvalidStorageUriError, InvalidStorageOptionsError.
+    """
+    text = os.fspath(uri)
+    scheme, rest = _split(text)
+    if scheme is None:
+        from airflow_provider_ckpt.storage.local import LocalStorage
+
+        return LocalStorage(rest)
+    if scheme == "memory":
+        from airflow_provider_ckpt.storage.memory import MemoryStorage
+
+        return MemoryStorage(rest)
+    from airflow_provider_ckpt.storage.fsspec_storage import open_fsspec
+
+    return open_fsspec(f"{_CANONICAL.get(scheme, scheme)}://{rest}", dict(options or {}))
+
+
+def _split(uri: str) -> tuple[str | None, str]:
+    """Scheme (None: local) and the rest of a URI that was found sound."""
+    if not uri.strip() or "\0" in uri:
+        raise InvalidStorageUriError(uri=uri, reason="it is empty")
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return None, uri.removeprefix("file:")
+    if "::" in uri:
+        raise InvalidStorageUriError(uri=uri, reason="a chain of file systems ('::') may cache what it reads")
+    scheme = scheme.lower()
+    if scheme in ("file", "local"):
+        return None, rest
+    authority, _, path = rest.rstrip("/").partition("/")
+    user, _, host = authority.rpartition("@")
+    if ":" in user:
+        shown = f"{scheme}://{user.split(':')[0]}:***@{join(host, path)}"
+        raise InvalidStorageUriError(uri=shown, reason="it holds a password; give it in the storage options")
+    if "?" in rest or "#" in rest:
+        shown = f"{scheme}://{rest.split('?')[0].split('#')[0]}"
+        raise InvalidStorageUriError(uri=shown, reason="no '?' or '#' part; give it in the storage options")
+    if path and any(part in ("", ".", "..") for part in path.split("/")):
+        raise InvalidStorageUriError(uri=uri, reason="no part of the path may be empty, '.' or '..'")
+    return scheme, join(authority, path)

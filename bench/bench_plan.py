@@ -1,0 +1,52 @@
+"""Time to plan a checkpoint: 10,000 / 100,000 / 200,000 subtasks over mixed exchanges.
+
+    python bench/bench_plan.py
+
+Target: at most 0.5 s for 100,000 subtasks, and linear in subtasks.
+"""
+
+from __future__ import annotations
+
+import time
+
+from airflow_provider_ckpt.coordinator.plan import plan
+from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph, Vertex
+
+LEVELS = 10
+REPEATS = 5
+
+
+def graph(subtasks: int) -> ExecutionGraph:
+    """Ten levels; exchanges alternate between pointwise and all-to-all."""
+    width = subtasks // LEVELS
+    vertices = tuple(
+        Vertex(f"v{n}", (f"v{n}",), (f"v{n}",) if n == 0 else (), (), (), False, width) for n in range(LEVELS)
+    )
+    kinds: tuple[Exchange, Exchange] = ("pointwise", "all_to_all")
+    edges = tuple(Edge(f"e{n}", f"v{n - 1}", f"v{n}", f"v{n}", kinds[n % 2]) for n in range(1, LEVELS))
+    return ExecutionGraph(vertices, edges)
+
+
+def seconds(subtasks: int, share_finished: int) -> float:
+    """Best of some runs; every ``share_finished``-th subtask of the first half of the levels is finished."""
+    whole = graph(subtasks)
+    finished = {
+        f"{v.uid}/{i}" for v in whole.vertices[: LEVELS // 2] for i in range(0, v.parallelism, share_finished)
+    }
+    best = float("inf")
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        plan(whole, finished)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def main() -> None:
+    print(f"{'subtasks':>10} {'seconds':>9} {'us/subtask':>11}")
+    for subtasks in (10_000, 100_000, 200_000):
+        took = seconds(subtasks, 2)
+        print(f"{subtasks:>10,} {took:>9.3f} {took / subtasks * 1e6:>11.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""A throw-away Airflow (SQLite), set up before anything imports Airflow, which reads its environment once."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_HOME = Path(tempfile.mkdtemp(prefix="ckpt-airflow-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+(_HOME / "dags").mkdir()
+os.environ.update(
+    AIRFLOW_HOME=str(_HOME),
+    AIRFLOW__CORE__DAGS_FOLDER=str(_HOME / "dags"),
+    AIRFLOW__CORE__LOAD_EXAMPLES="False",
+    AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=f"sqlite:///{_HOME}/airflow.db",
+    AIRFLOW__LOGGING__BASE_LOG_FOLDER=str(_HOME / "logs"),
+    AIRFLOW__USAGE_DATA_COLLECTION__ENABLED="False",
+)
+
+from collections.abc import Callable  # noqa: E402
+from typing import Any  # noqa: E402
+
+import pytest  # noqa: E402
+
+from airflow_provider_ckpt.journal.journal import Journal  # noqa: E402
+from airflow_provider_ckpt.storage.root import open_root  # noqa: E402
+from airflow_provider_ckpt.storage.storage import Storage, open_storage  # noqa: E402
+from tests.airflow.support import FakeSparkSubmit, run_dag  # noqa: E402
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.airflow)
+
+
+@pytest.fixture(scope="session")
+def airflow_db() -> None:
+    from airflow.utils import db
+
+    db.initdb()
+
+
+@pytest.fixture
+def run(airflow_db: None) -> Callable[..., Any]:
+    """Run a Dag in this process: ``run(dag) -> (Dag run, {task id: task instance})``."""
+    return run_dag
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Storage:
+    return open_root(open_storage(tmp_path / "root"))
+
+
+@pytest.fixture
+def journal(root: Storage) -> Callable[[str], Journal]:
+    return lambda job_id: Journal(root, job_id)
+
+
+@pytest.fixture
+def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSparkSubmit:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
+    return FakeSparkSubmit(tmp_path / "spark-submit")

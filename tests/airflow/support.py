@@ -1,0 +1,140 @@
+"""Shared by the tests of the Airflow side: a spark-submit that plays a script, a state store, a Dag run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+_PROGRAM = """#!{python}
+import json, os, pathlib, shutil, sys
+here = pathlib.Path({folder!r})
+number = len(list(here.glob("call-*.json")))
+call = {{"argv": sys.argv[1:], "storage_options": os.environ.get("CKPT_STORAGE_OPTIONS"), "pid": os.getpid()}}
+(here / f"call-{{number}}.json").write_text(json.dumps(call))
+play = json.loads((here / f"play-{{number}}.json").read_text())
+for line in play["lines"]:
+    print(line, flush=True)
+if play["copy"]:
+    shutil.copytree(*play["copy"], dirs_exist_ok=True)
+if play["wait"]:
+    (here / "waiting").write_text("")
+    import time
+    while not (here / "go").exists():
+        time.sleep(0.02)
+sys.exit(play["exit"])
+"""
+
+
+def status(kind: str, message: str = "", **data: Any) -> str:
+    """A status line of the driver."""
+    return "CKPT " + json.dumps({"kind": kind, "message": message or kind, **data})
+
+
+@dataclass
+class Call:
+    """How spark-submit was called."""
+
+    argv: list[str]
+    storage_options: str | None
+    pid: int
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The run options the driver was given."""
+        found: dict[str, Any] = json.loads(self.argv[self.argv.index("--options") + 1])
+        return found
+
+    def value(self, flag: str) -> str:
+        return self.argv[self.argv.index(flag) + 1]
+
+
+class FakeSparkSubmit:
+    """A program that the real SparkSubmitHook starts; it plays one script for each call, in order."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.path = str(folder / "spark-submit")
+        Path(self.path).write_text(_PROGRAM.format(python=sys.executable, folder=str(folder)))
+        Path(self.path).chmod(0o755)
+        self._plays = 0
+
+    def play(
+        self,
+        *lines: str,
+        exit: int = 0,  # noqa: A002 - the word of the thing
+        copy: tuple[Path, Path] | None = None,
+        wait: bool = False,
+    ) -> None:
+        """The next call prints ``lines``, copies a folder, waits for the file ``go``, and exits."""
+        script = {"lines": lines, "exit": exit, "copy": copy and [str(path) for path in copy], "wait": wait}
+        (self.folder / f"play-{self._plays}.json").write_text(json.dumps(script))
+        self._plays += 1
+
+    @property
+    def calls(self) -> list[Call]:
+        paths = sorted(self.folder.glob("call-*.json"), key=lambda path: int(path.stem[5:]))
+        return [Call(**json.loads(path.read_text())) for path in paths]
+
+
+@dataclass
+class StateStore:
+    """The task state store of one task instance, which counts."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    reads: int = 0
+    writes: list[Any] = field(default_factory=list)
+    broken: bool = False
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.reads += 1
+        return self.values.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        if self.broken:
+            raise ConnectionError("the API server does not answer")
+        self.values[key] = json.loads(json.dumps(value))
+        self.writes.append(self.values[key])
+
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+def context(store: StateStore, *, try_number: int = 1, max_tries: int = 2, run_id: str = "r1") -> Any:
+    ti = SimpleNamespace(
+        dag_id="shop",
+        task_id="orders",
+        run_id=run_id,
+        map_index=-1,
+        try_number=try_number,
+        max_tries=max_tries,
+    )
+    return {"task_state_store": store, "ti": ti}
+
+
+def run_dag(dag: DAG, **arguments: Any) -> tuple[Any, Mapping[str, Any]]:
+    """``dag.test()`` of a Dag that is in no Dags folder; returns the Dag run and its task instances."""
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="testing"))
+    bag = DagBag(dag_folder=os.devnull)
+    bag.bag_dag(dag)
+    sync_bag_to_db(bag, bundle_name="testing", bundle_version=None)
+    dag_run = dag.test(**arguments)
+    return dag_run, {ti.task_id: ti for ti in dag_run.get_task_instances()}
+
+
+def lines_of(records: Sequence[Any]) -> str:
+    return "\n".join(record.getMessage() for record in records)

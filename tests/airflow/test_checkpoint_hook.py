@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import (
+    JobNotRunningError,
+    NoCheckpointRootError,
+    NoSuchJobError,
+)
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.journaled import complete, driver, end
+
+Journals = Callable[[str], Journal]
+
+
+@pytest.fixture
+def hook(root: Storage, monkeypatch: pytest.MonkeyPatch) -> CheckpointHook:
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": root.uri}))
+    return CheckpointHook()
+
+
+def test_jobs_and_checkpoints_are_read_from_the_journals(hook: CheckpointHook, journal: Journals) -> None:
+    complete(driver(journal("orders")), 1, 2)
+    driver(journal("visits"))
+    assert [state.job_id for state in hook.jobs()] == ["orders", "visits"]
+    assert hook.job("orders").last_completed == 2
+    assert [(c["checkpoint"], c["status"]) for c in hook.checkpoints("orders")] == [
+        (1, "released"),
+        (2, "released"),
+    ]
+
+
+def test_a_job_that_never_ran_is_named_with_its_root(hook: CheckpointHook, root: Storage) -> None:
+    with pytest.raises(NoSuchJobError, match="orders") as caught:
+        hook.job("orders")
+    assert root.uri in str(caught.value)
+    assert root.list("orders") == [], "asking writes nothing"
+
+
+@pytest.mark.parametrize("kind", ["stop", "drain"])
+def test_a_running_job_can_be_asked_to_end_in_its_epoch(
+    hook: CheckpointHook, root: Storage, journal: Journals, kind: str
+) -> None:
+    driver(driver(journal("orders")))
+    name = getattr(hook, kind)("orders")
+    (request,) = pending_requests(root, "orders", 2, set())
+    assert (request.name, request.kind) == (name, kind)
+
+
+def test_a_job_that_does_not_run_cannot_be_asked(hook: CheckpointHook, journal: Journals) -> None:
+    end(driver(journal("orders")), "STOPPED")
+    with pytest.raises(JobNotRunningError, match="STOPPED"):
+        hook.stop("orders")
+
+
+def test_a_root_alone_needs_no_connection(root: Storage) -> None:
+    assert CheckpointHook(root=root.uri).jobs() == []
+
+
+def test_no_connection_and_no_root_is_an_error() -> None:
+    with pytest.raises(NoCheckpointRootError, match="ckpt_default"):
+        CheckpointHook().storage()
+
+
+def test_the_test_button_tries_and_says_what_it_found(
+    hook: CheckpointHook, journal: Journals, root: Storage
+) -> None:
+    driver(journal("orders"))
+    before = root.files("")
+    assert hook.test_connection() == (True, f"{root.uri} is fit for checkpoints and holds 1 job.")
+    assert root.files("") == before, "the probe is deleted again"
+
+
+def test_the_test_button_says_that_a_folder_is_new_without_making_it_a_root(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    good, message = CheckpointHook(root=str(tmp_path / "new")).test_connection()
+    assert good
+    assert "no job has run there yet" in message
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_the_test_button_refuses_a_foreign_root_and_a_missing_connection(tmp_path: Path) -> None:
+    (tmp_path / "ckpt-root.json").write_text('{"format": "another"}')
+    good, message = CheckpointHook(root=str(tmp_path)).test_connection()
+    assert not good
+    assert str(tmp_path) in message
+    good, message = CheckpointHook("nowhere").test_connection()
+    assert not good
+    assert "nowhere" in message
+
+
+class OverwritingStorage(LocalStorage):
+    """A backend whose exclusive creation is none, as s3fs was until mid-2025 (R17)."""
+
+    def create(self, path: str, data: bytes) -> None:
+        self.replace(path, data)
+
+
+def test_r17_the_test_button_refuses_a_storage_that_overwrites(hook: CheckpointHook, tmp_path: Path) -> None:
+    hook._storage = OverwritingStorage(str(tmp_path / "bad"))
+    good, message = hook.test_connection()
+    assert not good
+    assert "already succeeded" in message
+
+
+def test_airflow_finds_the_hook_by_the_connection_type() -> None:
+    assert CheckpointHook.conn_type == "ckpt"
+    assert CheckpointHook.conn_name_attr == "ckpt_conn_id"
+    assert CheckpointHook(**{CheckpointHook.conn_name_attr: "lake"}).ckpt_conn_id == "lake"

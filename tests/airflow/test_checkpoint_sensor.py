@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, TaskDeferred
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
+from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
+from tests.airflow.journaled import complete, driver, end
+
+Journals = Callable[[str], Journal]
+
+
+@pytest.fixture
+def make(root: Storage) -> Callable[..., CheckpointSensor]:
+    return lambda **arguments: CheckpointSensor(
+        **{"task_id": "wait", "job_id": "orders", "root": root.uri, **arguments}
+    )
+
+
+def test_poking_follows_the_job_to_its_checkpoint(make: Any, journal: Journals) -> None:
+    sensor = make(checkpoint=2)
+    assert sensor.poke({}) is False
+    writer = driver(journal("orders"))
+    complete(writer, 1)
+    assert sensor.poke({}) is False
+    complete(writer, 2)
+    assert sensor.poke({}).xcom_value == {
+        "job_id": "orders",
+        "status": "RUNNING",
+        "checkpoint": 2,
+        "released": 2,
+    }
+
+
+def test_a_number_that_came_out_of_a_template_is_a_number(make: Any, journal: Journals) -> None:
+    complete(driver(journal("orders")), 1, 2)
+    assert make(checkpoint="2").poke({})
+
+
+@pytest.mark.parametrize("checkpoint", ["last", 0, "", None])
+def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: Any) -> None:
+    with pytest.raises(AirflowFailException, match="final"):
+        make(checkpoint=checkpoint).poke({})
+
+
+def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_restart(
+    make: Any, journal: Journals
+) -> None:
+    end(driver(journal("orders")), "STOPPED")
+    with pytest.raises(AirflowFailException, match="STOPPED"):
+        make().poke({})
+    assert make(wait_for_restart=True).poke({}) is False
+
+
+def test_a_sensor_in_poke_mode_times_out(make: Any) -> None:
+    with pytest.raises(AirflowSensorTimeout):
+        make(timeout=0.0, poke_interval=0.01).execute({})
+
+
+def test_a_deferrable_sensor_that_is_there_already_needs_no_triggerer(make: Any, journal: Journals) -> None:
+    complete(driver(journal("orders")), 1)
+    assert make(checkpoint=1, deferrable=True).execute({})["checkpoint"] == 1
+
+
+def test_a_deferrable_sensor_hands_everything_to_its_trigger(make: Any, root: Storage) -> None:
+    sensor = make(checkpoint="7", deferrable=True, timeout=60.0, poke_interval=3.0, released=False)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({})
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, CheckpointTrigger)
+    assert deferred.value.timeout == timedelta(seconds=60)
+    assert trigger.serialize()[1] == {
+        "job_id": "orders",
+        "checkpoint": 7,
+        "released": False,
+        "wait_for_restart": False,
+        "ckpt_conn_id": "ckpt_default",
+        "root": root.uri,
+        "poll_interval": 3.0,
+    }
+
+
+def test_the_event_alone_decides_how_a_deferred_sensor_ends(make: Any) -> None:
+    result = {"job_id": "orders"}
+    assert make().execute_complete({}, {"outcome": "reached", "message": "", "result": result}) == result
+    with pytest.raises(AirflowFailException, match="no such column"):
+        make().execute_complete({}, {"outcome": "failed", "message": "no such column", "result": None})
+
+
+def test_polling_reads_the_journal_once_and_then_only_what_was_added(
+    make: Any, journal: Journals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete(driver(journal("orders")), *range(1, 30))
+    sensor = make()
+    sensor.poke({})
+    reads: list[str] = []
+    read = LocalStorage.read
+
+    def counting(self: LocalStorage, path: str) -> bytes:
+        reads.append(path)
+        return read(self, path)
+
+    monkeypatch.setattr(LocalStorage, "read", counting)
+    for _ in range(10):
+        sensor.poke({})
+    assert len(reads) <= 10

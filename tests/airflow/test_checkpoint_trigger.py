@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
+from tests.airflow.journaled import complete, driver, end
+
+Journals = Callable[[str], Journal]
+
+
+def trigger(root: str, **arguments: Any) -> CheckpointTrigger:
+    return CheckpointTrigger(job_id="orders", root=root, poll_interval=0.01, **arguments)
+
+
+async def first_event(running: CheckpointTrigger) -> dict[str, Any]:
+    async for event in running.run():
+        payload: dict[str, Any] = event.payload
+        return payload
+    raise AssertionError("the trigger ended without an event")
+
+
+def test_it_fires_once_the_checkpoint_is_released_while_the_journal_grows(
+    root: Storage, journal: Journals
+) -> None:
+    async def scene() -> tuple[bool, dict[str, Any]]:
+        waiting = asyncio.create_task(first_event(trigger(root.uri, checkpoint=2)))
+        writer = await asyncio.to_thread(lambda: driver(journal("orders")))
+        await asyncio.to_thread(complete, writer, 1)
+        await asyncio.to_thread(complete, writer, 2, released=False)
+        done, _ = await asyncio.wait([waiting], timeout=0.2)
+        await asyncio.to_thread(complete, writer, 3)
+        return bool(done), await asyncio.wait_for(waiting, 30)
+
+    too_early, event = asyncio.run(scene())
+    assert not too_early
+    assert event["outcome"] == "reached"
+    assert event["result"]["released"] == 3
+    assert json.loads(json.dumps(event)) == event
+
+
+def test_it_may_run_again_elsewhere_and_says_the_same(root: Storage, journal: Journals) -> None:
+    writer = driver(journal("orders"))
+    complete(writer, 1, 2)
+    end(writer, "FINISHED")
+    path, arguments = trigger(root.uri).serialize()
+    before = root.files("")
+    module, _, name = path.rpartition(".")
+    made = getattr(importlib.import_module(module), name)
+    events = [asyncio.run(first_event(made(**arguments))) for _ in range(2)]
+    assert events[0] == events[1]
+    assert events[0]["result"] == {"job_id": "orders", "status": "FINISHED", "checkpoint": 2, "released": 2}
+    assert root.files("") == before, "a trigger writes nothing"
+
+
+def test_it_waits_for_a_root_that_does_not_exist_yet(tmp_path: Path) -> None:
+    async def scene() -> bool:
+        waiting = asyncio.create_task(first_event(trigger(str(tmp_path / "later"))))
+        done, _ = await asyncio.wait([waiting], timeout=0.2)
+        waiting.cancel()
+        return bool(done)
+
+    assert not asyncio.run(scene())
+    assert not (tmp_path / "later").exists()
+
+
+def test_a_job_that_failed_for_good_is_an_event_not_a_wait(root: Storage, journal: Journals) -> None:
+    end(driver(journal("orders")), "FAILED", "no such column")
+    event = asyncio.run(first_event(trigger(root.uri)))
+    assert event["outcome"] == "failed"
+    assert "no such column" in event["message"]
+
+
+@pytest.mark.parametrize("arguments", [{"root": "relative/root"}, {"root": None}])
+def test_a_root_that_cannot_be_used_is_an_event_too(arguments: dict[str, Any]) -> None:
+    event = asyncio.run(first_event(CheckpointTrigger(job_id="orders", **arguments)))
+    assert event["outcome"] == "failed"
+
+
+def test_what_is_stored_of_it_is_the_connections_id_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = {"conn_type": "ckpt", "host": "s3://b", "login": "user", "password": "t0psecret"}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+    path, arguments = CheckpointTrigger(job_id="orders", ckpt_conn_id="lake").serialize()
+    assert path == "airflow_provider_ckpt.triggers.checkpoint.CheckpointTrigger"
+    assert arguments["ckpt_conn_id"] == "lake"
+    assert "t0psecret" not in json.dumps(arguments)

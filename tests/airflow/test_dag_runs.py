@@ -1,0 +1,137 @@
+"""Whole Dag runs in this process: Airflow renders, retries, stores state, defers; spark-submit is played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.operators.job_id import default_job_id
+from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
+from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import open_storage
+from tests.airflow.journaled import complete, driver, end
+from tests.airflow.support import FakeSparkSubmit, status
+
+FINISHED = status("finished", epoch=2, checkpoint=2, finished_operators=["history"])
+
+
+def finished_job(folder: Path, job_id: str) -> Path:
+    """A root whose job has FINISHED; for spark-submit to copy into the real one."""
+    root = open_root(open_storage(folder))
+    writer = driver(Journal(root, job_id))
+    complete(writer, 1, 2)
+    end(writer, "FINISHED")
+    return folder
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    (tmp_path / "orders.py").write_text("")
+    return f"{tmp_path}/orders.py:job"
+
+
+@pytest.fixture
+def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "root"
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": str(root)}))
+    return root
+
+
+def test_a_retry_keeps_its_job_and_templates_are_rendered(
+    run: Callable[..., Any],
+    spark_submit: FakeSparkSubmit,
+    connection: Path,
+    job: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    spark_submit.play(status("started", epoch=1), exit=1)
+    spark_submit.play(FINISHED)
+    with DAG("shop_retry", schedule=None) as dag:
+        CheckpointedSparkJobOperator(
+            task_id="orders",
+            job=job,
+            spark_binary=spark_submit.path,
+            checkpoint_interval=timedelta(seconds=7),
+            stop_at="{{ logical_date }}",
+            conf={"spark.x": "{{ dag.dag_id }}"},
+            retries=1,
+            retry_delay=timedelta(0),
+        )
+    when = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    dag_run, tasks = run(dag, logical_date=when)
+    assert dag_run.state == "success"
+    assert tasks["orders"].try_number == 2
+    # Only a try that found the pointer of the one before looks back.
+    assert capfd.readouterr().out.count("has not started yet: starting it") == 1
+    first, second = spark_submit.calls
+    assert first.options["job_id"] == default_job_id("shop_retry", "orders", dag_run.run_id)
+    assert second.options["job_id"] == first.options["job_id"]
+    assert [call.options["attempt"][-3:] for call in (first, second)] == ["~t1", "~t2"]
+    assert first.options["stop_at"] == "2026-01-01T00:00:00+00:00"
+    assert first.options["checkpoint_interval"] == 7.0
+    assert "spark.x=shop_retry" in first.argv
+    found = tasks["orders"].xcom_pull(task_ids="orders")
+    assert (found["status"], found["finished_operators"]) == ("FINISHED", ["history"])
+
+
+def test_a_terminal_failure_uses_up_no_retries(
+    run: Callable[..., Any], spark_submit: FakeSparkSubmit, connection: Path, job: str
+) -> None:
+    spark_submit.play(status("failed", "the graph has a cycle"), exit=2)
+    with DAG("shop_terminal", schedule=None) as dag:
+        CheckpointedSparkJobOperator(task_id="orders", job=job, spark_binary=spark_submit.path, retries=3)
+    dag_run, tasks = run(dag)
+    assert dag_run.state == "failed"
+    assert tasks["orders"].try_number == 1
+    assert len(spark_submit.calls) == 1
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_sensor_behind_the_job_sees_it_finished(
+    run: Callable[..., Any],
+    spark_submit: FakeSparkSubmit,
+    connection: Path,
+    job: str,
+    tmp_path: Path,
+    deferrable: bool,
+) -> None:
+    spark_submit.play(copy=(finished_job(tmp_path / "made", "nightly"), connection))
+    with DAG(f"shop_sensor_{deferrable}", schedule=None) as dag:
+        orders = CheckpointedSparkJobOperator(
+            task_id="orders", job=job, job_id="nightly", spark_binary=spark_submit.path
+        )
+        wait = CheckpointSensor(
+            task_id="wait", job_id="{{ ti.xcom_pull('orders')['job_id'] }}", deferrable=deferrable
+        )
+        orders >> wait
+    dag_run, tasks = run(dag)
+    assert dag_run.state == "success"
+    assert tasks["wait"].xcom_pull(task_ids="wait")["status"] == "FINISHED"
+
+
+def test_a_deferred_sensor_is_resumed_by_its_trigger(
+    run: Callable[..., Any], connection: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = open_root(open_storage(connection))
+    writer = driver(Journal(root, "nightly"))
+    # The sensor looks once before it defers; the job gets there in the meantime.
+    defer = CheckpointSensor.defer
+
+    def later(self: CheckpointSensor, **arguments: Any) -> None:
+        complete(writer, 1)
+        defer(self, **arguments)
+
+    monkeypatch.setattr(CheckpointSensor, "defer", later)
+    with DAG("shop_deferred", schedule=None) as dag:
+        CheckpointSensor(task_id="wait", job_id="nightly", checkpoint=1, deferrable=True, poke_interval=0.05)
+    dag_run, tasks = run(dag)
+    assert dag_run.state == "success"
+    assert tasks["wait"].xcom_pull(task_ids="wait")["released"] == 1

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_ckpt.operators.job_id import MAX_LENGTH, default_job_id, with_generation
+from airflow_provider_ckpt.storage.layout import check_job_id
+
+# Names out of few characters, so that near misses are likely; longer and stranger ones besides.
+_SHORT = st.text(st.sampled_from("ab.~/_-:2E3Am"), min_size=1, max_size=6)
+_NAME = _SHORT | st.text(min_size=1, max_size=250)
+_TASK = st.tuples(_NAME, _NAME, _NAME, st.integers(-1, 12))
+
+
+def test_an_ordinary_task_keeps_its_names_readable() -> None:
+    job_id = default_job_id("orders", "load", "scheduled__2026-01-01T00:00:00+00:00")
+    assert job_id == "orders.load.scheduled__2026-01-01T00~3A00~3A00~2B00~3A00"
+
+
+def test_a_mapped_task_has_its_index_and_a_task_in_a_group_its_dot_quoted() -> None:
+    assert default_job_id("d", "group.load", "r", 0) == "d.group~2Eload.r~m0"
+
+
+@given(_TASK, _TASK)
+def test_two_tasks_never_share_a_job_id(
+    one: tuple[str, str, str, int], other: tuple[str, str, str, int]
+) -> None:
+    assert (default_job_id(*one) == default_job_id(*other)) == (one == other)
+
+
+@given(_TASK, st.integers(0, 3))
+def test_every_job_id_is_legal(task: tuple[str, str, str, int], generation: int) -> None:
+    check_job_id(with_generation(default_job_id(*task), generation))
+
+
+@given(_TASK, _TASK, st.integers(0, 3), st.integers(0, 3))
+def test_a_task_that_started_over_never_takes_the_job_of_another(
+    one: tuple[str, str, str, int], other: tuple[str, str, str, int], first: int, second: int
+) -> None:
+    same = with_generation(default_job_id(*one), first) == with_generation(default_job_id(*other), second)
+    assert same == ((one, first) == (other, second))
+
+
+def test_names_that_are_equal_for_their_first_two_hundred_characters_stay_apart() -> None:
+    one, other = (default_job_id("d" * 240, "t", run) for run in ("r1", "r2"))
+    assert one != other
+    assert len(one) == len(other) == MAX_LENGTH

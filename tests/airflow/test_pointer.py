@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.hooks.status_line import StatusLine, parse
+from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from tests.airflow.support import StateStore, status
+
+POINTER = Pointer("orders", "/root", try_number=1, max_tries=2)
+
+
+def line(kind: str, **data: Any) -> StatusLine:
+    found = parse(status(kind, **data))
+    assert found is not None
+    return found
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def writer(store: StateStore, clock: Clock) -> PointerWriter:
+    made = PointerWriter(store, POINTER, clock=clock, warn=lambda text, error: None)
+    made.write()
+    return made
+
+
+def test_the_lines_of_a_run_add_up() -> None:
+    pointer = POINTER
+    for said in (
+        line("started", epoch=3, application_id="local-1", checkpoint=0, released=0),
+        line("checkpoint", checkpoint=1),
+        line("checkpoint", checkpoint=2, finished_operators=["history"]),
+        line("released", checkpoint=2, released=1),
+    ):
+        pointer = pointer.after(said)
+    assert pointer.to_json() == {
+        "job_id": "orders",
+        "root": "/root",
+        "try_number": 1,
+        "max_tries": 2,
+        "generation": 0,
+        "status": "RUNNING",
+        "epoch": 3,
+        "checkpoint": 2,
+        "released": 1,
+        "finished_operators": ["history"],
+        "application_id": "local-1",
+    }
+
+
+def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:
+    pointer = POINTER.after(line("finished", checkpoint=9))
+    assert (pointer.status, pointer.checkpoint, pointer.released) == ("FINISHED", 9, 9)
+
+
+def test_checkpoint_lines_are_written_every_five_seconds_and_the_others_at_once() -> None:
+    store, clock = StateStore(), Clock()
+    pointer = writer(store, clock)
+    pointer.see(line("started", epoch=1))
+    assert len(store.writes) == 2
+    for number in range(1, 50):
+        clock.now += 0.1
+        pointer.see(line("checkpoint", checkpoint=number))
+    assert len(store.writes) == 2
+    clock.now += 0.2
+    pointer.see(line("checkpoint", checkpoint=50))
+    assert [value["checkpoint"] for value in store.writes[2:]] == [50]
+    pointer.see(line("source_ended"))
+    assert len(store.writes) == 3, "a line that changes nothing needs no write"
+    pointer.see(line("released", checkpoint=50, released=50))
+    pointer.flush()
+    assert store.values[KEY]["released"] == 50
+
+
+def test_a_store_that_fails_does_not_stop_the_job_and_is_tried_again() -> None:
+    store, clock = StateStore(), Clock()
+    pointer = writer(store, clock)
+    store.broken = True
+    pointer.see(line("started", epoch=1))
+    store.broken = False
+    pointer.flush()
+    assert store.values[KEY]["epoch"] == 1
+
+
+def test_the_first_write_fails_aloud_because_a_retry_relies_on_it() -> None:
+    store = StateStore(broken=True)
+    with pytest.raises(ConnectionError):
+        writer(store, Clock())
+
+
+@pytest.mark.parametrize("value", [None, "text", [], {}, {**POINTER.to_json(), "max_tries": "2"}])
+def test_what_a_person_left_in_the_store_is_no_pointer(value: Any) -> None:
+    assert Pointer.from_json(value) is None
+
+
+def test_a_pointer_is_read_back_for_what_a_retry_needs() -> None:
+    stored = POINTER.after(line("checkpoint", checkpoint=4, epoch=2)).to_json()
+    found = Pointer.from_json(stored)
+    assert found is not None
+    assert (found.job_id, found.max_tries, found.generation, found.epoch) == ("orders", 2, 0, 2)

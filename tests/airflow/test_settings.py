@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.errors import InvalidCkptConnectionError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.settings import settings
+
+
+def connection(**fields: str) -> Any:
+    return SimpleNamespace(**{"host": None, "schema": None, "login": None, "password": None, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "extra", "expected"),
+    [
+        ({"host": "s3://bucket/prefix"}, {}, "s3://bucket/prefix"),
+        ({"host": "s3://bucket", "schema": "prefix/deep"}, {}, "s3://bucket/prefix/deep"),
+        ({"host": "", "schema": "data/ckpt"}, {}, "/data/ckpt"),
+        ({"host": None}, {"root": "/data"}, "/data"),
+    ],
+)
+def test_the_root_is_found_in_every_form_a_connection_is_written_in(
+    fields: dict[str, str], extra: dict[str, str], expected: str
+) -> None:
+    assert settings("c", connection(**fields), extra).root == expected
+
+
+def test_a_given_root_goes_before_the_connections_and_keeps_its_options() -> None:
+    found = settings("c", connection(host="s3://a"), {"storage_options": {"anon": True}}, "s3://b")
+    assert (found.root, dict(found.options)) == ("s3://b", {"anon": True})
+
+
+def test_login_and_password_are_key_and_secret_on_s3() -> None:
+    found = settings(
+        "c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"}
+    )
+    assert dict(found.options) == {"key": "user", "secret": "p4ss", "endpoint_url": "http://m"}
+
+
+@pytest.mark.parametrize("extra", [{"storage_options": None, "endpoint_url": None}, {}])
+def test_fields_the_form_saved_empty_count_as_not_given(extra: dict[str, Any]) -> None:
+    assert settings("c", connection(host="/data"), extra).options == {}
+
+
+def test_options_that_a_connection_uri_carries_as_text_are_read() -> None:
+    found = settings("c", connection(host="gs://b"), {"storage_options": '{"token": "anon"}'})
+    assert found.options == {"token": "anon"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "extra", "problem"),
+    [
+        ({"host": "s3://key:t0psecret@bucket"}, {}, "root URI holds a password"),
+        ({"host": "relative/folder"}, {}, "relative path"),
+        ({"host": "gs://b", "login": "me"}, {}, "s3:// only"),
+        ({"host": "/data"}, {"storage_options": "{t0psecret"}, "not a JSON object"),
+        ({"host": "/data"}, {"storage_options": ["t0psecret"]}, "not a JSON object"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_without_showing_a_secret(
+    fields: dict[str, str], extra: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InvalidCkptConnectionError, match=problem) as caught:
+        settings("c", connection(**fields), extra)
+    assert "t0psecret" not in str(caught.value)
+
+
+def test_no_connection_and_no_root_is_an_error_and_never_a_default() -> None:
+    with pytest.raises(NoCheckpointRootError, match="ckpt_default"):
+        settings("ckpt_default", None, {})
+
+
+def test_secrets_are_every_text_but_the_harmless_ones_also_as_json_prints_them() -> None:
+    options = {
+        "key": 'qu"ote',
+        "endpoint_url": "http://minio",
+        "client_kwargs": {"region_name": "eu-west-1", "aws_session_token": "t0ken"},
+        "anon": False,
+    }
+    found = settings("c", connection(host="s3://b"), {"storage_options": options})
+    assert sorted(found.secrets()) == sorted(['qu"ote', 'qu\\"ote', "t0ken"])
+    assert "t0ken" not in repr(found)

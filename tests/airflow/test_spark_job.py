@@ -1,0 +1,398 @@
+"""The whole path of the Airflow operator, through the real SparkSubmitHook; only spark-submit is played."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.operators.pointer import KEY
+from airflow_provider_ckpt.operators.spark_job import DRIVER, CheckpointedSparkJobOperator
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+
+JOB_ID = "shop.orders.r1"
+FINISHED = status("finished", "all sources ended", epoch=1, checkpoint=3, finished_operators=["history"])
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.py"
+    path.write_text("")
+    return path
+
+
+@pytest.fixture
+def make(
+    spark_submit: FakeSparkSubmit, root: Storage, job_file: Path
+) -> Callable[..., CheckpointedSparkJobOperator]:
+    def build(**arguments: Any) -> CheckpointedSparkJobOperator:
+        given = {
+            "task_id": "orders",
+            "job": f"{job_file}:job",
+            "root": root.uri,
+            "spark_binary": spark_submit.path,
+            **arguments,
+        }
+        return CheckpointedSparkJobOperator(**given)
+
+    return build
+
+
+def record(journal: Journal, *statuses: str, attempt: str = f"{JOB_ID}~t1", completed: int = 0) -> None:
+    """What a driver of this task would have journaled."""
+    journal.claim(attempt, {}, 1.0)
+    for number in range(1, completed + 1):
+        journal.write_now(CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}))
+        journal.write_now(CheckpointReleased(number, 3.0))
+    for name in statuses:
+        journal.write_now(StatusChanged(name, 4.0, "no such column: shop" if name == "FAILED" else None))
+
+
+def test_a_job_that_finishes_is_submitted_as_the_driver_with_the_package_and_its_options(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage, job_file: Path
+) -> None:
+    spark_submit.play(status("started", epoch=1), status("checkpoint", checkpoint=3), FINISHED)
+    operator = make(
+        conf={"spark.x": "1"},
+        packages="org:kafka:1",
+        py_files="mine.zip",
+        checkpoint_interval=timedelta(seconds=5),
+    )
+    result = operator.execute(context(StateStore()))
+    assert result == {
+        "job_id": JOB_ID,
+        "status": "FINISHED",
+        "epoch": 1,
+        "checkpoint": 3,
+        "released": 3,
+        "finished_operators": ["history"],
+    }
+    (call,) = spark_submit.calls
+    assert call.argv[call.argv.index("--options") - 1] == str(DRIVER)
+    assert call.value("--packages") == "org:kafka:1"
+    assert "spark.x=1" in call.argv
+    assert call.value("--name") == JOB_ID
+    package, mine = call.value("--py-files").split(",")
+    assert Path(package).name.startswith("airflow_provider_ckpt-")
+    assert mine == "mine.zip"
+    assert call.options["job"] == f"{job_file}:job"
+    assert call.options["root"] == root.uri
+    assert call.options["checkpoint_interval"] == 5.0
+    assert call.storage_options is None
+
+
+def test_the_driver_that_is_submitted_exists() -> None:
+    assert DRIVER.is_file()
+
+
+def test_a_first_try_reads_the_state_store_once_and_leaves_a_pointer_before_it_submits(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage
+) -> None:
+    spark_submit.play(FINISHED)
+    store = StateStore()
+    make().execute(context(store))
+    assert store.reads == 1
+    first, last = store.writes[0], store.writes[-1]
+    assert (first["job_id"], first["root"], first["try_number"], first["status"]) == (
+        JOB_ID,
+        root.uri,
+        1,
+        "SUBMITTED",
+    )
+    assert (last["status"], last["checkpoint"], last["released"]) == ("FINISHED", 3, 3)
+
+
+def test_status_lines_are_logged_as_sentences_and_other_lines_as_they_are(
+    make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spark_submit.play("INFO SparkContext: hello", FINISHED)
+    make().execute(context(StateStore()))
+    logged = capfd.readouterr().out
+    assert "] all sources ended" in logged
+    assert "] INFO SparkContext: hello" in logged
+    assert "CKPT {" not in logged
+
+
+@pytest.mark.parametrize(("code", "kind"), [(2, "refused"), (3, "failed"), (4, "fenced")])
+def test_a_refusal_a_terminal_failure_and_a_fence_are_not_retried(
+    make: Any, spark_submit: FakeSparkSubmit, code: int, kind: str
+) -> None:
+    spark_submit.play(status(kind, "operator 'live' has no uid"), exit=code)
+    store = StateStore()
+    with pytest.raises(AirflowFailException, match="operator 'live' has no uid"):
+        make().execute(context(store))
+    assert store.values[KEY]["status"] == ("FENCED" if kind == "fenced" else "FAILED")
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ([status("failed", "executor lost")], 1),
+        ([], 3),  # a JVM that was out of memory (ExitOnOutOfMemoryError), not our driver's 3
+        ([status("running")], 3),
+        ([], 137),
+        ([], 2),
+    ],
+)
+def test_every_other_end_is_retried(
+    make: Any, spark_submit: FakeSparkSubmit, lines: Sequence[str], code: int
+) -> None:
+    spark_submit.play(*lines, exit=code)
+    with pytest.raises(AirflowException) as caught:
+        make().execute(context(StateStore()))
+    assert not isinstance(caught.value, AirflowFailException)
+    assert "executor lost" in str(caught.value) or f"spark-submit ended with {code}" in str(caught.value)
+
+
+def test_an_exit_code_of_zero_alone_is_no_success(make: Any, spark_submit: FakeSparkSubmit) -> None:
+    spark_submit.play(status("running"))
+    with pytest.raises(AirflowException, match=r"the journal says that job shop\.orders\.r1 is unknown"):
+        make().execute(context(StateStore()))
+
+
+def test_without_status_lines_the_journal_says_how_the_job_ended(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=2)
+    spark_submit.play()
+    result = make().execute(context(StateStore()))
+    assert (result["status"], result["checkpoint"], result["released"]) == ("STOPPED", 2, 2)
+
+
+def test_a_retry_says_where_it_resumes_and_does_not_restore_again(
+    make: Any,
+    spark_submit: FakeSparkSubmit,
+    journal: Callable[[str], Journal],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), status("failed", "executor lost"), exit=1)
+    with pytest.raises(AirflowException):
+        make(restore="/old/checkpoints/chk-4").execute(context(store))
+    record(journal(JOB_ID), "RUNNING", "RESTARTING", completed=2)
+    spark_submit.play(FINISHED)
+    make(restore="/old/checkpoints/chk-4").execute(context(store, try_number=2))
+    logged = capfd.readouterr().out
+    assert "Resuming job shop.orders.r1 (RESTARTING) from checkpoint 2; finished operators: none" in logged
+    assert [call.options["restore"] for call in spark_submit.calls] == ["/old/checkpoints/chk-4", "latest"]
+    assert [call.options["job_id"] for call in spark_submit.calls] == [JOB_ID, JOB_ID]
+
+
+def test_a_retry_restores_if_no_driver_ever_took_the_job_over(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    record(journal("shared"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1", completed=5)
+    store = StateStore()
+    spark_submit.play(exit=1)
+    with pytest.raises(AirflowException):
+        make(job_id="shared", restore="/old/chk-4").execute(context(store))
+    spark_submit.play(FINISHED)
+    make(job_id="shared", restore="/old/chk-4").execute(context(store, try_number=2))
+    assert [call.options["restore"] for call in spark_submit.calls] == ["/old/chk-4", "/old/chk-4"]
+
+
+def test_a_retry_of_a_job_that_failed_for_good_fails_without_submitting(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), exit=137)
+    with pytest.raises(AirflowException):
+        make().execute(context(store))
+    record(journal(JOB_ID), "RUNNING", "FAILED")
+    with pytest.raises(AirflowFailException, match="no such column: shop"):
+        make().execute(context(store, try_number=2))
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_retry_of_a_job_that_finished_meanwhile_succeeds_without_submitting(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), exit=137)
+    with pytest.raises(AirflowException):
+        make().execute(context(store))
+    record(journal(JOB_ID), "RUNNING", "FINISHED", completed=4)
+    result = make().execute(context(store, try_number=2))
+    assert (result["status"], result["released"]) == ("FINISHED", 4)
+    assert store.values[KEY]["status"] == "FINISHED"
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_cleared_task_resumes_its_job_even_one_that_failed_for_good(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), status("failed", "no such column"), exit=3)
+    with pytest.raises(AirflowFailException):
+        make().execute(context(store))
+    record(journal(JOB_ID), "RUNNING", "FAILED")
+    spark_submit.play(FINISHED)
+    make().execute(context(store, try_number=2, max_tries=3))
+    assert spark_submit.calls[1].options["job_id"] == JOB_ID
+
+
+def test_a_cleared_task_can_start_over_under_a_new_job_id_and_its_retries_stay_with_that(
+    make: Any, spark_submit: FakeSparkSubmit
+) -> None:
+    store = StateStore()
+    for exit_code in (0, 1, 0, 0):
+        spark_submit.play(*([FINISHED] if exit_code == 0 else []), exit=exit_code)
+    operator = make(on_clear="restart")
+    operator.execute(context(store))
+    with pytest.raises(AirflowException):
+        operator.execute(context(store, try_number=2, max_tries=3))
+    operator.execute(context(store, try_number=3, max_tries=3))
+    operator.execute(context(store, try_number=4, max_tries=5))
+    ids = [call.options["job_id"] for call in spark_submit.calls]
+    assert ids == [JOB_ID, f"{JOB_ID}~g1", f"{JOB_ID}~g1", f"{JOB_ID}~g2"]
+
+
+def test_a_clear_forgets_the_cluster_driver_that_ended_so_that_a_new_one_is_submitted(
+    make: Any, spark_submit: FakeSparkSubmit
+) -> None:
+    store = StateStore()
+    spark_submit.play(FINISHED)
+    spark_submit.play(FINISHED)
+    make().execute(context(store))
+    store.values["spark_job_id"] = "driver-1"
+    make().execute(context(store, try_number=2, max_tries=3))
+    assert "spark_job_id" not in store.values
+
+
+def test_secrets_reach_the_driver_and_nothing_else(
+    make: Any,
+    spark_submit: FakeSparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    options = {"key": "AKIA-key-1", "client_kwargs": {"aws_session_token": "tok-en-2"}}
+    connection = {"conn_type": "ckpt", "host": "s3://bucket/x", "extra": {"storage_options": options}}
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
+    spark_submit.play("spark prints AKIA-key-1", status("failed", "tok-en-2 was refused"), exit=1)
+    store, operator = StateStore(), make(root=None)
+    with pytest.raises(AirflowException) as caught:
+        operator.execute(context(store))
+    (call,) = spark_submit.calls
+    assert json.loads(call.storage_options or "") == options
+    rendered = json.dumps({name: getattr(operator, name) for name in operator.template_fields}, default=str)
+    logged = capfd.readouterr().out
+    for seen in (logged, str(caught.value), json.dumps(store.writes), " ".join(call.argv), rendered):
+        assert "AKIA-key-1" not in seen
+        assert "tok-en-2" not in seen
+    assert "spark prints ***" in logged
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
+def test_where_the_environment_has_to_be_configuration_the_command_is_logged_without_its_values(
+    master: str,
+    make: Any,
+    spark_submit: FakeSparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    if master.startswith("k8s"):
+        pytest.importorskip("airflow.providers.cncf.kubernetes")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
+    connection = {"conn_type": "ckpt", "host": "s3://b", "extra": {"storage_options": {"token": 'qu"ote-1'}}}
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
+    spark_submit.play(status("failed", "x"), exit=1)
+    with pytest.raises(AirflowException):
+        make(root=None).execute(context(StateStore()))
+    logged = capfd.readouterr().out
+    assert "CKPT_STORAGE_OPTIONS" in logged
+    assert "ote-1" not in logged
+
+
+def test_a_relative_job_file_is_looked_for_beside_the_dag_and_in_the_working_directory(
+    make: Any, spark_submit: FakeSparkSubmit, job_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(job_file.parent)
+    spark_submit.play(FINISHED)
+    make(job="orders.py:job").execute(context(StateStore()))
+    assert spark_submit.calls[0].options["job"] == f"{job_file}:job"
+    with pytest.raises(AirflowFailException, match=r"looked for .*nowhere\.py"):
+        make(job="nowhere.py:job").execute(context(StateStore()))
+
+
+def test_a_module_reference_is_left_to_the_driver(make: Any, spark_submit: FakeSparkSubmit) -> None:
+    spark_submit.play(FINISHED)
+    make(job="pipelines.orders:job").execute(context(StateStore()))
+    assert spark_submit.calls[0].options["job"] == "pipelines.orders:job"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"checkpoint_interval": "soon"},
+        {"stop_at": "None"},
+        {"stop_at": ""},
+        {"stop_after": "1h", "drain_after": "2h"},
+        {"mode": "fast"},
+        {"job_id": "a/b"},
+        {"job": "orders"},
+    ],
+)
+def test_what_a_template_rendered_wrongly_fails_the_task_for_good(
+    make: Any, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(AirflowFailException):
+        make(**arguments).execute(context(StateStore()))
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"application": "x.py"}, {"application_args": ["x"]}, {"on_clear": "again"}]
+)
+def test_what_makes_no_sense_fails_when_the_dag_is_read(make: Any, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTaskArgumentError):
+        make(**arguments)
+
+
+def test_a_connection_that_was_named_has_to_exist(make: Any) -> None:
+    with pytest.raises(AirflowNotFoundException):
+        make(ckpt_conn_id="nowhere").execute(context(StateStore()))
+
+
+def test_without_root_and_connection_nothing_is_submitted(make: Any) -> None:
+    with pytest.raises(AirflowFailException, match="no checkpoint root"):
+        make(root=None).execute(context(StateStore()))
+
+
+def test_a_kill_asks_the_driver_to_stop_and_ends_spark_submit(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage
+) -> None:
+    spark_submit.play(status("started", epoch=6), wait=True)
+    operator, ended = make(), []
+
+    def run() -> None:
+        try:
+            operator.execute(context(StateStore()))
+        except AirflowException as error:
+            ended.append(error)
+
+    task = threading.Thread(target=run)
+    task.start()
+    deadline = time.monotonic() + 30
+    while not (spark_submit.folder / "waiting").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    operator.on_kill()
+    task.join(30)
+    assert not task.is_alive()
+    assert "-9" in str(ended[0])
+    (name,) = root.list(f"{JOB_ID}/requests")
+    request = json.loads(root.read(f"{JOB_ID}/requests/{name}"))
+    assert (request["kind"], request["epoch"]) == ("stop", 6)
+
+
+def test_a_kill_before_anything_was_submitted_does_nothing(make: Any) -> None:
+    make().on_kill()

@@ -1,0 +1,164 @@
+"""``ckpt jobs``, ``ckpt show`` and ``ckpt checkpoints``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.journal.events import StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from tests.cli.conftest import claim, write
+
+
+def _files(root: str) -> set[Path]:
+    return set(Path(root).rglob("*"))
+
+
+def test_jobs_lists_every_job_with_its_last_checkpoints(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(claim(empty_root, "other"), StatusChanged("FINISHED", 0.0))
+    assert main(["jobs", "--root", empty_root]) == 0
+    head, orders, other = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert head == ["JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE"]
+    assert orders == ["orders", "RUNNING", "1", "3", "1", "-"]
+    assert other == ["other", "FINISHED", "1", "-", "-", "-"]
+
+
+def test_an_empty_root_has_no_jobs(empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jobs", "--root", empty_root]) == 0
+    assert "no jobs" in capsys.readouterr().out
+    assert main(["jobs", "--root", empty_root, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_show_says_who_runs_the_job_and_what_is_finished(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "orders", "--root", empty_root]) == 0
+    shown = capsys.readouterr().out
+    lines = dict(line.split("  ", 1) for line in shown.splitlines() if "  " in line.strip())
+    facts = {name.strip(): value.strip() for name, value in lines.items()}
+    assert facts["status"] == "RUNNING"
+    assert facts["driver"] == "worker-7, pid 4711"
+    assert facts["application"] == "app-42"
+    assert facts["created"] == "2026-02-25 06:13:20Z"
+    assert facts["last completed"] == "3"
+    assert facts["last released"] == "1"
+    assert facts["finished"] == "history"
+
+
+def test_show_names_late_files_but_not_all_of_a_long_list(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["show", "orders", "--root", empty_root])
+    shown = capsys.readouterr().out
+    assert "history: 7 files came after the end and are not in the output:" in shown
+    assert "/lake/orders/late-4.json" in shown
+    assert "/lake/orders/late-5.json" not in shown
+    assert "and 2 more" in shown
+
+
+def test_show_json_is_the_whole_state(running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "orders", "--root", empty_root, "--json"]) == 0
+    state = json.loads(capsys.readouterr().out)
+    assert (state["job_id"], state["epoch"], state["last_completed"]) == ("orders", 1, 3)
+    assert state["finished_operators"] == ["history"]
+    assert state["damage"] == []
+
+
+def test_checkpoints_says_what_became_of_each(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["checkpoints", "orders", "--root", empty_root]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [(row[0], row[2]) for row in rows] == [
+        ("1", "released"),
+        ("2", "aborted"),
+        ("3", "completed"),
+        ("4", "in"),  # in progress
+    ]
+    assert rows[0][-3:-1] == ["250", "ms"]
+    assert rows[1][-1] == "CHECKPOINT_EXPIRED"
+    assert rows[2][-3:-1] == ["65.0", "s"]
+
+
+def test_checkpoints_json_is_a_list(running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["checkpoints", "orders", "--root", empty_root, "--json"]) == 0
+    assert [row["checkpoint"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("command", [["jobs"], ["show", "orders"], ["checkpoints", "orders"]])
+def test_looking_writes_nothing(command: list[str], running: Journal, empty_root: str) -> None:
+    before = _files(empty_root)
+    assert main([*command, "--root", empty_root]) == 0
+    assert _files(empty_root) == before
+
+
+def test_damage_is_shown_and_the_intact_part_too(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newest = max(Path(empty_root, "orders", "journal").glob("0*.json"))
+    newest.write_text("{")
+    assert main(["show", "orders", "--root", empty_root]) == 0
+    shown = capsys.readouterr().out
+    assert newest.name in shown
+    assert "damage" in shown
+    assert "RUNNING" in shown
+
+
+def test_an_unknown_job_is_refused_with_the_names_of_those_there(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "oders", "--root", empty_root]) == 2
+    refusal = capsys.readouterr().err
+    assert "'oders'" in refusal
+    assert "orders" in refusal
+    assert "Traceback" not in refusal
+
+
+@pytest.mark.parametrize("job", ["../orders", "a/b", "", "." * 3])
+def test_an_impossible_job_id_is_refused(job: str, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", job, "--root", empty_root]) == 2
+    assert "ckpt: error:" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_root_is_refused_and_stays_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["jobs", "--root", str(tmp_path / "nothing")]) == 2
+    assert "is not a checkpoint root" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_installed_command_prints_the_same(running: Journal, empty_root: str) -> None:
+    command = [str(Path(sys.executable).parent / "ckpt")]
+    if not Path(command[0]).exists():  # not installed here: the entry point by hand
+        command = [
+            sys.executable,
+            "-c",
+            "import sys; from airflow_provider_ckpt.cli import main; sys.exit(main())",
+        ]
+    done = subprocess.run(
+        [*command, "show", "orders", "--root", empty_root],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "RUNNING" in done.stdout
+
+
+def test_looking_imports_neither_spark_nor_airflow(running: Journal, empty_root: str) -> None:
+    code = (
+        "import sys; from airflow_provider_ckpt.cli import main; "
+        f"main(['show', 'orders', '--root', {empty_root!r}]); "
+        "sys.exit(bool({'pyspark', 'airflow'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False).returncode == 0

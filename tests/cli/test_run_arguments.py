@@ -1,0 +1,134 @@
+"""``ckpt run``: from arguments to RunOptions, and what is refused. The driver has tests of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.cli import build_parser, main
+from airflow_provider_ckpt.cli.run import run_options
+from airflow_provider_ckpt.job.options import RunOptions
+
+JOB = """
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job({name!r})
+
+@job.source
+def live(read):
+    return read.text("/in")
+
+job.sink("lake", live, FileSink("/out"))
+"""
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> str:
+    return _write(tmp_path, "orders")
+
+
+def _write(folder: Path, name: str | None) -> str:
+    path = folder / "pipeline.py"
+    path.write_text(JOB.format(name=name))
+    return f"{path}:job"
+
+
+def _options(*words: str) -> RunOptions:
+    return run_options(build_parser().parse_args(["run", *words]))
+
+
+def test_what_is_not_given_keeps_its_default(reference: str) -> None:
+    assert _options(reference, "--root", "r") == RunOptions(job=reference, root="r", job_id="orders")
+
+
+def test_every_option_arrives(reference: str) -> None:
+    words = (
+        "--root r --job-id j-1 --mode batch --checkpoint-interval 5s --min-pause 500ms "
+        "--checkpoint-timeout 1m30s "
+        "--tolerable-failed-checkpoints 2 --trigger-interval 1s --max-bytes-per-trigger 64m --drain-after 2h "
+        "--restore none --retained-checkpoints 5 --journal-buffer 64k --journal-flush-interval 2s "
+        "--allow-non-restored-state --conf spark.x=a=b --conf spark.y=1"
+    )
+    assert _options(reference, *words.split()) == RunOptions(
+        job=reference,
+        root="r",
+        job_id="j-1",
+        mode="batch",
+        checkpoint_interval=5.0,
+        min_pause=0.5,
+        checkpoint_timeout=90.0,
+        tolerable_failed_checkpoints=2,
+        trigger_interval=1.0,
+        max_bytes_per_trigger=64 << 20,
+        drain_after=7200.0,
+        restore="none",
+        retained_checkpoints=5,
+        journal_buffer_bytes=64 << 10,
+        journal_flush_interval=2.0,
+        allow_non_restored_state=True,
+        conf={"spark.x": "a=b", "spark.y": "1"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--checkpoint-interval", "often"], "often"),
+        (["--stop-at", "2026-01-01 00:00"], "zone"),
+        (["--journal-buffer", "lots"], "lots"),
+        (["--retained-checkpoints", "0"], "retained_checkpoints"),
+        (["--conf", "spark.x"], "--conf"),
+        (["--job-id", "../up"], "../up"),
+        (["--storage-option", "justakey"], "--storage-option"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(
+    words: list[str], said: str, reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    assert main(["run", reference, "--root", str(root), *words]) == 2
+    refusal = capsys.readouterr().err
+    assert said in refusal
+    assert "Traceback" not in refusal
+    assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [["--stop-after", "1s", "--drain-after", "1s"], ["--mode", "fast"], ["--min-puase", "1s"]]
+)
+def test_a_bad_option_is_refused(words: list[str], reference: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        main(["run", reference, "--root", "r", *words])
+    assert leaving.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [None, "daily orders"])
+def test_a_name_that_cannot_be_an_id_asks_for_one(
+    name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", _write(tmp_path, name), "--root", str(tmp_path / "root")]) == 2
+    assert "--job-id" in capsys.readouterr().err
+
+
+def test_an_error_in_the_users_file_is_shown_with_their_own_traceback_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("def load():\n    return {}['orders']\n\nload()\n")
+    assert main(["run", f"{path}:job", "--root", str(tmp_path / "root")]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("Traceback")
+    assert f'File "{path}", line 4' in shown
+    assert f'File "{path}", line 2, in load' in shown
+    assert "KeyError: 'orders'" in shown
+    assert "loading.py" not in shown
+    assert "ckpt: error:" in shown
+
+
+def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(tmp_path / "none.py:job"), "--root", "r"]) == 2
+    shown = capsys.readouterr().err
+    assert "none.py" in shown
+    assert "Traceback" not in shown

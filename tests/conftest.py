@@ -1,0 +1,31 @@
+"""What the shell has set for the user's own Airflow and Spark must not reach the tests.
+
+This runs before any test module (and so before any import of Airflow, which reads its environment
+once) is imported; ``tests/airflow/conftest.py`` then sets up its throw-away AIRFLOW_HOME.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+_FOREIGN = ("AIRFLOW", "SPARK", "PYSPARK", "HADOOP", "AWS_")
+
+
+def _forget_the_users_setup() -> None:
+    for name in list(os.environ):
+        if name.startswith(_FOREIGN) or name == "CKPT_STORAGE_OPTIONS":
+            del os.environ[name]
+
+
+def _one_python_everywhere() -> None:
+    # Spark starts its Python workers, and spark-submit its driver, by name from PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    # A machine's host name need not resolve to an address that Spark can bind to.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+_forget_the_users_setup()
+_one_python_everywhere()

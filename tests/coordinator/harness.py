@@ -1,0 +1,139 @@
+"""A coordinator under test: short ways to say what happens, and to look at what it asks for."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.partitions.records import Snapshot
+
+E = TypeVar("E")
+
+
+def vertex(
+    uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1
+) -> Vertex:
+    """Sources and sinks are given as words; ``bounded`` names those of the sources that are."""
+    owns = tuple(sources.split())
+    operators = owns if uid in owns else (*owns, uid)
+    return Vertex(
+        uid,
+        operators,
+        owns,
+        tuple(bounded.split()),
+        tuple(sinks.split()),
+        set(owns) == set(bounded.split()),
+        parallelism,
+    )
+
+
+def graph(*vertices: Vertex, edges: str = "", kind: Exchange = "all_to_all") -> ExecutionGraph:
+    """Edges as "a>b b>c"; uid "a_b"."""
+    made = []
+    for pair in edges.split():
+        producer, consumer = pair.split(">")
+        made.append(Edge(f"{producer}_{consumer}", producer, consumer, consumer, kind))
+    return ExecutionGraph(vertices, tuple(made))
+
+
+ONE = graph(vertex("v", sources="live", sinks="sink"))
+"""One unbounded source, one sink, one query."""
+CHAIN = graph(
+    vertex("src", sources="src", bounded="src"),
+    vertex("mid", sources="live", sinks="sink"),
+    edges="src>mid",
+)
+"""A bounded vertex without a sink before an unbounded one with a sink."""
+
+
+class Harness:
+    """Every call returns the effects; all of them are kept in ``effects``."""
+
+    def __init__(
+        self,
+        of: ExecutionGraph = ONE,
+        *,
+        epoch: int = 1,
+        restored: Restored | None = None,
+        running: bool = True,
+        **options: Any,
+    ) -> None:
+        options.setdefault("interval", 10.0)
+        self.now = 0.0
+        self.epoch = epoch
+        self.effects: list[m.Effect] = []
+        self.position = 0
+        self.c = Coordinator(
+            of, CheckpointOptions(**options), epoch=epoch, restored=restored or Restored(), now=0.0
+        )
+        self._keep(self.c.start(0.0))
+        if running:
+            for name, status in self.c.subtask_statuses().items():
+                if status.value == "starting":
+                    self.running(name)
+
+    def _keep(self, effects: list[m.Effect]) -> list[m.Effect]:
+        self.effects += effects
+        return effects
+
+    def handle(self, message: m.Message) -> list[m.Effect]:
+        return self._keep(self.c.handle(message, self.now))
+
+    def at(self, now: float) -> list[m.Effect]:
+        self.now = now
+        return self._keep(self.c.tick(now))
+
+    def world(self, subtask: str, attempt: str = "a") -> dict[str, Any]:
+        return {"epoch": self.epoch, "subtask": subtask, "attempt": attempt}
+
+    def running(self, subtask: str = "v/0", attempt: str = "a") -> list[m.Effect]:
+        return self.handle(m.SubtaskRunning(**self.world(subtask, attempt)))
+
+    def ack(self, subtask: str = "v/0", checkpoint: int | None = None, **snapshot: Any) -> list[m.Effect]:
+        self.position += 1
+        snapshot.setdefault("position", self.position)
+        of = self.c.last_triggered if checkpoint is None else checkpoint
+        made = Snapshot(batch_id=1, **snapshot)
+        return self.handle(m.BarrierAcknowledged(**self.world(subtask), checkpoint=of, snapshot=made))
+
+    def decline(self, reason: str, subtask: str = "v/0") -> list[m.Effect]:
+        of = self.c.last_triggered
+        return self.handle(m.BarrierDeclined(**self.world(subtask), checkpoint=of, reason=reason))
+
+    def released(self, checkpoint: int | None = None) -> list[m.Effect]:
+        of = self.c.releasing or 0 if checkpoint is None else checkpoint
+        return self.handle(m.ReleaseDone(self.epoch, of, {}))
+
+    def release_failed(self, *, terminal: bool = False) -> list[m.Effect]:
+        return self.handle(m.ReleaseFailed(self.epoch, self.c.releasing or 0, "no answer", terminal))
+
+    def end_of_data(self, subtask: str = "v/0") -> list[m.Effect]:
+        return self.handle(m.SubtaskAtEndOfData(**self.world(subtask)))
+
+    def done(self, subtask: str = "v/0") -> list[m.Effect]:
+        return self.handle(m.SubtaskDone(**self.world(subtask)))
+
+    def source_at_end(self, uid: str, subtask: str = "v/0", **more: Any) -> list[m.Effect]:
+        return self.handle(m.SourceAtEnd(**self.world(subtask), uid=uid, batch_id=3, **more))
+
+    def request(self, mode: Literal["stop", "drain"], name: str | None = None) -> list[m.Effect]:
+        return self.handle(m.StopRequested(mode, name))
+
+
+def only(kind: type[E], effects: list[m.Effect]) -> list[E]:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def events(kind: type[E], effects: list[m.Effect]) -> list[E]:
+    found: list[Event] = [effect.event for effect in effects if isinstance(effect, m.Append)]
+    return [event for event in found if isinstance(event, kind)]
+
+
+def names(effects: list[m.Effect]) -> list[str]:
+    """Types in order; of an Append that of its event."""
+    return [type(e.event if isinstance(e, m.Append) else e).__name__ for e in effects]

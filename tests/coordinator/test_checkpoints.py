@@ -1,0 +1,355 @@
+"""Trigger, acknowledge, complete, fail.
+
+Flink's named cases (SYSTEMS 1.4-1.6) and where they are:
+
+==================================================== ================================================
+CheckpointCoordinatorTest
+  testCheckpointAbortsIfTriggerTasksAreFinished      test_with_the_feature_off_...
+  testCheckpointTriggeredAfterSomeTasksFinished...   test_a_finished_subtask_is_in_the_completed_...
+  testTasksFinishDuringTriggering                    test_r20_... (re-planned here, not aborted)
+PendingCheckpointTest
+  testReportTaskFinishedOnRestore                    test_a_finished_subtask_is_in_the_completed_...
+  testReportTaskFinishedOperators                    test_ran_to_its_end_is_not_finished
+DefaultCheckpointPlanTest
+  testFulfillFinishedStates                          test_operator_states_...
+  union list state cases                             none: there is no union list state in Spark
+  testFulfillFullyFinishedStatesWithCoordinator      none: an operator has no coordinator state here
+FullyFinishedOperatorStateTest, MetadataV3Serializer none: finished operators have no state object; JSON
+SYSTEMS 1.8 (restore)                                test_finished.py
+SYSTEMS 1.9, 1.11 (finishing, stop)                  test_finishing.py
+SYSTEMS 1.10 (barriers on the task)                  the runner's; its rule is simulated in tests/simulation
+==================================================== ================================================
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason as Reason
+from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.errors import InvalidCheckpointOptionError
+from airflow_provider_ckpt.journal.events import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointTriggered,
+    StatusChanged,
+)
+from airflow_provider_ckpt.partitions.records import Snapshot
+from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+
+
+def test_a_checkpoint_goes_from_trigger_to_release() -> None:
+    h = Harness()
+    assert h.c.status == "RUNNING"
+    assert h.c.next_deadline(0.0) == 10.0
+    assert h.at(9.9) == []
+    assert names(h.at(10.0)) == ["CheckpointTriggered", "TriggerBarrier"]
+    assert names(h.ack()) == ["CheckpointCompleted", "NotifyCompleted", "Release"]
+    assert names(h.released()) == ["CheckpointReleased"]
+    assert (h.c.last_completed, h.c.last_released) == (1, 1)
+
+
+def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_triggered() -> None:
+    h = Harness(restored=Restored(last_triggered=7, last_completed=5, last_released=5))
+    first, second = h.at(10.0)
+    assert isinstance(first, m.Append)
+    assert first.flush
+    assert first.event == CheckpointTriggered(8, 10.0, "checkpoint")
+    assert second == m.TriggerBarrier("v/0", "a", 1, 8)
+
+
+def test_missed_intervals_are_not_made_up_for() -> None:
+    h = Harness()
+    assert len(events(CheckpointTriggered, h.at(100.0))) == 1
+    h.ack()
+    assert h.at(109.9) == []
+    assert len(events(CheckpointTriggered, h.at(110.0))) == 1
+
+
+def test_min_pause_counts_from_the_end_of_the_checkpoint_before() -> None:
+    h = Harness(interval=1.0, min_pause=5.0)
+    h.at(1.0)
+    h.now = 3.0
+    h.ack()
+    assert h.c.next_deadline(3.0) == 8.0
+    assert h.at(7.9) == []
+    assert names(h.at(8.0))[0] == "CheckpointTriggered"
+
+
+def test_nothing_is_triggered_while_a_subtask_is_not_running_and_it_does_not_count() -> None:
+    """testPlanCalculationWhenOneTaskNotRunning"""
+    h = Harness(CHAIN, running=False)
+    h.running("src/0")
+    assert h.at(50.0) == []
+    assert h.c.failures_in_a_row == 0
+    assert names(h.running("mid/0")) == ["StatusChanged"]
+
+
+def test_r15_waiting_for_the_final_checkpoint_counts_as_running() -> None:
+    two = graph(vertex("a", sources="a", bounded="a", sinks="s"), vertex("b", sources="b", sinks="t"))
+    h = Harness(two)
+    assert names(h.end_of_data("a/0")) == ["SubtaskEndOfData", "CheckpointTriggered", *["TriggerBarrier"] * 2]
+
+
+def test_r15_a_subtask_that_never_started_is_acknowledged_at_position_0() -> None:
+    h = Harness(CHAIN, restored=Restored(never_started=frozenset({"src/0"})))
+    assert [b.subtask for b in only(m.TriggerBarrier, h.at(10.0))] == ["mid/0"]
+    (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
+    assert completed.subtasks["src/0"]["position"] == 0
+    assert completed.operators["src"] == "running"
+
+
+def test_r15_one_that_starts_meanwhile_is_waited_for_after_all() -> None:
+    h = Harness(CHAIN, restored=Restored(never_started=frozenset({"src/0"})))
+    h.at(10.0)
+    assert only(m.TriggerBarrier, h.running("src/0")) == [m.TriggerBarrier("src/0", "a", 1, 1)]
+    assert h.ack("mid/0") == []
+    assert events(CheckpointCompleted, h.ack("src/0"))
+
+
+def test_r15_data_of_a_subtask_that_never_started_proves_that_it_did() -> None:
+    h = Harness(CHAIN, restored=Restored(never_started=frozenset({"src/0"})))
+    h.at(10.0)
+    assert h.ack("mid/0", inputs={"src_mid": 2}) == []
+    assert only(m.TriggerBarrier, h.running("src/0"))
+    assert events(CheckpointCompleted, h.ack("src/0", position=3))
+
+
+def test_r15_r20_one_not_heard_of_yet_is_told_when_it_starts_not_when_another_finishes() -> None:
+    joined = graph(
+        vertex("a", sources="a"), vertex("d", sources="d"), vertex("b", sinks="s"), edges="a>b d>b"
+    )
+    h = Harness(joined, restored=Restored(never_started=frozenset({"a/0", "d/0"})))
+    h.at(10.0)
+    h.ack("b/0", inputs={"a_b": 2, "d_b": 2})
+    assert only(m.TriggerBarrier, h.running("d/0")) == [m.TriggerBarrier("d/0", "a", 1, 1)]
+    h.end_of_data("d/0")
+    assert not only(m.TriggerBarrier, h.done("d/0"))
+    assert only(m.TriggerBarrier, h.running("a/0")) == [m.TriggerBarrier("a/0", "a", 1, 1)]
+    assert events(CheckpointCompleted, h.ack("a/0", position=5))
+
+
+def test_a_checkpoint_waits_for_every_acknowledgement_and_takes_each_once() -> None:
+    h = Harness(CHAIN)
+    h.at(10.0)
+    assert h.ack("src/0") == []
+    assert h.ack("src/0") == []
+    assert h.c.dropped_messages == {"checkpoint": 1}
+    assert events(CheckpointCompleted, h.ack("mid/0"))
+
+
+@pytest.mark.parametrize("checkpoint", [0, 2, 99])
+def test_an_acknowledgement_of_another_checkpoint_is_dropped(checkpoint: int) -> None:
+    h = Harness()
+    h.at(10.0)
+    assert h.ack(checkpoint=checkpoint) == []
+    assert h.c.dropped_messages == {"checkpoint": 1}
+
+
+def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counted() -> None:
+    h = Harness(epoch=3)
+    h.at(10.0)
+    snapshot = Snapshot(1, 1)
+    assert h.handle(m.BarrierAcknowledged(2, "v/0", "a", 1, snapshot)) == []
+    assert h.handle(m.BarrierAcknowledged(3, "v/0", "b", 1, snapshot)) == []
+    assert h.handle(m.BarrierAcknowledged(3, "w/0", "a", 1, snapshot)) == []
+    assert h.handle(m.ReleaseDone(2, 1, {})) == []
+    assert h.handle(m.SubtaskFailed(2, "v/0", "a", "an old driver was killed", True)) == []
+    assert h.c.dropped_messages == {"epoch": 3, "attempt": 1, "subtask": 1}
+    assert not h.c.is_over
+
+
+def test_r22_an_attempt_that_was_replaced_never_speaks_again() -> None:
+    h = Harness()
+    h.at(10.0)
+    assert h.running(attempt="b") == [m.TriggerBarrier("v/0", "b", 1, 1)]
+    assert h.running(attempt="a") == []
+    assert h.ack() == []
+    assert h.c.dropped_messages == {"attempt": 2}
+
+
+def test_the_cut_is_checked_on_every_completed_checkpoint() -> None:
+    h = Harness(CHAIN)
+    h.at(10.0)
+    h.ack("src/0", position=5)
+    effects = h.ack("mid/0", inputs={"src_mid": 6})
+    assert names(effects)[0] == "CheckpointAborted"
+    (end,) = only(m.EndJob, effects)
+    assert end.status == "FAILED"
+    assert end.cause is not None
+    assert "mid/0" in end.cause
+    assert "src/0" in end.cause
+    assert not only(m.Release, h.effects)
+
+
+def test_the_cut_of_parallel_producers_is_checked_per_producer() -> None:
+    wide = graph(vertex("a", sources="a", parallelism=2), vertex("b", sinks="s"), edges="a>b")
+    h = Harness(wide)
+    h.at(10.0)
+    h.ack("a/0", position=9)
+    h.ack("a/1", position=2)
+    assert only(m.EndJob, h.ack("b/0", inputs={"a_b/0": 9, "a_b/1": 3}))
+
+
+def test_a_checkpoint_expires_and_that_counts() -> None:
+    h = Harness(timeout=60.0)
+    h.at(10.0)
+    assert h.c.next_deadline(10.0) == 70.0
+    effects = h.at(70.0)
+    assert names(effects) == ["CheckpointAborted", "NotifyAborted", "StatusChanged", "EndJob"]
+    assert events(CheckpointAborted, effects)[0].reason == "CHECKPOINT_EXPIRED"
+    assert only(m.EndJob, effects)[0].status == "RESTARTING"
+
+
+def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_clears_them() -> None:
+    h = Harness(tolerable_failed=1)
+    for round_, (answer, counted) in enumerate([("fail", 1), ("ack", 0), ("fail", 1)], start=1):
+        h.at(10.0 * round_)
+        if answer == "ack":
+            h.ack()
+            h.released()
+        else:
+            h.decline("IO_EXCEPTION")
+        assert h.c.failures_in_a_row == counted
+    h.at(40.0)
+    assert only(m.EndJob, h.decline("CHECKPOINT_DECLINED"))[0].status == "RESTARTING"
+
+
+@pytest.mark.parametrize("reason", [r for r in Reason if r.started and not r.counted])
+def test_what_the_schedule_did_does_not_count(reason: Reason) -> None:
+    h = Harness()
+    h.at(10.0)
+    assert names(h.decline(reason.name)) == ["CheckpointAborted", "NotifyAborted"]
+    assert h.c.failures_in_a_row == 0
+
+
+def test_flinks_counted_reasons() -> None:
+    assert {r.name for r in Reason if r.counted} == {
+        "IO_EXCEPTION",
+        "CHECKPOINT_ASYNC_EXCEPTION",
+        "CHECKPOINT_DECLINED",
+        "CHECKPOINT_EXPIRED",
+        "FINALIZE_CHECKPOINT_FAILURE",
+    }
+    assert Reason.of("whatever a newer runner says") is Reason.CHECKPOINT_DECLINED
+
+
+@pytest.mark.parametrize(("terminal", "status"), [(False, "RESTARTING"), (True, "FAILED")])
+def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool, status: str) -> None:
+    h = Harness()
+    h.at(10.0)
+    effects = h.handle(m.SubtaskFailed(1, "v/0", "a", "no such column", terminal))
+    assert names(effects) == ["CheckpointAborted", "NotifyAborted", "StatusChanged", "EndJob"]
+    (end,) = only(m.EndJob, effects)
+    assert (end.status, "no such column" in (end.cause or "")) == (status, True)
+    assert h.c.next_deadline(h.now) is None
+    assert h.running() == []
+
+
+def test_r20_one_that_finishes_without_its_barrier_is_replanned_and_not_waited_for() -> None:
+    h = Harness(CHAIN)
+    assert [b.subtask for b in only(m.TriggerBarrier, h.at(10.0))] == ["src/0"]
+    h.end_of_data("src/0")
+    assert only(m.TriggerBarrier, h.done("src/0")) == [m.TriggerBarrier("mid/0", "a", 1, 1)]
+    (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
+    assert completed.operators == {"src": "finished", "live": "running", "mid": "running", "sink": "running"}
+
+
+def test_r20_one_that_acknowledged_and_then_finished_still_runs_in_that_checkpoint() -> None:
+    h = Harness(CHAIN)
+    h.at(10.0)
+    h.ack("src/0")
+    h.end_of_data("src/0")
+    assert only(m.TriggerBarrier, h.done("src/0")) == []
+    (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
+    assert completed.operators["src"] == "running"
+
+
+def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing() -> None:
+    h = Harness(CHAIN, restored=Restored(finished=frozenset({"src/0"})))
+    assert [b.subtask for b in only(m.TriggerBarrier, h.at(10.0))] == ["mid/0"]
+    effects = h.ack("mid/0")
+    (completed,) = events(CheckpointCompleted, effects)
+    assert completed.subtasks["src/0"]["finished_on_restore"]
+    assert completed.operators["src"] == "finished"
+    assert only(m.NotifyCompleted, effects) == [m.NotifyCompleted("mid/0", 1)]
+
+
+def test_ran_to_its_end_is_not_finished() -> None:
+    """A restore from the final checkpoint itself starts the operator again, as in Flink."""
+    h = Harness()
+    h.end_of_data()
+    (completed,) = events(CheckpointCompleted, h.ack(finished=True))
+    assert completed.operators == {"live": "running", "v": "running", "sink": "running"}
+
+
+def test_operator_states_are_running_partially_finished_or_finished() -> None:
+    """testFulfillFinishedStates"""
+    three = graph(
+        vertex("a", sources="a", bounded="a"),
+        vertex("b", sources="b", bounded="b", parallelism=2),
+        vertex("c", sources="c", sinks="s"),
+    )
+    h = Harness(three, restored=Restored(finished=frozenset({"a/0", "b/1"})))
+    h.at(10.0)
+    h.ack("b/0")
+    (completed,) = events(CheckpointCompleted, h.ack("c/0"))
+    assert completed.operators == {
+        "a": "finished",
+        "b": "partially finished",
+        "c": "running",
+        "s": "running",
+    }
+
+
+def test_with_the_feature_off_no_checkpoint_follows_a_finished_subtask() -> None:
+    restored = Restored(finished=frozenset({"src/0"}))
+    h = Harness(CHAIN, restored=restored, checkpoints_after_tasks_finish=False)
+    assert h.at(100.0) == []
+    assert h.c.failures_in_a_row == 0
+    assert names(h.end_of_data("mid/0"))[-2:] == ["CheckpointTriggered", "TriggerBarrier"]
+
+
+def test_in_batch_mode_there_is_one_checkpoint_when_all_are_at_end_of_data() -> None:
+    batch = graph(vertex("a", sources="a", bounded="a", sinks="x"), vertex("b", sinks="y"), edges="a>b")
+    h = Harness(batch, periodic=False, restored=Restored(never_started=frozenset({"b/0"})))
+    assert h.at(1000.0) == []
+    assert not events(CheckpointTriggered, h.end_of_data("a/0"))
+    assert not events(CheckpointTriggered, h.running("b/0"))
+    (triggered,) = events(CheckpointTriggered, h.end_of_data("b/0"))
+    assert triggered.kind == "final"
+
+
+def test_checkpoints_wait_when_releases_cannot_keep_up() -> None:
+    h = Harness()
+    for n in range(1, MAX_UNRELEASED + 1):
+        h.at(10.0 * n)
+        h.ack()
+    assert h.at(10_000.0) == []
+    assert names(h.released()) == ["CheckpointReleased", "Release", "CheckpointTriggered", "TriggerBarrier"]
+
+
+def test_running_is_said_once_when_all_run() -> None:
+    h = Harness(CHAIN)
+    h.running("src/0")
+    assert [e.status for e in events(StatusChanged, h.effects)] == ["RUNNING"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("interval", 0.0),
+        ("interval", float("nan")),
+        ("min_pause", -1.0),
+        ("timeout", float("inf")),
+        ("tolerable_failed", -1),
+        ("tolerable_failed", 0.5),
+        ("periodic", "yes"),
+        ("interval", "30s"),
+    ],
+)
+def test_options_that_cannot_work_are_refused_by_name(option: str, value: object) -> None:
+    with pytest.raises(InvalidCheckpointOptionError, match=option):
+        CheckpointOptions(**{option: value})  # type: ignore[arg-type]

@@ -1,0 +1,83 @@
+"""Restoring a changed graph (VertexFinishedStateCheckerTest, by its names; D12: the two names are said)."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.finished import check_restore
+from airflow_provider_ckpt.errors import (
+    FinishedAfterRunningError,
+    MixedFinishedStateError,
+    NonRestoredStateError,
+)
+from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph
+from tests.coordinator.harness import graph, vertex
+
+PARTIAL, DONE, RUNS = "partially finished", "finished", "running"
+
+
+def _pair(kind: Exchange) -> ExecutionGraph:
+    return graph(vertex("a", sources="a"), vertex("b"), edges="a>b", kind=kind)
+
+
+@pytest.mark.parametrize("other", [PARTIAL, RUNS])
+def test_restoring_partially_finished_chains_fails(other: str) -> None:
+    chained = graph(vertex("b", sources="a"))
+    with pytest.raises(MixedFinishedStateError, match=r"b.*chains a .*with b "):
+        check_restore(chained, {"a": DONE, "b": other})
+
+
+def test_an_inline_bounded_source_may_be_finished_in_a_running_vertex() -> None:
+    check_restore(graph(vertex("v", sources="h live", bounded="h", sinks="s")), {"h": DONE, "v": RUNS})
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("all_to_all", None, DONE),  # testAddingRunningOperatorBeforeFinishedOneFails
+        ("pointwise", RUNS, DONE),
+        ("all_to_all", PARTIAL, DONE),  # testAddingPartiallyFinishedOperatorBeforeFinishedOneFails
+        ("pointwise", PARTIAL, DONE),
+        ("all_to_all", RUNS, PARTIAL),  # testAddingAllRunning...BeforePartiallyFinishedOneWithAllToAllFails
+        ("all_to_all", PARTIAL, PARTIAL),  # testAddingPartiallyFinished...WithAllToAllFails
+        ("pointwise", RUNS, PARTIAL),  # testAddingAllRunningOperatorBeforePartiallyFinishedOneFails
+    ],
+)
+def test_nothing_that_still_runs_may_come_before_something_finished(
+    kind: Exchange, before: str | None, after: str
+) -> None:
+    operators = {"b": after} if before is None else {"a": before, "b": after}
+    with pytest.raises(FinishedAfterRunningError, match=r"operator b .* but a,"):
+        check_restore(_pair(kind), operators)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("all_to_all", DONE, DONE),
+        ("all_to_all", DONE, PARTIAL),
+        ("pointwise", PARTIAL, PARTIAL),
+        ("all_to_all", DONE, RUNS),
+        ("all_to_all", PARTIAL, RUNS),
+        ("all_to_all", DONE, None),
+    ],
+)
+def test_new_and_running_operators_may_follow_finished_ones(
+    kind: Exchange, before: str, after: str | None
+) -> None:
+    check_restore(_pair(kind), {"a": before} if after is None else {"a": before, "b": after})
+
+
+def test_of_two_edges_from_one_predecessor_the_all_to_all_one_counts() -> None:
+    pair = _pair("pointwise")
+    both = ExecutionGraph(pair.vertices, (*pair.edges, Edge("again", "a", "b", "b", "all_to_all")))
+    with pytest.raises(FinishedAfterRunningError):
+        check_restore(both, {"a": PARTIAL, "b": PARTIAL})
+
+
+@pytest.mark.parametrize("state", [RUNS, DONE])
+def test_an_operator_may_be_removed_only_if_that_is_allowed(state: str) -> None:
+    operators = {"a": state, "b": state, "gone": state}
+    with pytest.raises(NonRestoredStateError, match="gone"):
+        check_restore(_pair("pointwise"), operators)
+    check_restore(_pair("pointwise"), operators, allow_non_restored_state=True)

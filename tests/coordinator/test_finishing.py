@@ -1,0 +1,354 @@
+"""Final checkpoints, dropped sources, releases, stop, drain (StreamTaskFinalCheckpointsTest, issues).
+
+Named cases of SYSTEMS 1.9 without a meaning here: testNotWaitingForAllRecordsProcessed... (a durable
+partition need not wait for its consumers), testTriggering*WithFinishedChannels and
+testWaitingForPendingCheckpointsOnFinished (the runner's). testOperatorSkipLifeCycleIfFinishedOnRestore:
+finished operators are not started at all. ANCHORS D 3-7, 11, 13 are named below; D 8 (watermarks) is the
+runner's; D 12 is in test_finished.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.release import MAX_BACKOFF, MAX_TRIES
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.journal.events import (
+    CheckpointCompleted,
+    CheckpointReleased,
+    CheckpointTriggered,
+    RequestAnswered,
+    SourceDropped,
+    SourceEnded,
+    StatusChanged,
+)
+from airflow_provider_ckpt.partitions.records import Snapshot
+from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+
+BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
+MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
+
+
+def _stopped_at(h: Harness, uid: str) -> list[m.Effect]:
+    return h.handle(m.StoppedAtBoundary(**h.world("v/0"), uid=uid, batch_id=3))
+
+
+# -- final checkpoint
+
+
+def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id() -> None:
+    """D3, D4; testImmediateCheckpointing: the interval is long, the final checkpoint comes at once."""
+    h = Harness(BOUNDED, interval=1e9)
+    assert names(h.end_of_data()) == ["SubtaskEndOfData", "CheckpointTriggered", "TriggerBarrier"]
+    assert events(CheckpointTriggered, h.effects)[0] == CheckpointTriggered(1, 0.0, "final")
+    assert not only(m.FinishSubtask, h.ack(finished=True))
+    assert names(h.released()) == ["CheckpointReleased", "FinishSubtask"]
+    assert names(h.done()) == ["SubtaskFinished", "StatusChanged", "EndJob"]
+    assert only(m.EndJob, h.effects) == [m.EndJob("FINISHED")]
+
+
+def test_a_subtask_without_a_sink_is_finished_at_once() -> None:
+    h = Harness(CHAIN)
+    effects = h.end_of_data("src/0")
+    assert m.FinishSubtask("src/0") in effects
+
+
+def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
+    """D5 (streamling#62)"""
+    h = Harness(CHAIN)
+    h.end_of_data("src/0")
+    h.done("src/0")
+    h.ack("mid/0")
+    h.released()
+    assert only(m.TriggerBarrier, h.at(20.0)) == [m.TriggerBarrier("mid/0", "a", 1, 2)]
+
+
+def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
+    """testWaitingForFinalCheckpointNotTheFirsNotifiedComplete"""
+    h = Harness(BOUNDED, tolerable_failed=5)
+    h.end_of_data()
+    for now in (1.0, 2.0):
+        h.decline("IO_EXCEPTION")
+        h.at(now)
+    assert h.c.last_triggered == 3
+    h.ack()
+    assert m.FinishSubtask("v/0") in h.released()
+
+
+def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None:
+    h = Harness(BOUNDED)
+    h.at(10.0)
+    h.end_of_data()
+    effects = h.ack(finished=False)
+    assert names(effects) == [
+        "CheckpointCompleted", "NotifyCompleted", "Release", "CheckpointTriggered", "TriggerBarrier",
+    ]  # fmt: skip
+    assert not only(m.FinishSubtask, h.released(1))
+    h.ack(finished=True)
+    assert m.FinishSubtask("v/0") in h.released(2)
+
+
+def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final_one() -> None:
+    h = Harness(BOUNDED)
+    h.at(10.0)
+    h.end_of_data()
+    assert names(h.ack(finished=True)) == ["CheckpointCompleted", "NotifyCompleted", "Release"]
+    assert m.FinishSubtask("v/0") in h.released()
+
+
+def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
+    restored = Restored(
+        last_triggered=4,
+        last_completed=4,
+        last_released=4,
+        end_of_data=frozenset({"v/0"}),
+        snapshots={"v/0": Snapshot(9, 3, finished=True)},
+    )
+    h = Harness(BOUNDED, restored=restored, running=False)
+    assert names(h.end_of_data()) == ["StatusChanged", "FinishSubtask"]
+
+
+def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
+    h = Harness(BOUNDED, restored=Restored(finished=frozenset({"v/0"})))
+    assert only(m.EndJob, h.effects) == [m.EndJob("FINISHED")]
+
+
+# -- dropping an ended source
+
+
+def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_tick_held() -> None:
+    h = Harness(MIXED)
+    assert names(h.source_at_end("h")) == ["SourceEnded", "CheckpointTriggered", "TriggerBarrier"]
+    assert m.DropSource("v/0", "h") in h.ack()
+    h.released()
+    assert h.at(50.0) == []
+    assert h.c.next_deadline(50.0) is None
+    assert names(_stopped_at(h, "h")) == ["SourceDropped", "ResumeWithout"]
+    assert h.c.restart_in_progress == ("v/0", "h")
+    assert names(h.running()) == ["CheckpointTriggered", "TriggerBarrier"]
+
+
+def test_an_ended_source_is_finished_in_the_checkpoints_behind_its_end() -> None:
+    h = Harness(MIXED)
+    h.source_at_end("h", droppable=False)
+    (completed,) = events(CheckpointCompleted, h.ack())
+    assert completed.operators["h"] == "finished"
+    assert completed.operators["live"] == "running"
+    assert not only(m.DropSource, h.effects)
+
+
+def test_repeated_reports_and_boundaries_drop_a_source_once() -> None:
+    h = Harness(MIXED)
+    for _ in range(2):
+        h.source_at_end("h")
+    h.ack()
+    for _ in range(2):
+        _stopped_at(h, "h")
+    h.running()
+    h.source_at_end("h")
+    assert len(events(SourceEnded, h.effects)) == len(events(SourceDropped, h.effects)) == 1
+    assert len(only(m.DropSource, h.effects)) == 1
+
+
+def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -> None:
+    h = Harness(MIXED)
+    h.source_at_end("h")
+    h.ack()
+    h.running()
+    assert h.c.restart_in_progress == ("v/0", "h")
+    assert h.c.dropped_messages == {"stale": 1}
+
+
+def test_one_planned_restart_at_a_time() -> None:
+    h = Harness(graph(vertex("v", sources="h i live", bounded="h i", sinks="sink")))
+    h.source_at_end("h")
+    h.source_at_end("i")
+    h.ack()
+    h.ack()
+    assert [d.uid for d in only(m.DropSource, h.effects)] == ["h"]
+    _stopped_at(h, "h")
+    assert only(m.DropSource, h.running()) == [m.DropSource("v/0", "i")]
+
+
+def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
+    h = Harness(MIXED, interval=1.0)
+    h.at(1.0)
+    h.source_at_end("h")
+    h.now = 5.0
+    h.ack()
+    h.now = 9.0
+    assert m.DropSource("v/0", "h") in h.ack()
+
+
+def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
+    h = Harness(MIXED, restored=Restored(ended={"v": {"h": 3}}))
+    assert names(h.source_at_end("h")) == ["DropSource"]
+
+
+# -- release
+
+
+def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
+    """D13; R9: in order, the lowest first, none skipped."""
+    restored = Restored(last_triggered=6, last_completed=5, last_released=3, unreleased=(4, 5))
+    h = Harness(restored=restored)
+    assert h.effects[0] == m.Release(4)
+    h.at(10.0)
+    h.ack()
+    assert h.released(4)[1:] == [m.Release(5)]
+    assert h.released(5)[1:] == [m.Release(7)]
+
+
+def test_r9_a_checkpoint_may_complete_but_not_be_released_before_the_one_before_it() -> None:
+    h = Harness()
+    h.at(10.0)
+    h.ack()
+    h.at(20.0)
+    assert not only(m.Release, h.ack())
+    assert names(h.released(1)) == ["CheckpointReleased", "Release"]
+    assert h.released(1) == []
+    assert h.c.last_released == 1
+
+
+def test_a_failed_release_is_asked_for_again_with_growing_pauses_and_then_given_up() -> None:
+    h = Harness(interval=1e9)
+    h.at(1e9)
+    h.ack()
+    pauses = []
+    for _ in range(MAX_TRIES - 1):
+        assert not only(m.EndJob, h.release_failed())
+        deadline = h.c.next_deadline(h.now)
+        assert deadline is not None
+        pauses.append(deadline - h.now)
+        assert only(m.Release, h.at(deadline)) == [m.Release(1)]
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, *[MAX_BACKOFF] * 4]
+    assert only(m.EndJob, h.release_failed())[0].status == "RESTARTING"
+
+
+def test_a_terminal_release_failure_fails_the_job() -> None:
+    h = Harness()
+    h.at(10.0)
+    h.ack()
+    assert only(m.EndJob, h.release_failed(terminal=True))[0].status == "FAILED"
+
+
+def test_r16_a_failed_job_first_releases_what_is_completed() -> None:
+    h = Harness()
+    h.at(10.0)
+    h.ack()
+    assert not only(m.EndJob, h.handle(m.SubtaskFailed(**h.world("v/0"), cause="boom", terminal=True)))
+    assert names(h.released()) == ["CheckpointReleased", "StatusChanged", "EndJob"]
+
+
+# -- stop and drain
+
+
+def test_stop_takes_a_savepoint_and_ends_only_after_its_release() -> None:
+    """D6, D7 (FLINK-21132, paimon#10740)"""
+    h = Harness(min_pause=100.0)
+    effects = h.request("stop", "r1")
+    assert names(effects) == ["RequestAnswered", "CheckpointTriggered", "TriggerBarrier"]
+    assert events(CheckpointTriggered, effects)[0].kind == "savepoint"
+    assert not only(m.EndJob, h.ack())
+    assert names(h.released()) == ["CheckpointReleased", "StatusChanged", "EndJob"]
+    assert only(m.EndJob, h.effects) == [m.EndJob("STOPPED")]
+    assert not only(m.FinishSubtask, h.effects)
+
+
+def test_a_stop_lets_a_pending_checkpoint_end_and_then_takes_its_savepoint() -> None:
+    h = Harness()
+    h.at(10.0)
+    assert names(h.request("stop")) == []
+    assert [e.kind for e in events(CheckpointTriggered, h.ack())] == ["savepoint"]
+
+
+def test_a_savepoint_that_does_not_come_in_time_ends_the_run_naming_the_last_checkpoint() -> None:
+    h = Harness(timeout=60.0)
+    h.at(10.0)
+    h.ack()
+    h.released()
+    h.request("stop")
+    h.decline("IO_EXCEPTION")
+    assert not h.c.is_over
+    h.at(11.0)
+    effects = h.at(70.0)
+    (end,) = only(m.EndJob, effects)
+    assert end.status == "STOPPED"
+    assert end.cause is not None
+    assert "last completed checkpoint: 1" in end.cause
+
+
+def test_a_subtask_that_fails_during_a_stop_does_not_bring_the_job_back() -> None:
+    h = Harness()
+    h.request("stop")
+    (end,) = only(m.EndJob, h.handle(m.SubtaskFailed(**h.world("v/0"), cause="boom")))
+    assert end.status == "STOPPED"
+    assert "boom" in (end.cause or "")
+
+
+def test_a_stop_after_all_data_ended_finishes_the_job() -> None:
+    """testTriggerStopWithSavepointWhenWaitingForFinalCheckpoint: nothing is left to stop."""
+    h = Harness(BOUNDED)
+    h.end_of_data()
+    h.request("stop")
+    h.ack(finished=True)
+    assert names(h.released()) == ["CheckpointReleased", "FinishSubtask"]
+    assert only(m.EndJob, h.done()) == [m.EndJob("FINISHED")]
+
+
+def test_a_batch_job_is_stopped_without_a_savepoint() -> None:
+    h = Harness(BOUNDED, periodic=False)
+    assert only(m.EndJob, h.request("stop")) == [m.EndJob("STOPPED")]
+    assert not events(CheckpointTriggered, h.effects)
+
+
+def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
+    h = Harness(CHAIN)
+    effects = h.request("drain", "r1")
+    assert effects[1:] == [m.DrainSubtask("mid/0")]
+    h.end_of_data("src/0")
+    h.done("src/0")
+    h.end_of_data("mid/0")
+    while h.c.pending is not None:
+        h.ack("mid/0", finished=True)
+    h.released()
+    assert only(m.EndJob, h.done("mid/0")) == [m.EndJob("FINISHED")]
+    assert len(only(m.DrainSubtask, h.effects)) == 1
+
+
+def test_a_drain_goes_on_after_a_restart() -> None:
+    assert only(m.DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [m.DrainSubtask("v/0")]
+
+
+def test_a_stop_wins_over_a_drain_and_a_drain_during_a_stop_is_refused() -> None:
+    h = Harness()
+    h.request("drain", "r1")
+    h.request("stop", "r2")
+    h.request("drain", "r3")
+    outcomes = [event.outcome for event in events(RequestAnswered, h.effects)]
+    assert outcomes == ["accepted", "accepted", "refused: the job is being stopped"]
+    h.ack()
+    h.released()
+    assert only(m.EndJob, h.effects) == [m.EndJob("STOPPED")]
+
+
+def test_a_request_that_is_read_twice_is_answered_once() -> None:
+    h = Harness()
+    for _ in range(2):
+        h.request("drain", "r1")
+    assert len(events(RequestAnswered, h.effects)) == 1
+
+
+@pytest.mark.parametrize("mode", ["stop", "drain"])
+def test_every_end_is_journaled_before_it_is_asked_for(mode: str) -> None:
+    h = Harness()
+    h.request("stop" if mode == "stop" else "drain")
+    if mode == "drain":
+        h.end_of_data()
+    h.ack(finished=mode == "drain")
+    h.released()
+    h.done()
+    assert names(h.effects)[-2:] == ["StatusChanged", "EndJob"]
+    assert events(StatusChanged, h.effects)[-1].status == only(m.EndJob, h.effects)[0].status
+    assert events(CheckpointReleased, h.effects)[-1].checkpoint == h.c.last_completed

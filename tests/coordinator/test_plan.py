@@ -1,0 +1,125 @@
+"""Plans: Flink's golden cases (DefaultCheckpointPlanCalculatorTest) by their names, and properties."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_ckpt.coordinator.plan import plan, pointwise_producers
+from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph
+from tests.coordinator.harness import graph, vertex
+
+
+def _two(first: int, second: int, kind: Exchange) -> ExecutionGraph:
+    return graph(
+        vertex("V0", sources="V0", parallelism=first),
+        vertex("V1", sinks="s", parallelism=second),
+        edges="V0>V1",
+        kind=kind,
+    )
+
+
+def test_compute_all_running_graph() -> None:
+    planned = plan(_two(3, 4, "all_to_all"), set())
+    assert planned.trigger == ("V0/0", "V0/1", "V0/2")
+    assert planned.wait_for == planned.commit_to
+    assert len(planned.wait_for) == 7
+    assert planned.finished == planned.fully_finished == ()
+
+
+def test_all_to_all_edge_with_some_sources_finished() -> None:
+    planned = plan(_two(3, 4, "all_to_all"), {"V0/0", "V0/1"})
+    assert planned.trigger == ("V0/2",)
+    assert planned.finished == ("V0/0", "V0/1")
+    assert planned.fully_finished == ()
+
+
+def test_one_to_one_edge_with_some_sources_finished() -> None:
+    planned = plan(_two(4, 4, "pointwise"), {"V0/0", "V0/1"})
+    assert planned.trigger == ("V0/2", "V0/3", "V1/0", "V1/1")
+
+
+def test_one_to_one_edge_with_some_sources_and_targets_finished() -> None:
+    planned = plan(_two(4, 4, "pointwise"), {"V0/0", "V0/1", "V1/0"})
+    assert planned.trigger == ("V0/2", "V0/3", "V1/1")
+    assert planned.wait_for == ("V0/2", "V0/3", "V1/1", "V1/2", "V1/3")
+
+
+def test_a_vertex_with_two_inputs_is_triggered_only_when_all_of_them_are_finished() -> None:
+    """testComputeWithMultipleInputs"""
+    joined = graph(
+        vertex("a", sources="a"), vertex("b", sources="b"), vertex("join", sinks="s"), edges="a>join b>join"
+    )
+    assert plan(joined, {"a/0"}).trigger == ("b/0",)
+    assert plan(joined, {"a/0", "b/0"}).trigger == ("join/0",)
+
+
+def test_compute_with_multiple_levels() -> None:
+    levels = graph(
+        vertex("a", sources="a", parallelism=2),
+        vertex("b", parallelism=2),
+        vertex("c", parallelism=2, sinks="s"),
+        edges="a>b b>c",
+    )
+    planned = plan(levels, {"a/0", "a/1", "b/0", "b/1"})
+    assert planned.trigger == ("c/0", "c/1")
+    assert planned.fully_finished == ("a", "b")
+
+
+def test_a_consumer_finished_before_its_producer_changes_nothing_for_the_producer() -> None:
+    """FINISHED reports may come out of topological order."""
+    levels = graph(vertex("a", sources="a"), vertex("b"), vertex("c", sinks="s"), edges="a>b b>c")
+    assert plan(levels, {"a/0", "c/0"}).trigger == ("b/0",)
+
+
+def test_r15_no_barrier_is_expected_from_a_subtask_that_never_started() -> None:
+    planned = plan(_two(1, 2, "all_to_all"), set(), {"V0/0"})
+    assert planned.trigger == ("V1/0", "V1/1")
+    assert planned.wait_for == ("V1/0", "V1/1")
+    assert planned.never_started == ("V0/0",)
+
+
+def test_pointwise_runs_are_flinks() -> None:
+    assert [list(pointwise_producers(i, 2, 5)) for i in range(5)] == [[0], [0], [0], [1], [1]]
+    assert [list(pointwise_producers(i, 5, 2)) for i in range(2)] == [[0, 1], [2, 3, 4]]
+    assert [list(pointwise_producers(i, 3, 3)) for i in range(3)] == [[0], [1], [2]]
+
+
+@given(st.integers(1, 12), st.integers(1, 12))
+def test_pointwise_leaves_no_producer_unread(producers: int, consumers: int) -> None:
+    read = {p for i in range(consumers) for p in pointwise_producers(i, producers, consumers)}
+    assert read == set(range(producers))
+
+
+@given(st.data())
+def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -> None:
+    """From the triggered ones over the edges; and nobody is triggered whom a barrier reaches anyway."""
+    widths = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    vertices = tuple(vertex(f"v{n}", parallelism=width) for n, width in enumerate(widths))
+    edges = []
+    for n in range(1, len(widths)):
+        for producer in data.draw(st.sets(st.integers(0, n - 1))):
+            kind: Exchange = data.draw(st.sampled_from(("pointwise", "all_to_all")))
+            edges.append(Edge(f"e{producer}_{n}", f"v{producer}", f"v{n}", f"v{n}", kind))
+    whole = ExecutionGraph(vertices, tuple(edges))
+    everybody = [f"v{n}/{i}" for n, width in enumerate(widths) for i in range(width)]
+    finished = data.draw(st.sets(st.sampled_from(everybody)))
+    planned = plan(whole, finished)
+    reached = set(planned.trigger)
+    for n, width in enumerate(widths):
+        for i in range(width):
+            sending = [s for s in _predecessors(whole, n, i, widths) if s not in finished]
+            if f"v{n}/{i}" not in finished:
+                assert (f"v{n}/{i}" in planned.trigger) == (not sending)
+                if any(s in reached for s in sending):
+                    reached.add(f"v{n}/{i}")
+    assert reached == set(planned.wait_for) == set(everybody) - finished
+
+
+def _predecessors(whole: ExecutionGraph, n: int, index: int, widths: list[int]) -> list[str]:
+    found = []
+    for edge in whole.inputs(f"v{n}"):
+        width = widths[int(edge.producer[1:])]
+        run = range(width) if edge.exchange == "all_to_all" else pointwise_producers(index, width, widths[n])
+        found += [f"{edge.producer}/{i}" for i in run]
+    return found

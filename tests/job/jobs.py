@@ -1,0 +1,77 @@
+"""Small jobs to test with, and jobs given as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator, OutputMode
+
+
+class SinkFullError(InvalidInputError):
+    template = "the sink {uid} is full"
+
+
+@dataclass(frozen=True)
+class Nowhere:
+    """A sink as the job sees one: something that can be validated and bound."""
+
+    refusal: InvalidInputError | None = None
+    password: str = "hunter2"
+
+    def validate(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    def bind(self, context: object) -> object:
+        return context
+
+
+def read(reader: Any) -> Any:
+    return reader
+
+
+def pass_on(rows: Any) -> Any:
+    return rows
+
+
+class Sketch:
+    """Defines operators in one line each."""
+
+    def __init__(self, name: str = "sketch") -> None:
+        self.job = Job(name)
+
+    def source(self, uid: str, *, bounded: bool = False, chain: bool = True) -> Operator:
+        return self.job.source(uid=uid, bounded=bounded, chain=chain)(read)
+
+    def transform(
+        self,
+        uid: str,
+        *inputs: Operator | str,
+        chain: bool = True,
+        output_mode: OutputMode = "append",
+    ) -> Operator:
+        decorate = self.job.transform(inputs=list(inputs), uid=uid, chain=chain, output_mode=output_mode)
+        return decorate(pass_on)
+
+    def sink(self, uid: str, source: Operator | str) -> Operator:
+        return self.job.sink(uid, source, Nowhere())
+
+
+def backfill(*, chain: bool = True) -> Job:
+    """The example of the documentation: history and a live feed into one aggregate with two sinks."""
+    sketch = Sketch("orders")
+    history = sketch.source("history", bounded=True, chain=chain)
+    live = sketch.source("live")
+    daily = sketch.transform("daily_revenue", history, live)
+    sketch.sink("warehouse", daily)
+    sketch.sink("lake", daily)
+    return sketch.job
+
+
+def shapes(vertices: Iterable[Any]) -> Mapping[str, tuple[str, ...]]:
+    """Vertex uid -> its operators."""
+    return {vertex.uid: vertex.operators for vertex in vertices}

@@ -1,0 +1,329 @@
+"""What a user writes, and what is refused on the spot."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import pickle
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator, SourceOptions, Watermark
+from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, read
+
+HERE = Path(__file__).name
+
+
+def here(offset: int) -> str:
+    """ "file:line" of the caller, moved by ``offset`` lines."""
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    return f"{frame.f_back.f_code.co_filename}:{frame.f_back.f_lineno + offset}"
+
+
+def test_a_decorated_function_can_still_be_called() -> None:
+    job = Job("orders")
+
+    @job.source
+    def live(reader: str) -> str:
+        return reader + "!"
+
+    @job.transform(inputs=[live])
+    def shouted(rows: str, *, times: int = 1) -> str:
+        return rows.upper() * times
+
+    assert live("a") == "a!"
+    assert shouted(rows="a", times=2) == "AA"
+
+
+def test_a_sink_handle_cannot_be_called() -> None:
+    with pytest.raises(TypeError, match=r"'lake' .* is a sink"):
+        backfill().operators["lake"]()
+
+
+def test_source_works_with_and_without_parentheses_and_takes_its_uid_from_the_function() -> None:
+    job = Job()
+    bare = job.source(read)
+    called = job.source(uid="b")(read)
+    assert (bare.uid, called.uid) == ("read", "b")
+    assert [operator.uid for operator in job.sources] == ["read", "b"]
+
+
+def test_operators_keep_the_order_of_definition_and_know_where_they_were_defined() -> None:
+    job = Job("orders")
+
+    @job.source(bounded=True)
+    def history(reader: Any) -> Any:
+        return reader
+
+    source_at = here(-4)
+    daily = job.transform(inputs=history)(pass_on)
+    sink = job.sink("lake", daily, Nowhere())
+    sink_at = here(-1)
+    assert list(job.operators) == ["history", "pass_on", "lake"]
+    assert history.location == source_at
+    assert sink.location == sink_at
+    assert daily.location.startswith(str(Path(__file__).with_name("jobs.py")))
+
+
+def test_the_operators_of_a_job_cannot_be_changed_from_outside() -> None:
+    operators: Any = backfill().operators
+    with pytest.raises(TypeError):
+        operators["history"] = None
+
+
+def test_inputs_are_united_into_the_functions_only_parameter() -> None:
+    sketch = Sketch()
+    operator = sketch.transform("both", sketch.source("a"), sketch.source("b"))
+    assert operator.inputs == {"rows": ("a", "b")}
+    assert operator.input_uids == ("a", "b")
+
+
+def test_named_inputs_go_to_the_parameters_of_their_names() -> None:
+    sketch = Sketch()
+    a, b, c = (sketch.source(uid) for uid in "abc")
+
+    @sketch.job.transform(inputs={"orders": [a, b], "customers": c})
+    def joined(orders: Any, customers: Any) -> Any:
+        return (orders, customers)
+
+    assert joined.inputs == {"orders": ("a", "b"), "customers": ("c",)}
+    assert joined(orders=1, customers=2) == (1, 2)
+
+
+def test_a_parameter_with_a_default_needs_no_input() -> None:
+    sketch = Sketch()
+
+    @sketch.job.transform(inputs=[sketch.source("a")])
+    def clipped(rows: Any, limit: int = 3) -> Any:
+        return rows[:limit]
+
+    assert clipped.inputs == {"rows": ("a",)}
+
+
+def test_an_uid_may_name_an_operator_that_is_defined_later() -> None:
+    sketch = Sketch()
+    sketch.transform("second", "first")
+    sketch.sink("out", "second")
+    sketch.source("first")
+    sketch.job.validate()
+
+
+def test_options_are_parsed_where_they_are_given() -> None:
+    job = Job()
+    a = job.source(uid="a", max_bytes_per_trigger="64m", watermark=("ts", "1 hour"))(read)
+    b = job.source(uid="b", max_files_per_trigger=10, watermark=("ts", timedelta(minutes=1)))(read)
+    assert a.options == SourceOptions(max_bytes_per_trigger=67108864)
+    assert a.options.to_spark() == {"maxBytesPerTrigger": "67108864"}
+    assert b.options.to_spark() == {"maxFilesPerTrigger": "10"}
+    assert a.watermark == Watermark("ts", "1 hour")
+    assert b.watermark == Watermark("ts", "60000 milliseconds")
+
+
+def test_neither_the_repr_of_an_operator_nor_of_a_job_shows_the_sink_object() -> None:
+    job = backfill()
+    assert "hunter2" not in repr(job) + repr(job.operators["lake"])
+
+
+def test_handles_can_be_copied_and_pickled() -> None:
+    lake = backfill().operators["lake"]
+    assert pickle.loads(pickle.dumps(lake)).inputs == copy.deepcopy(lake).inputs == {"frame": ("daily_revenue",)}
+
+
+def test_the_runtime_mode_follows_the_sources() -> None:
+    mixed, bounded = backfill(), Sketch()
+    bounded.source("a", bounded=True)
+    assert mixed.runtime_mode() == "streaming"
+    assert bounded.job.runtime_mode() == "batch"
+    assert bounded.job.runtime_mode("streaming") == "streaming"
+    with pytest.raises(errors.UnboundedBatchError, match="live of job 'orders' never end"):
+        mixed.runtime_mode("batch")
+    with pytest.raises(errors.BadOptionError, match="mode='batsch'"):
+        mixed.runtime_mode("batsch")  # type: ignore[arg-type]
+
+
+# ---- refusals. Each entry: what is wrong, the error, words its message must have.
+
+Mistake = Callable[[Sketch], object]
+
+
+def _foreign(sketch: Sketch) -> object:
+    return sketch.transform("t", Sketch().source("a"))
+
+
+def _zero(sketch: Sketch) -> object:
+    return sketch.job.transform(inputs=["a"], uid="t")(lambda: None)
+
+
+def _pair(sketch: Sketch) -> object:
+    return sketch.job.transform(inputs=["a"], uid="t")(lambda left, right: None)
+
+
+def _named_misfit(sketch: Sketch) -> object:
+    return sketch.job.transform(inputs={"orders": "a", "x": "b"}, uid="t")(lambda orders, customers: None)
+
+
+def _positional_only(sketch: Sketch) -> object:
+    def function(rows: Any, /) -> Any:
+        return rows
+
+    return sketch.job.transform(inputs=["a"])(function)
+
+
+async def _async(reader: Any) -> Any:
+    return reader
+
+
+def _source_option(**options: Any) -> Mistake:
+    return lambda sketch: sketch.job.source(uid="s", **options)(read)
+
+
+def _transform(inputs: Any, **options: Any) -> Mistake:
+    return lambda sketch: sketch.job.transform(inputs=inputs, uid="t", **options)(pass_on)
+
+
+MISTAKES: dict[str, tuple[Mistake, type[errors.InvalidInputError], str]] = {
+    "empty uid": (lambda s: s.source(""), errors.IllegalUidError, "1 to 100 letters"),
+    "uid with a dash": (lambda s: s.source("a-b"), errors.IllegalUidError, "'a-b'"),
+    "uid with a line end": (lambda s: s.source("a\n"), errors.IllegalUidError, "'a\\\\n'"),
+    "uid not ASCII": (lambda s: s.source("größe"), errors.IllegalUidError, "größe"),
+    "uid too long": (lambda s: s.source("a" * 101), errors.IllegalUidError, "at all|1 to 100"),
+    "uid not a text": (lambda s: s.source(7), errors.IllegalUidError, "uid 7"),  # type: ignore[arg-type]
+    "lambda without uid": (lambda s: s.job.source(lambda r: r), errors.IllegalUidError, "uid="),
+    "same uid": (lambda s: s.source("a"), errors.DuplicateUidError, "taken by the source 'a'"),
+    "uid differs in case": (lambda s: s.source("A"), errors.DuplicateUidError, "more than case"),
+    "uid of a sink": (lambda s: s.source("out"), errors.DuplicateUidError, "taken by the sink 'out'"),
+    "sink with an operator's uid": (lambda s: s.sink("a", "a"), errors.DuplicateUidError, "'a'"),
+    "handle of another job": (_foreign, errors.ForeignInputError, "another Job"),
+    "sink as input": (lambda s: s.transform("t", s.job.sinks[0]), errors.SinkAsInputError, "input, 'a'"),
+    "sink's uid as input": (lambda s: s.transform("t", "out"), errors.SinkAsInputError, "is a sink"),
+    "sink of a sink": (lambda s: s.sink("o2", s.job.sinks[0]), errors.SinkAsInputError, "is a sink"),
+    "input twice": (
+        lambda s: s.transform("t", "a", "a"),
+        errors.DuplicateInputError,
+        "'a' as an input twice",
+    ),
+    "input in two parameters": (_transform({"x": "a", "y": ["a"]}), errors.DuplicateInputError, "twice"),
+    "no inputs": (_transform([]), errors.MissingInputsError, "has no input"),
+    "inputs left out": (_transform(None), errors.MissingInputsError, "inputs="),
+    "empty dict": (_transform({}), errors.MissingInputsError, "has no input"),
+    "empty parameter": (_transform({"rows": []}), errors.MissingInputsError, "has no input"),
+    "transform without parentheses": (
+        lambda s: s.job.transform(pass_on),  # type: ignore[arg-type]
+        errors.MissingInputsError,
+        "pass_on",
+    ),
+    "sink without input": (lambda s: s.job.sink("o", None, Nowhere()), errors.MissingInputsError, "job.sink"),  # type: ignore[arg-type]
+    "sink with a list": (lambda s: s.job.sink("o", ["a"], Nowhere()), errors.BadInputsError, "type list"),  # type: ignore[arg-type]
+    "function as input": (_transform([pass_on]), errors.BadInputsError, "type function"),
+    "number as input": (_transform(3), errors.BadInputsError, "type int"),
+    "dict in a dict": (_transform({"rows": {"a": "a"}}), errors.BadInputsError, "type dict"),
+    "sink is no sink": (lambda s: s.job.sink("o", "a", "s3://x"), errors.NotASinkError, "type str"),
+    "sink is a class": (lambda s: s.job.sink("o", "a", Nowhere), errors.NotASinkError, "class Nowhere, not"),
+    "source without parameter": (
+        lambda s: s.job.source(uid="s")(lambda: None),
+        errors.BadSignatureError,
+        "one parameter, the reader",
+    ),
+    "source with two": (lambda s: s.job.source(uid="s")(lambda x, y: None), errors.BadSignatureError, "'y'"),
+    "async source": (lambda s: s.job.source(_async), errors.BadSignatureError, "not an async"),
+    "transform without parameter": (_zero, errors.BadSignatureError, "found 0"),
+    "transform with two": (_pair, errors.BadSignatureError, "found 2"),
+    "parameter without input": (
+        _named_misfit,
+        errors.BadSignatureError,
+        r"t\(orders, customers\)|'customers'",
+    ),
+    "positional-only parameter": (_positional_only, errors.BadSignatureError, "passed by name"),
+    "decorated twice": (
+        lambda s: s.job.source(uid="s")(s.job.sources[0]),
+        errors.BadOperatorOptionError,
+        "'a'",
+    ),
+    "decorated number": (lambda s: s.job.source(uid="s")(3), errors.BadOperatorOptionError, "plain function"),  # type: ignore[arg-type]
+    "bad output mode": (_transform("a", output_mode="apend"), errors.BadOperatorOptionError, "'append' or"),
+    "output mode unhashable": (
+        _transform("a", output_mode=["append"]),
+        errors.BadOperatorOptionError,
+        "mode",
+    ),
+    "bad release": (
+        lambda s: s.job.sink("o", "a", Nowhere(), release="never"),  # type: ignore[arg-type]
+        errors.BadOperatorOptionError,
+        "'every_checkpoint' or 'final'",
+    ),
+    "unknown source option": (_source_option(bonded=True), errors.UnknownOptionError, "mean 'bounded'"),
+    "unknown transform option": (
+        _transform("a", outputmode="append"),
+        errors.UnknownOptionError,
+        "output_mode",
+    ),
+    "bounded as a text": (_source_option(bounded="yes"), errors.BadOperatorOptionError, "True or False"),
+    "chain as a number": (_transform("a", chain=1), errors.BadOperatorOptionError, "True or False"),
+    "bad size": (_source_option(max_bytes_per_trigger="64 q"), errors.BadSizeError, "max_bytes_per_trigger"),
+    "size 0": (_source_option(max_bytes_per_trigger=0), errors.BadOperatorOptionError, "above 0"),
+    "files as a text": (_source_option(max_files_per_trigger="9"), errors.BadOperatorOptionError, "above 0"),
+    "both limits": (
+        _source_option(max_files_per_trigger=1, max_bytes_per_trigger=1),
+        errors.BadOperatorOptionError,
+        "either",
+    ),
+    "watermark without delay": (_source_option(watermark="ts"), errors.BadOperatorOptionError, '"1 hour"'),
+    "watermark without column": (
+        _source_option(watermark=("", "1 h")),
+        errors.BadOperatorOptionError,
+        "column",
+    ),
+    "negative delay": (_source_option(watermark=("ts", -1)), errors.BadDurationError, "watermark"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_refused_where_it_is_made_and_leaves_the_job_as_it_was(mistake: str) -> None:
+    sketch = Sketch()
+    sketch.source("a")
+    sketch.sink("out", "a")
+    make, expected, words = MISTAKES[mistake]
+    with pytest.raises(expected, match=words) as caught:
+        make(sketch)
+    assert isinstance(caught.value, errors.InvalidInputError)
+    assert list(sketch.job.operators) == ["a", "out"]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_callable_without_a_name_can_be_an_operator_if_it_gets_an_uid() -> None:
+    job = Job()
+    operator = job.source(uid="live")(functools.partial(lambda reader, table: (reader, table), table="t"))
+    assert operator("r") == ("r", "t")
+    assert HERE in operator.location
+
+
+@pytest.mark.parametrize("name", ["", "  ", 3])
+def test_a_job_name_is_a_text_or_left_out(name: Any) -> None:
+    with pytest.raises(errors.IncompleteJobError, match="has no name"):
+        Job(name)
+
+
+def test_the_message_of_a_mistake_names_the_line_it_is_on() -> None:
+    sketch = Sketch()
+    with pytest.raises(errors.UnknownOptionError):
+        sketch.job.source(bonded=True)  # type: ignore[call-overload]
+    sketch.source("a")
+    with pytest.raises(errors.NotASinkError) as caught:
+        sketch.job.sink("o", "a", 3)
+    assert here(-1) in str(caught.value)
+
+
+def test_a_handle_equals_only_itself() -> None:
+    first, second = Sketch().source("a"), Sketch().source("a")
+    assert first != second
+    assert isinstance(first, Operator)
+    assert len({first, second}) == 2

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import airflow_provider_ckpt
+
+ROOT = Path(airflow_provider_ckpt.__file__).parents[1]
+HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum")
+
+
+def loaded_after(code: str) -> set[str]:
+    """Which heavy packages a fresh interpreter has loaded after ``code``."""
+    probe = f"{code}\nimport sys\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import airflow_provider_ckpt",
+        "from airflow_provider_ckpt import Job; Job('x').source(uid='a')(lambda read: read)",
+        "import airflow_provider_ckpt.job.chaining, airflow_provider_ckpt.job.loading",
+        "import airflow_provider_ckpt as p; dir(p); p.__version__; p.InvalidInputError",
+    ],
+)
+def test_importing_the_package_and_writing_a_job_loads_neither_airflow_nor_spark(code: str) -> None:
+    assert loaded_after(code) == set()
+
+
+def test_the_probe_would_see_a_heavy_import() -> None:
+    assert "fsspec" in loaded_after("import fsspec")
+
+
+def test_exports_that_need_no_third_party_are_the_objects_of_their_modules() -> None:
+    from airflow_provider_ckpt.errors import CkptError
+    from airflow_provider_ckpt.job.job import Job
+
+    assert airflow_provider_ckpt.Job is Job
+    assert airflow_provider_ckpt.CkptError is CkptError
+    assert set(airflow_provider_ckpt.__all__) <= set(dir(airflow_provider_ckpt))
+
+
+def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'Jobs'"):
+        _ = airflow_provider_ckpt.Jobs
+
+
+@pytest.mark.parametrize("module", ["job", "errors"])
+def test_layers_below_spark_and_airflow_import_neither(module: str) -> None:
+    """Read from the text, so that an import inside a function is seen too."""
+    path = ROOT / "airflow_provider_ckpt" / module
+    files = sorted(path.rglob("*.py")) or [path.with_suffix(".py")]
+    for file in files:
+        lines = [line.strip() for line in file.read_text().splitlines()]
+        imports = [line for line in lines if line.startswith(("import ", "from "))]
+        assert not [line for line in imports if line.split()[1].split(".")[0] in HEAVY], file

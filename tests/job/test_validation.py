@@ -1,0 +1,128 @@
+"""What ``Job.validate`` refuses: mistakes that a later definition could have repaired."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.job.edge_names import edge_uid
+from airflow_provider_ckpt.job.job import Job
+from tests.job.jobs import Nowhere, SinkFullError, Sketch, backfill, read
+
+
+def test_a_sound_job_is_valid_as_often_as_it_is_asked() -> None:
+    job = backfill()
+    job.validate()
+    job.validate()
+
+
+def test_a_job_needs_a_source_and_a_sink() -> None:
+    with pytest.raises(errors.IncompleteJobError, match="'empty' has no source"):
+        Job("empty").validate()
+    sketch = Sketch()
+    sketch.source("a")
+    with pytest.raises(errors.IncompleteJobError, match="has no sink"):
+        sketch.job.validate()
+
+
+def test_an_unknown_input_is_refused_with_the_closest_name() -> None:
+    sketch = Sketch()
+    sketch.source("history")
+    sketch.transform("daily", "histroy")
+    sketch.sink("out", "daily")
+    with pytest.raises(errors.UnknownInputError, match=r"no operator 'histroy'.* Did you mean 'history'"):
+        sketch.job.validate()
+
+
+def test_a_sink_named_before_it_was_defined_is_no_input() -> None:
+    sketch = Sketch()
+    sketch.source("a")
+    sketch.transform("daily", "out")
+    sketch.sink("out", "a")
+    with pytest.raises(errors.SinkAsInputError, match="Read the sink's own input, 'a'"):
+        sketch.job.validate()
+
+
+def test_a_circle_is_refused_with_its_members_in_the_order_of_the_data() -> None:
+    sketch = Sketch()
+    sketch.source("a")
+    sketch.transform("x", "a", "z")
+    sketch.transform("y", "x")
+    sketch.transform("z", "y")
+    sketch.sink("out", "z")
+    with pytest.raises(errors.CyclicJobError) as caught:
+        sketch.job.validate()
+    assert caught.value.data["cycle"] == "x -> y -> z -> x"
+
+
+def test_an_operator_that_feeds_itself_is_a_circle() -> None:
+    sketch = Sketch()
+    sketch.source("a")
+    sketch.transform("x", "a", "x")
+    sketch.sink("out", "x")
+    with pytest.raises(errors.CyclicJobError, match="x -> x"):
+        sketch.job.validate()
+
+
+def test_an_operator_that_leads_to_no_sink_is_refused() -> None:
+    sketch = Sketch()
+    sketch.source("a")
+    sketch.transform("forgotten", "a")
+    sketch.sink("out", "a")
+    with pytest.raises(errors.UnusedOperatorError, match=r"'forgotten' .*leads to no sink"):
+        sketch.job.validate()
+
+
+@pytest.mark.parametrize("name", ["a__b", "A__B"])
+def test_an_operator_named_like_an_edge_is_refused_however_the_job_is_chained(name: str) -> None:
+    sketch = Sketch()
+    sketch.source("a")
+    sketch.transform("b", "a")
+    sketch.transform(name, "b")
+    sketch.sink("out", name)
+    with pytest.raises(errors.EdgeNameTakenError, match=f"'{name}' .* the edge a -> b"):
+        sketch.job.validate()
+
+
+def test_a_sink_may_not_be_named_like_an_edge_either() -> None:
+    sketch = Sketch()
+    sketch.source("a")
+    sketch.transform("b", "a")
+    sketch.sink("a__b", "b")
+    with pytest.raises(errors.EdgeNameTakenError, match=edge_uid("a", "b")):
+        sketch.job.validate()
+
+
+def test_a_sink_checks_itself_when_the_job_is_validated() -> None:
+    job = Job("full")
+    job.sink("lake", job.source(read), Nowhere(refusal=SinkFullError(uid="lake")))
+    with pytest.raises(SinkFullError, match="the sink lake is full"):
+        job.validate()
+
+
+def test_a_chain_of_many_operators_is_no_problem() -> None:
+    sketch = Sketch()
+    upstream = sketch.source("t0")
+    for number in range(1, 5_000):
+        upstream = sketch.transform(f"t{number}", upstream)
+    sketch.sink("out", upstream)
+    sketch.job.validate()
+
+
+def test_a_chain_may_be_written_from_its_end_to_its_start() -> None:
+    sketch = Sketch()
+    sketch.sink("out", "t4999")
+    for number in reversed(range(1, 5_000)):
+        sketch.transform(f"t{number}", f"t{number - 1}")
+    sketch.source("t0")
+    sketch.job.validate()
+
+
+def test_a_ladder_of_diamonds_is_walked_once_and_not_once_for_every_way_through_it() -> None:
+    sketch = Sketch()
+    bottom = sketch.source("s")
+    for number in range(60):
+        left, right = sketch.transform(f"l{number}", bottom), sketch.transform(f"r{number}", bottom)
+        bottom = sketch.transform(f"b{number}", left, right)
+    sketch.sink("out", bottom)
+    sketch.job.validate()

@@ -1,0 +1,120 @@
+"""Events for the tests: one of each type, and seeded random ones."""
+
+from __future__ import annotations
+
+import random
+
+from airflow_provider_ckpt.journal import events as ev
+
+GRAPH = {
+    "vertices": [
+        {
+            "uid": "daily",
+            "operators": ["history", "live", "daily"],
+            "sources": ["history", "live"],
+            "bounded_sources": ["history"],
+            "sinks": ["lake", "warehouse"],
+            "bounded": False,
+            "parallelism": 2,
+        },
+        {
+            "uid": "rates",
+            "operators": ["rates"],
+            "sources": ["rates"],
+            "bounded_sources": ["rates"],
+            "sinks": [],
+            "bounded": True,
+            "parallelism": 1,
+        },
+    ],
+    "edges": [
+        {
+            "uid": "rates__daily",
+            "producer": "rates",
+            "consumer": "daily",
+            "operator": "daily",
+            "exchange": "all_to_all",
+        }
+    ],
+}
+
+WORKER = {"host": "driver-1", "boot_id": "b-1", "pid": 4711, "started": 99.5, "application_id": "app-1"}
+
+
+def one_of_each() -> list[ev.Event]:
+    return [
+        ev.EpochClaimed(1, "manual~t1", WORKER, 100.0),
+        ev.JobCreated("orders", GRAPH, "streaming", {"checkpoint_interval": 30}, 100.25),
+        ev.PlanRecorded(GRAPH, {"history": '{"type":"struct","fields":[]}'}, 101.0),
+        ev.SourceFrozen("history", "frozen/history.json", 12, 101.5),
+        ev.SourceFrozen("rates", None, 0, 101.5),
+        ev.StatusChanged("RUNNING", 102.0),
+        ev.CheckpointTriggered(1, 110.0),
+        ev.CheckpointAborted(1, "CHECKPOINT_EXPIRED", 115.0),
+        ev.CheckpointTriggered(2, 120.0),
+        ev.CheckpointCompleted(
+            2,
+            120.0,
+            121.5,
+            "checkpoint",
+            {
+                "daily/0": {
+                    "position": 7,
+                    "batch_id": 2,
+                    "offsets": {"live": "{}"},
+                    "inputs": {"rates__daily": 2},
+                    "watermark": None,
+                    "ended": ["rates__daily"],
+                    "finished": False,
+                    "finished_on_restore": False,
+                },
+                "rates/0": {
+                    "position": 3,
+                    "batch_id": 0,
+                    "offsets": {},
+                    "inputs": {},
+                    "watermark": None,
+                    "ended": ["rates"],
+                    "finished": True,
+                    "finished_on_restore": True,
+                },
+            },
+            {"history": "running", "live": "running", "daily": "running", "rates": "finished"},
+        ),
+        ev.CheckpointReleased(2, 122.0, {"lake": {"files": 3, "rows": 40}}),
+        ev.Restored(2, {}, 122.5),
+        ev.SourceEnded("daily", "history", 3, 123.0),
+        ev.SourceEnded("daily", "rates__daily", 3, 123.0),
+        ev.SourceDropped("daily", "history", 4, 124.0),
+        ev.LateFilesFound("history", ("a.parquet", "ü b.parquet"), False, 125.0),
+        ev.SubtaskEndOfData("rates/0", "t1", 126.0),
+        ev.SubtaskFinished("rates/0", "t1", 127.0),
+        ev.CheckpointTriggered(3, 130.0, "savepoint"),
+        ev.RequestAnswered("r-1", "stop", "taken", 131.0),
+        ev.StatusChanged("RESTARTING", 132.0, "a subtask failed: disk full"),
+    ]
+
+
+def random_events(seed: int, count: int) -> list[ev.Event]:
+    """What a coordinator might write; checkpoints follow one another as it writes them."""
+    rng = random.Random(seed)
+    found: list[ev.Event] = []
+    checkpoint = 0
+    for number in range(count):
+        at = float(number)
+        kind = rng.randrange(6)
+        if kind == 0:
+            checkpoint += 1
+            found.append(ev.CheckpointTriggered(checkpoint, at))
+        elif kind == 1 and checkpoint:
+            snapshots = {f"v/{n}": {"position": n} for n in range(rng.randrange(4))}
+            found.append(ev.CheckpointCompleted(checkpoint, at - 1, at, "checkpoint", snapshots, {"v": "running"}))
+        elif kind == 2 and checkpoint:
+            found.append(ev.CheckpointReleased(checkpoint, at))
+        elif kind == 3 and checkpoint:
+            found.append(ev.CheckpointAborted(checkpoint, rng.choice(["expired", "declined"]), at))
+        elif kind == 4:
+            found.append(ev.SubtaskFinished(f"v/{rng.randrange(50)}", "t1", at))
+        else:
+            found.append(ev.SourceEnded(f"v{rng.randrange(3)}", f"s{rng.randrange(5)}", rng.randrange(9), at))
+    return found

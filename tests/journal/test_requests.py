@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import InvalidJobIdError, UnknownRequestKindError
+from airflow_provider_ckpt.journal.requests import Request, pending_requests, write_request
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "request-v1"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def test_a_request_is_pending_until_it_is_answered(storage: Storage) -> None:
+    name = write_request(storage, "orders", "stop", 3, now=lambda: 1.5)
+    assert pending_requests(storage, "orders", 3, set()) == [Request(name, "stop", 3, 1.5)]
+    assert pending_requests(storage, "orders", 3, {name}) == []
+
+
+def test_r22_the_next_driver_does_not_stop_because_of_a_request_for_the_last_one(storage: Storage) -> None:
+    write_request(storage, "orders", "stop", 3)
+    assert pending_requests(storage, "orders", 4, set()) == []
+
+
+def test_requests_come_oldest_first_and_only_those_of_the_job(storage: Storage) -> None:
+    later = write_request(storage, "orders", "drain", 1, now=lambda: 2.0)
+    sooner = write_request(storage, "orders", "stop", 1, now=lambda: 1.0)
+    write_request(storage, "other", "stop", 1, now=lambda: 0.0)
+    assert [request.name for request in pending_requests(storage, "orders", 1, set())] == [sooner, later]
+
+
+def test_a_job_without_requests_has_none_pending(storage: Storage) -> None:
+    assert pending_requests(storage, "orders", 1, set()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"stop!",
+        b"[]",
+        b'{"format": "another/request", "version": 1}',
+        b'{"format": "airflow-provider-ckpt/request", "version": 2, "kind": "stop", "epoch": 1, "at": 1}',
+        b'{"format": "airflow-provider-ckpt/request", "version": 1, "kind": "halt", "epoch": 1, "at": 1}',
+        b'{"format": "airflow-provider-ckpt/request", "version": 1, "kind": "stop", "at": 1}',
+    ],
+)
+def test_a_file_that_cannot_be_understood_says_why_and_stops_nothing(storage: Storage, content: bytes) -> None:
+    storage.create("orders/requests/by-hand.json", content)
+    good = write_request(storage, "orders", "stop", 1)
+    first, second = pending_requests(storage, "orders", 1, set())
+    assert first.name == good
+    assert (second.name, second.kind) == ("by-hand", "invalid")
+    assert second.problem
+    assert pending_requests(storage, "orders", 1, {good, "by-hand"}) == []
+
+
+def test_what_nobody_can_answer_is_not_written(storage: Storage, tmp_path: Path) -> None:
+    with pytest.raises(UnknownRequestKindError, match="halt"):
+        write_request(storage, "orders", "halt", 1)
+    with pytest.raises(InvalidJobIdError):
+        write_request(storage, "../orders", "stop", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_golden_request_is_read_as_ever(storage: Storage) -> None:
+    storage.create("orders/requests/8f3c.json", (GOLDEN / "request.json").read_bytes())
+    assert pending_requests(storage, "orders", 7, set()) == [Request("8f3c", "drain", 7, 1767225600.25)]

@@ -1,0 +1,160 @@
+"""The codec of events and the fold of a journal."""
+
+from __future__ import annotations
+
+import json
+import types
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from airflow_provider_ckpt.errors import MalformedDocumentError, NewerFormatError, UnknownEventError
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.state import HISTORY, JobState
+from tests.journal.samples import GRAPH, WORKER, one_of_each, random_events
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "job-state-v1" / "state.json"
+
+
+def folded(events: list[ev.Event], job_id: str = "orders") -> JobState:
+    state = JobState(job_id)
+    for event in events:
+        state.apply(event)
+    return state
+
+
+def test_every_event_survives_its_json() -> None:
+    events = [*one_of_each(), ev.StateSnapshot({"any": [1, None]}, 3.0)]
+    assert {type(event) for event in events} == set(get_args(ev.Event))
+    for event in events:
+        assert decode(json.loads(encode(event))) == event
+
+
+def test_a_mapping_that_is_no_dict_is_encoded() -> None:
+    event = ev.EpochClaimed(1, "t", types.MappingProxyType({"host": "h"}), 1.0)
+    assert json.loads(encode(event))["worker"] == {"host": "h"}
+
+
+def test_an_unknown_event_names_its_type_and_the_release_to_upgrade_to() -> None:
+    with pytest.raises(UnknownEventError, match=r"'Teleported'.*upgrade airflow_provider_ckpt to 9\.1\.0"):
+        decode({"type": "Teleported", "at": 1.0}, "9.1.0")
+
+
+@pytest.mark.parametrize("data", [{"type": "StatusChanged", "at": 1.0, "status": "X", "colour": 1}, {"type": 3}, {}])
+def test_an_event_with_fields_of_a_later_release_is_unknown_too(data: dict[str, object]) -> None:
+    with pytest.raises(UnknownEventError):
+        decode(data)
+
+
+def test_the_fold_of_one_of_each() -> None:
+    state = folded(one_of_each())
+    assert (state.epoch, state.attempt, state.worker) == (1, "manual~t1", WORKER)
+    assert (state.status, state.cause) == ("RESTARTING", "a subtask failed: disk full")
+    assert (state.last_triggered, state.last_completed, state.last_released, state.pending) == (3, 2, 2, 3)
+    assert (state.completed_count, state.aborted_count) == (1, 1)
+    assert state.aborted == {1: "CHECKPOINT_EXPIRED"}
+    assert sorted(state.frozen) == ["history", "rates"]
+    assert state.ended == {"daily": {"history": 3, "rates__daily": 3}, "rates": {"rates": 0}}
+    assert state.dropped == {"daily": {"history": 4}}
+    assert (state.end_of_data, state.finished) == ({"rates/0"}, {"rates/0"})
+    assert state.answered == {"r-1"}
+    assert [found.paths for found in state.late_files] == [("a.parquet", "ü b.parquet")]
+
+
+def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
+    state = folded(one_of_each())
+    state.apply(ev.SubtaskFinished("daily/0", "t1", 140.0))
+    state.apply(ev.RequestAnswered("r-2", "drain", "accepted", 141.0))
+    state.apply(ev.Restored(2, {"daily": {"early": 1}}, 142.0))
+    assert state.ended == {"daily": {"rates__daily": 2}, "rates": {"rates": 0}}
+    assert state.dropped == {"daily": {"early": 1}}
+    assert (state.end_of_data, state.finished) == ({"rates/0"}, {"rates/0"})
+    assert not state.draining
+    assert state.answered == {"r-1", "r-2"}
+
+
+def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
+    state = folded([*one_of_each(), ev.Restored(1, {}, 142.0)])
+    assert (state.ended, state.dropped, state.finished) == ({}, {}, set())
+
+
+def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
+    state = folded([ev.JobCreated("orders", GRAPH, "streaming", {}, 1.0)])
+    assert state.finished_operators() == []
+    state.apply(ev.SubtaskFinished("daily/0", "t", 2.0))
+    assert state.finished_operators() == []
+    state.apply(ev.SourceDropped("daily", "history", 1, 2.0))
+    state.apply(ev.SourceEnded("daily", "rates__daily", 1, 2.0))
+    assert state.finished_operators() == ["history"]
+    state.apply(ev.SubtaskFinished("daily/1", "t", 3.0))
+    assert state.finished_operators() == ["daily", "history", "lake", "live", "warehouse"]
+
+
+def test_the_view_tells_what_became_of_each_checkpoint() -> None:
+    state = folded(one_of_each())
+    view = {row["checkpoint"]: row for row in state.checkpoint_view()}
+    assert [(n, row["status"], row["kind"]) for n, row in view.items()] == [
+        (1, "aborted", "checkpoint"),
+        (2, "released", "checkpoint"),
+        (3, "in progress", "savepoint"),
+    ]
+    assert view[1]["reason"] == "CHECKPOINT_EXPIRED"
+    assert view[2]["duration_ms"] == 1500
+    assert view[2]["finished"] == ["rates"]
+    assert view[2]["sinks"] == {"lake": {"files": 3, "rows": 40}}
+    state.apply(ev.EpochClaimed(2, "t2", {}, 200.0))
+    assert state.checkpoint_view()[-1]["status"] == "aborted"
+    assert state.checkpoint_view()[-1]["reason"] == "the driver was lost"
+
+
+def test_a_release_covers_the_checkpoints_before_it() -> None:
+    state = folded([])
+    for number in (1, 2, 3):
+        state.apply(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}))
+    state.apply(ev.CheckpointReleased(2, 3.0))
+    assert [row["status"] for row in state.checkpoint_view()] == ["released", "released", "completed"]
+
+
+def test_the_state_stays_small_over_months() -> None:
+    state = folded([])
+    for number in range(1, 3 * HISTORY):
+        state.apply(ev.CheckpointTriggered(2 * number, 1.0))
+        state.apply(ev.CheckpointAborted(2 * number, "expired", 1.0))
+        state.apply(ev.CheckpointTriggered(2 * number + 1, 1.0))
+        state.apply(ev.CheckpointCompleted(2 * number + 1, 1.0, 2.0, "checkpoint", {}, {}))
+        state.apply(ev.CheckpointReleased(2 * number + 1, 3.0))
+    assert [len(h) for h in (state.checkpoints, state.aborted, state.releases)] == [HISTORY] * 3
+    assert len(state.triggered) <= HISTORY
+    assert max(state.checkpoints) == state.last_completed == 6 * HISTORY - 1
+    assert state.completed_count == state.aborted_count == 3 * HISTORY - 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_snapshot_anywhere_changes_nothing(seed: int) -> None:
+    events = random_events(seed, 300)
+    cut = seed * 15
+    plain = folded(events)
+    state = folded(events[:cut])
+    taken = json.loads(json.dumps(ev.StateSnapshot(state.to_json(), 1.0).state))
+    again = folded([ev.StateSnapshot(taken, 1.0), *events[cut:]])
+    assert again == plain, f"seed {seed}"
+    assert JobState.from_json(json.loads(json.dumps(plain.to_json()))) == plain, f"seed {seed}"
+
+
+def test_the_golden_state_is_read_and_written_again() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert JobState.from_json(golden) == folded(one_of_each())
+    assert folded(one_of_each()).to_json() == golden
+
+
+def test_a_state_of_another_format_or_version_is_refused() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    with pytest.raises(NewerFormatError):
+        JobState.from_json({**golden, "version": 2})
+    with pytest.raises(MalformedDocumentError):
+        JobState.from_json({**golden, "format": "airflow-provider-ckpt/other"})
+    del golden["plan"]
+    with pytest.raises(MalformedDocumentError, match="plan"):
+        JobState.from_json(golden)

@@ -1,0 +1,153 @@
+"""A whole simulated life of a job, from one seed: random graph, random schedule, faults, then none."""
+
+from __future__ import annotations
+
+from random import Random
+
+from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph, Vertex
+from tests.simulation.driver import Driver
+from tests.simulation.runner import Runner
+from tests.simulation.world import BrokenError, World
+
+FAULTY_STEPS = 250
+STEPS_TO_FINISH = 6000
+
+
+def random_graph(random: Random) -> ExecutionGraph:
+    """1-5 vertices, parallelism 1-3, sources bounded, unbounded or both, edges of both kinds."""
+    vertices: list[Vertex] = []
+    edges: list[Edge] = []
+    count = random.randint(1, 5)
+    for number in range(count):
+        uid = f"v{number}"
+        producers = random.sample(range(number), random.randint(0, min(2, number)))
+        for producer in producers:
+            for copy in range(2 if random.random() < 0.1 else 1):
+                exchange: Exchange = random.choice(("pointwise", "all_to_all"))
+                edges.append(Edge(f"e{producer}_{number}_{copy}", f"v{producer}", uid, uid, exchange))
+        bounded = [f"b{number}"] if random.random() < 0.6 else []
+        live = [f"l{number}"] if random.random() < 0.3 else []
+        if not producers and not bounded and not live:
+            bounded = [f"b{number}"]
+        whole = not live and all(vertices[producer].bounded for producer in producers)
+        last = number == count - 1
+        sinks = [f"s{number}_{i}" for i in range(random.choice((0, 1, 2)))] or (
+            [f"s{number}_0"] if last else []
+        )
+        vertices.append(
+            Vertex(
+                uid,
+                (*bounded, *live, uid),
+                (*bounded, *live),
+                tuple(bounded),
+                tuple(sinks),
+                whole,
+                random.choice((1, 1, 2, 3)),
+            )
+        )
+    return ExecutionGraph(tuple(vertices), tuple(edges))
+
+
+class Simulation:
+    def __init__(
+        self, seed: int, coordinator: type[Coordinator] = Coordinator, runner: type[Runner] = Runner
+    ) -> None:
+        self.random = Random(seed)
+        graph = random_graph(self.random)
+        rows = {
+            (f"{v.uid}/{i}", uid): self.random.randint(0, 12)
+            for v in graph.vertices
+            for i in range(v.parallelism)
+            for uid in v.bounded_sources
+        }
+        self.world = World(graph, rows)
+        batch = all(v.bounded for v in graph.vertices) and self.random.random() < 0.3
+        self.options = CheckpointOptions(
+            interval=self.random.choice((1.0, 5.0, 1000.0)),
+            min_pause=self.random.choice((0.0, 2.0)),
+            timeout=20.0,
+            tolerable_failed=self.random.choice((0, 2, 50)),
+            periodic=not batch,
+        )
+        self.coordinator_type, self.runner_type = coordinator, runner
+        self.driver = self._new_driver()
+        self.zombies: list[Driver] = []
+        self.ends: list[str] = []
+
+    def run(self) -> None:
+        """Raises BrokenError (or CutViolatedError through FAILED) as soon as an invariant does not hold."""
+        for _ in range(FAULTY_STEPS):
+            if "FINISHED" in self.ends:
+                break
+            self._step_with_faults()
+        self._finish_without_faults()
+        self.world.check_all_rows()
+
+    def _new_driver(self) -> Driver:
+        return Driver(self.world, self.random, self.options, self.coordinator_type, self.runner_type)
+
+    def _step_with_faults(self) -> None:
+        self.world.now += self.random.choice((0.0, 0.01, 0.3, 1.5))
+        zombie = self.random.choice(self.zombies) if self.zombies and self.random.random() < 0.3 else None
+        self._step(zombie or self.driver)
+        dice = self.random.random()
+        if dice < 0.01:
+            self._take_over(keep_alive=self.random.random() < 0.6)
+        elif dice < 0.015:
+            self.driver.crash_in_effects = True
+        elif dice < 0.02 and self.driver.coordinator is not None:
+            mode = self.random.choice(("stop", "stop", "drain"))
+            self._ask(m.StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}"))
+        elif dice < 0.03:
+            self._misdeliver()
+
+    def _step(self, driver: Driver) -> None:
+        driver.step()
+        self.world.check()
+        if driver.dead and driver in self.zombies:
+            self.zombies.remove(driver)
+        if self.driver.dead:
+            self.ends.append(self.driver.over or "died")
+            if self.driver.over != "FINISHED":
+                self.driver = self._new_driver()
+
+    def _take_over(self, keep_alive: bool) -> None:
+        if keep_alive:
+            self.zombies.append(self.driver)
+        self.driver = self._new_driver()
+
+    def _ask(self, request: m.StopRequested) -> None:
+        self.driver.inbox.append(request)
+
+    def _misdeliver(self) -> None:
+        """What a subtask of an older driver says reaches the newest coordinator (R22)."""
+        for zombie in self.zombies:
+            for runner in zombie.runners.values():
+                if runner.outbox and self.driver.coordinator is not None:
+                    self.driver.inbox.append(runner.outbox[0])
+
+    def _finish_without_faults(self) -> None:
+        self.zombies.clear()
+        asked: Driver | None = None
+        for _ in range(STEPS_TO_FINISH):
+            if "FINISHED" in self.ends:
+                return
+            self.driver.faulty = self.driver.crash_in_effects = False
+            if asked is not self.driver and self.driver.coordinator is not None:
+                asked = self.driver
+                self._ask(m.StopRequested("drain", f"last {len(self.ends)}"))
+            self.world.now += 0.05
+            self._step(self.driver)
+        raise BrokenError(f"no end after {STEPS_TO_FINISH} steps without faults: {self._where()}")
+
+    def _where(self) -> str:
+        coordinator = self.driver.coordinator
+        if coordinator is None:
+            return "starting"
+        pending = coordinator.pending
+        waiting = None if pending is None else (pending.checkpoint, pending.remaining)
+        statuses = {name: status.value for name, status in coordinator.subtask_statuses().items()}
+        return f"pending {waiting}, {statuses}, dropped {coordinator.dropped_messages}"

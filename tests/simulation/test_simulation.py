@@ -1,0 +1,114 @@
+"""The coordinator in random schedules of messages, delays, losses, repeats, crashes and zombies.
+
+Checked after every step (``world.py``): the cut; ids rise (R10); releases ascend and follow completion
+(R9); rows once; nothing after an end; an older epoch writes nothing (R3, R22); no end while something
+completed is unreleased (R16). At the end: the job finishes once faults stop, with every row.
+``CKPT_SIM_SEEDS`` sets the number of seeds, ``CKPT_SIM_FIRST`` the first one.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
+from airflow_provider_ckpt.coordinator.messages import Append, Effect, Message, Release, TriggerBarrier
+from airflow_provider_ckpt.journal.events import CheckpointTriggered
+from tests.simulation.runner import Runner
+from tests.simulation.schedule import Simulation
+from tests.simulation.world import BrokenError
+
+SEEDS = int(os.environ.get("CKPT_SIM_SEEDS", "300"))
+FIRST = int(os.environ.get("CKPT_SIM_FIRST", "0"))
+CHUNK = 50
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_keeps_the_invariants_and_finishes(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed)
+
+
+def _run(seed: int) -> Simulation:
+    simulation = Simulation(seed)
+    try:
+        simulation.run()
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {error!r}") from error
+    return simulation
+
+
+def test_the_schedules_are_not_tame() -> None:
+    """What they are for does happen in them: crashes, stops, aborted checkpoints, planned restarts."""
+    seen: set[str] = set()
+    for seed in range(60):
+        simulation = _run(seed)
+        seen.update(simulation.ends)
+        seen.update(type(event).__name__ for _, event in simulation.world.journal)
+    assert {"died", "STOPPED", "RESTARTING", "FINISHED"} <= seen
+    assert {"CheckpointAborted", "SourceDropped", "SourceEnded", "CheckpointReleased"} <= seen
+
+
+# -- the simulation can fail: each of these defects must be noticed within a few seeds
+
+
+class ReleasesOnTrigger(Coordinator):
+    def handle(self, message: Message, now: float) -> list[Effect]:
+        return _early(super().handle(message, now))
+
+    def tick(self, now: float) -> list[Effect]:
+        return _early(super().tick(now))
+
+
+def _early(effects: list[Effect]) -> list[Effect]:
+    out: list[Effect] = []
+    for effect in effects:
+        out.append(effect)
+        if isinstance(effect, Append) and isinstance(effect.event, CheckpointTriggered):
+            out.append(Release(effect.event.checkpoint))
+    return out
+
+
+class TriggersBeforeItIsJournaled(Coordinator):
+    def handle(self, message: Message, now: float) -> list[Effect]:
+        return _barriers_first(super().handle(message, now))
+
+    def tick(self, now: float) -> list[Effect]:
+        return _barriers_first(super().tick(now))
+
+
+def _barriers_first(effects: list[Effect]) -> list[Effect]:
+    return sorted(effects, key=lambda effect: not isinstance(effect, TriggerBarrier))
+
+
+class FinishesAtOnce(Coordinator):
+    """Sinks do not wait for their final checkpoint."""
+
+    def _finish_subtasks(self) -> None:
+        finals: FinalCheckpoints = self._finals
+        finals.completed(0, frozenset(self.subtask_statuses()))
+        super()._finish_subtasks()
+
+
+class PublishesBeforeTheBarrier(Runner):
+    publish_before_barrier = True
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "runner"),
+    [
+        (ReleasesOnTrigger, Runner),
+        (TriggersBeforeItIsJournaled, Runner),
+        (FinishesAtOnce, Runner),
+        (Coordinator, PublishesBeforeTheBarrier),
+    ],
+)
+def test_a_defect_is_noticed(coordinator: type[Coordinator], runner: type[Runner]) -> None:
+    for seed in range(40):
+        try:
+            Simulation(seed, coordinator, runner).run()
+        except BrokenError:
+            return
+    pytest.fail("40 schedules did not notice the defect")

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.errors import (
+    IllegalStageRequestError,
+    InvalidSinkError,
+    StagedElsewhereError,
+    StagedFilesMissingError,
+    StagedRowCountError,
+    UnknownHandleError,
+)
+from airflow_provider_ckpt.sinks.file_sink import BoundFileSink, FileSink
+from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
+from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_of
+from tests.sinks.staging import counted, stage
+
+pytestmark = pytest.mark.spark
+
+FORMATS = ["parquet", "json", "csv", "orc"]
+ODD_VALUES = [
+    "plain",
+    "two words",
+    "a/b",
+    "a_b",
+    "k=v",
+    "100%",
+    "%20",
+    "ä ö/ß=漢字",
+    "x:y[z]{*}?'\"#",
+    "_hidden",
+    ".dot",
+    "..",
+    None,
+]
+
+
+def bind(path: Path | str, **settings: Any) -> BoundFileSink:
+    sink = FileSink(str(path), **settings).bind(SinkContext("orders", "lake"))
+    sink.prepare()
+    return sink
+
+
+def numbers(spark: SparkSession, count: int, slices: int = 1) -> DataFrame:
+    return spark.range(0, count, 1, slices)
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["flat", "partitioned"])
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_keeps_odd_values(
+    spark: SparkSession, tmp_path: Path, kind: str, partitioned: bool
+) -> None:
+    path = tmp_path / "a lake 100% ä=ö"
+    rows = list(enumerate(ODD_VALUES))
+    partition_by = ["city"] if partitioned else []
+    sink = bind(path, format=kind, partition_by=partition_by, options={"header": True})
+    for batch in (1, 2):
+        # CSV has no way to tell null from an empty text, so null is its own test value only elsewhere.
+        frame = spark.createDataFrame(rows, "id int, city string")
+        assert sink.release([stage(sink, frame, batch)], batch)["rows"] == len(rows)
+    for paths in ([str(path)], released_files(str(path))):
+        reader = spark.read.schema("id int, city string").option("header", True).option("basePath", str(path))
+        found = reader.format(kind).load(paths).select("id", "city").collect()
+        assert sorted((row.id, row.city) for row in found) == sorted(rows * 2, key=lambda row: row[0])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_only_data_files_are_released_and_keep_their_extension(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    sink = bind(tmp_path, format=kind, options={"compression": "gzip" if kind != "orc" else "zlib"})
+    handle = stage(sink, numbers(spark, 4, 2), 3)
+    sink.release([handle], 1)
+    (manifest,) = read_manifests(str(tmp_path))
+    extensions = {"parquet": ".gz.parquet", "json": ".json.gz", "csv": ".csv.gz", "orc": ".zlib.orc"}
+    batch = handle["id"].rpartition("-")[2]
+    assert [file.path for file in manifest.files] == [
+        f"part-orders-lake-00000003-{batch}-{number:05d}{extensions[kind]}" for number in range(2)
+    ]
+    visible = {path.name: path.stat().st_size for path in tmp_path.iterdir() if path.name != "_ckpt"}
+    assert visible == {file.path: file.size for file in manifest.files}
+    assert manifest.size == sum(visible.values())
+
+
+def test_each_csv_file_has_its_header(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path, format="csv", options={"header": True})
+    sink.release([stage(sink, numbers(spark, 4, 2), batch) for batch in (1, 2)], 1)
+    files = list(tmp_path.glob("part-*.csv"))
+    assert len(files) == 4
+    assert {file.read_text().splitlines()[0] for file in files} == {"id"}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("partition_by", [[], ["id"]], ids=["flat", "partitioned"])
+def test_an_empty_frame_stages_no_file(
+    spark: SparkSession, tmp_path: Path, kind: str, partition_by: list[str]
+) -> None:
+    sink = bind(tmp_path, format=kind, partition_by=partition_by, options={"header": True})
+    frame = spark.createDataFrame([], "id int, city string")
+    handle = stage(sink, frame, 1)
+    assert (handle["rows"], handle["files"]) == (0, [])
+    sink.release([handle], 1)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_checkpoint_without_rows_writes_no_manifest(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path)
+    sink.release([stage(sink, numbers(spark, 2), 1)], 1)
+    for checkpoint in range(2, 6):
+        sink.release([stage(sink, numbers(spark, 0), checkpoint)], checkpoint)
+    assert [manifest.checkpoint for manifest in read_manifests(str(tmp_path))] == [1]
+    sink.release([stage(sink, numbers(spark, 2), 6)], 6)
+    assert [manifest.checkpoint for manifest in read_manifests(str(tmp_path))] == [1, 6]
+
+
+def test_a_relative_path_is_made_absolute_when_bound(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sink = bind("lake")
+    monkeypatch.chdir("/")
+    sink.release([stage(sink, numbers(spark, 2), 1)], 1)
+    assert len(list((tmp_path / "lake").glob("part-*.parquet"))) == 1
+
+
+def test_batches_of_a_streaming_query_are_staged_in_foreach_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = bind(tmp_path / "lake")
+    handles = []
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / "in" / f"{number}.json").write_text(f'{{"id": {number}}}\n' * (number + 1))
+    source = spark.readStream.schema("id int").option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    writer = source.writeStream.foreachBatch(lambda df, batch: handles.append(stage(sink, df, batch)))
+    query = writer.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "cp")).start()
+    query.awaitTermination()
+    assert sorted(handle["rows"] for handle in handles) == [1, 2, 3]
+    assert sink.release(handles, 1)["rows"] == 6
+    assert spark.read.parquet(str(tmp_path / "lake")).count() == 6
+
+
+def test_complete_mode_appends_all_rows_of_each_batch(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path)
+    sink.release([stage(sink, numbers(spark, 2), 1)], 1)
+    sink.release([stage(sink, numbers(spark, 3), 2)], 2)
+    assert spark.read.parquet(str(tmp_path)).count() == 5
+
+
+def test_files_without_rows_in_a_batch_with_rows_are_left_out_of_text_formats(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = bind(tmp_path, format="json")
+    handle = stage(sink, numbers(spark, 8, 4).where("id >= 6"), 1)
+    assert (handle["rows"], len(handle["files"])) == (2, 1)
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "setting"),
+    [
+        ({"path": ""}, "path"),
+        ({"path": "  "}, "path"),
+        ({"path": None}, "path"),
+        ({"format": "delta"}, "format"),
+        ({"partition_by": "city"}, "partition_by"),
+        ({"partition_by": [""]}, "partition_by"),
+        ({"partition_by": [".city"]}, "partition_by"),
+        ({"partition_by": ["city", "City"]}, "partition_by"),
+        ({"options": {"path": "/elsewhere"}}, "options"),
+        ({"options": {"partitionOverwriteMode": "dynamic"}}, "options"),
+        ({"options": {"mapreduce.fileoutputcommitter.algorithm.version": "2"}}, "options"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(settings: dict[str, Any], setting: str) -> None:
+    sink = FileSink(**{"path": "/lake", **settings})
+    with pytest.raises(InvalidSinkError) as refused:
+        sink.validate()
+    assert refused.value.data["setting"] == setting
+    with pytest.raises(InvalidSinkError):
+        sink.bind(SinkContext("orders", "lake"))
+
+
+def test_a_folder_of_sparks_own_file_sink_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "_spark_metadata").mkdir()
+    (tmp_path / "_spark_metadata" / "0").write_text("v1")
+    with pytest.raises(InvalidSinkError, match="_spark_metadata"):
+        bind(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "batch_id", "nonce"),
+    [
+        ("", 1, "n"),
+        ("a/b", 1, "n"),
+        ("..", 1, "n"),
+        ("a", -1, "n"),
+        ("a", 1, ""),
+        ("a", 1, "n-1"),
+        ("a" * 151, 1, "n"),
+    ],
+)
+def test_names_that_could_collide_are_refused(attempt: str, batch_id: int, nonce: str) -> None:
+    with pytest.raises(IllegalStageRequestError):
+        StageRequest(attempt, batch_id, nonce, lambda: 0)
+
+
+def test_the_attempt_can_be_read_from_an_id() -> None:
+    assert attempt_of(StageRequest("a-1-2.b", 3, "9f", lambda: 0).id) == "a-1-2.b"
+    assert attempt_of("README") is None
+
+
+def test_a_place_is_never_written_twice(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path)
+    for expected in (None, Exception):
+        frame, rows = counted(numbers(spark, 2))
+        request = StageRequest("a", 1, "same", rows)
+        if expected is None:
+            sink.stage(frame, request)
+        else:
+            with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):
+                sink.stage(frame, request)
+
+
+@pytest.mark.parametrize(("count", "claimed", "partition_by"), [(4, 0, []), (0, 4, ["id"])])
+def test_a_row_count_that_cannot_be_is_refused_before_rows_are_lost(
+    spark: SparkSession, tmp_path: Path, count: int, claimed: int, partition_by: list[str]
+) -> None:
+    sink = bind(tmp_path, partition_by=partition_by)
+    frame = numbers(spark, count, 2).selectExpr("id", "id AS value")
+    with pytest.raises(StagedRowCountError):
+        sink.stage(frame, StageRequest("a", 1, uuid.uuid4().hex, lambda: claimed))
+
+
+def test_staged_files_that_somebody_deleted_are_missed_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path)
+    handle = stage(sink, numbers(spark, 4, 2), 1)
+    (lost, _) = (tmp_path / "_ckpt/orders/lake/staging" / handle["id"]).glob("part-*")
+    lost.unlink()
+    with pytest.raises(StagedFilesMissingError) as missed:
+        sink.release([handle], 1)
+    assert missed.value.data["count"] == 1
+    assert lost.name in str(missed.value)
+    assert sink.last_released() == 0
+
+
+def test_r9_released_files_may_be_consumed_and_deleted_before_a_zombie_comes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink, zombie = bind(tmp_path), bind(tmp_path)
+    first, empty = stage(sink, numbers(spark, 4, 2), 1), stage(sink, numbers(spark, 0), 2)
+    sink.release([first], 1)
+    for file in tmp_path.glob("part-*"):
+        file.unlink()
+    assert zombie.release([first, empty], 2)["files"] == 0
+    assert [manifest.checkpoint for manifest in read_manifests(str(tmp_path))] == [1]
+
+
+def test_a_sink_that_was_pointed_elsewhere_does_not_release_what_waits(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    handle = stage(bind(tmp_path / "old"), numbers(spark, 2), 1)
+    with pytest.raises(StagedElsewhereError, match="/old"):
+        bind(tmp_path / "new").release([handle], 1)
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"format": "other"}])
+def test_handles_of_another_format_are_refused(
+    spark: SparkSession, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    sink = bind(tmp_path)
+    handle = {**stage(sink, numbers(spark, 2), 1), **change}
+    with pytest.raises(UnknownHandleError):
+        sink.release([handle], 1)
+
+
+def test_secrets_reach_neither_reprs_nor_handles_nor_files(spark: SparkSession, tmp_path: Path) -> None:
+    secret = "hunter2-" + uuid.uuid4().hex
+    sink = FileSink(str(tmp_path), options={"note": secret}, storage_options={"secret": secret})
+    context = SinkContext("orders", "lake", {"secret": secret})
+    bound = sink.bind(context)
+    handle = stage(bound, numbers(spark, 2), 1)
+    bound.release([handle], 1)
+    shown = [repr(sink), repr(context), repr(bound), json.dumps(handle)]
+    shown += [path.read_text() for path in tmp_path.rglob("*.json")]
+    assert all(secret not in text for text in shown)
+
+
+def test_long_job_ids_give_names_that_file_systems_take(spark: SparkSession, tmp_path: Path) -> None:
+    names = set()
+    for job_id in ("j" * 200, "j" * 199 + "k"):
+        sink = FileSink(str(tmp_path)).bind(SinkContext(job_id, "s" * 100))
+        sink.release([stage(sink, numbers(spark, 2), 1, attempt="a" * 150)], 1)
+        (manifest,) = read_manifests(str(tmp_path), job_id)
+        names.add(manifest.files[0].path.rsplit("-", 3)[0])
+    assert len(names) == 2

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.sinks.file_sink import BoundFileSink, FileSink
+from airflow_provider_ckpt.sinks.manifests import released_files
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.storage import open_storage
+from tests.sinks.conformance import SCHEMA, Row, SinkConformance, SinkTarget
+from tests.support.crash import CrashingStorage, When
+
+pytestmark = pytest.mark.spark
+
+
+class Folder(SinkTarget):
+    def __init__(self, path: Path, **settings: Any) -> None:
+        self.path = path
+        self.sink = FileSink(str(path), **settings)
+
+    def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundFileSink:
+        return self.sink.bind(SinkContext(job_id, uid))
+
+    def dying(self, at: int, when: When) -> BoundFileSink:
+        storage = CrashingStorage(open_storage(self.path), at=at, when=when)
+        return BoundFileSink(self.sink, SinkContext("orders", "lake"), storage)
+
+    def rows(self, spark: SparkSession) -> list[Row]:
+        """Whoever reads the folder and whoever follows the manifests sees the same."""
+        files = released_files(str(self.path))
+        assert len(set(files)) == len(files)
+        listed = self._read(spark, files) if files else []
+        found = self._read(spark, [str(self.path)]) if self.path.exists() else []
+        assert listed == found
+        return found
+
+    def _read(self, spark: SparkSession, paths: list[str]) -> list[Row]:
+        reader = spark.read.schema(SCHEMA).options(**self.sink.options).option("basePath", str(self.path))
+        frame = reader.format(self.sink.format).load(paths).select("id", "city")
+        return sorted((row.id, row.city) for row in frame.collect())
+
+    def staged(self) -> list[str]:
+        # The emptied folder of a batch has no data in it any more.
+        places = self.path.glob("_ckpt/*/*/staging/*")
+        return sorted(place.name for place in places if any(file.is_file() for file in place.rglob("*")))
+
+
+class TestParquet(SinkConformance):
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> SinkTarget:
+        return Folder(tmp_path / "lake")
+
+
+class TestPartitionedCsv(SinkConformance):
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> SinkTarget:
+        path = tmp_path / "a lake 100% ä=ö #1"
+        return Folder(path, format="csv", partition_by=["city"], options={"header": True})

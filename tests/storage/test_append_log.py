@@ -1,0 +1,460 @@
+"""The append log: R3 (numbers, truncation, zombies), R17 (lost replies, damage)."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.errors import (
+    BelowHeadError,
+    CorruptLogError,
+    LostRaceError,
+    NewerFormatError,
+    NoSuchHeadError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"
+
+
+def is_open(entry: Entry) -> bool:
+    return str(entry.body).startswith("open")
+
+
+def open_log(storage: Storage) -> AppendLog:
+    return AppendLog(storage, "log", format="test", keep=is_open)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path / "root")
+
+
+def filled(storage: Storage, *bodies: Any) -> AppendLog:
+    log = open_log(storage)
+    for body in bodies:
+        log.append(body)
+    return log
+
+
+def bodies(entries: list[Entry]) -> list[Any]:
+    return [entry.body for entry in entries]
+
+
+def test_entries_are_read_in_the_order_they_were_appended(storage: Storage) -> None:
+    filled(storage, "a", {"b": [1, None]}, 3)
+    entries = open_log(storage).load()
+    assert bodies(entries) == ["a", {"b": [1, None]}, 3]
+    assert [entry.number for entry in entries] == [0, 1, 2]
+    assert len({entry.writer for entry in entries}) == 3
+
+
+def test_an_empty_log_is_empty(storage: Storage) -> None:
+    log = open_log(storage)
+    assert log.load() == []
+    assert log.tail() == []
+    assert (log.head, log.next_number, log.is_overtaken()) == (0, 0, False)
+
+
+def test_numbers_beyond_eight_digits_are_read_in_order(storage: Storage) -> None:
+    numbers = (99_999_998, 99_999_999, 100_000_000, 100_000_001)
+    for number in numbers:
+        entry = {"format": "airflow-provider-ckpt/test", "version": 1, "number": number, "writer": "w", "body": 0}
+        storage.create(f"log/{number:08d}.json", json.dumps(entry).encode())
+    head = {"format": "airflow-provider-ckpt/test-head", "version": 1, "head": numbers[0], "kept": []}
+    storage.create(f"log/head-{numbers[0]:08d}.json", json.dumps(head).encode())
+    log = open_log(storage)
+    assert [entry.number for entry in log.load()] == list(numbers)
+    assert log.append("next").number == 100_000_002
+
+
+def test_a_tail_gives_what_is_new_without_a_list(storage: Storage) -> None:
+    log = filled(storage, 0)
+    lists: list[str] = []
+
+    class Watched(WrappedStorage):
+        def list(self, path: str) -> Any:
+            lists.append(path)
+            return super().list(path)
+
+    reader = open_log(Watched(storage))
+    reader.load()
+    log.append(1)
+    log.append(2)
+    lists.clear()
+    assert bodies(reader.tail()) == [1, 2]
+    assert lists == []
+    assert reader.tail() == []
+
+
+def test_r3_the_loser_of_a_race_is_given_the_winners_entry_and_may_read_on(storage: Storage) -> None:
+    one, other = open_log(storage), open_log(storage)
+    one.load(), other.load()
+    one.append("first")
+    assert other.is_overtaken()
+    with pytest.raises(LostRaceError) as raised:
+        other.append("second")
+    assert raised.value.data["entry"].body == "first"
+    assert bodies(other.tail()) == ["first"]
+    assert other.append("second").number == 1
+
+
+def test_r3_of_many_threads_each_number_has_one_owner(storage: Storage) -> None:
+    start = threading.Barrier(4)
+
+    def write(who: int) -> None:
+        log = open_log(storage)
+        log.load()
+        start.wait()
+        written = 0
+        while written < 10:
+            try:
+                log.append([who, written])
+                written += 1
+            except LostRaceError:
+                log.tail()
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = bodies(open_log(storage).load())
+    assert sorted(map(tuple, found)) == [(who, n) for who in range(4) for n in range(10)]
+    for who in range(4):
+        assert [n for w, n in found if w == who] == list(range(10))
+
+
+def test_one_log_may_be_appended_to_by_several_threads(storage: Storage) -> None:
+    log = filled(storage)
+    threads = [threading.Thread(target=lambda: [log.append(n) for n in range(10)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(bodies(open_log(storage).load())) == sorted(list(range(10)) * 4)
+
+
+# ---- R17: lost replies
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_r17_a_lost_reply_is_no_defeat(storage: Storage, repeats: bool) -> None:
+    log = open_log(LossyStorage(storage, frozenset({2}), repeats=repeats))
+    for body in ("a", "b", "c"):
+        log.append(body)
+    assert bodies(open_log(storage).load()) == ["a", "b", "c"]
+
+
+class Failing(WrappedStorage):
+    """Creations fail while ``broken``; ``lands`` says whether they take effect."""
+
+    broken = False
+    lands = False
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.broken:
+            if self.lands and not self.inner.exists(path):
+                self.inner.create(path, data)
+            raise StorageTransientError(verb="create", uri=path, reason="a test")
+        super().create(path, data)
+
+
+@pytest.mark.parametrize("lands", [False, True])
+@pytest.mark.parametrize("same_body", [False, True])
+def test_r17_after_an_unknown_outcome_the_next_append_settles_it(
+    storage: Storage, lands: bool, same_body: bool
+) -> None:
+    failing = Failing(storage)
+    log = filled(failing, "a")
+    failing.broken, failing.lands = True, lands
+    with pytest.raises(StorageTransientError):
+        log.append("b")
+    failing.broken = False
+    log.append("b" if same_body else "c")
+    expected = ["a", "b"] if same_body else ["a", "b", "c"] if lands else ["a", "c"]
+    assert bodies(open_log(storage).load()) == expected
+    assert log.next_number == len(expected)
+
+
+def test_r17_an_append_that_failed_but_landed_is_given_by_the_tail(storage: Storage) -> None:
+    failing = Failing(storage)
+    log = filled(failing, "a")
+    failing.broken, failing.lands = True, True
+    with pytest.raises(StorageTransientError):
+        log.append("b")
+    assert bodies(log.tail()) == ["b"]
+
+
+# ---- damage
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b'{"format": "airf', b"[]", b"\xff", b'{"format": "else", "version": 1}', b"{}"]
+)
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_r17_a_damaged_entry_is_reported_with_what_is_intact(storage: Storage, damage: bytes, where: int) -> None:
+    filled(storage, "a", "b", "c")
+    storage.replace(f"log/{where:08d}.json", damage)
+    log = open_log(storage)
+    with pytest.raises(CorruptLogError) as raised:
+        log.load()
+    assert bodies(raised.value.data["intact"]) == ["a", "b", "c"][:where]
+    assert raised.value.data["last"] == (where == 2)
+    assert f"log/{where:08d}.json" in str(raised.value)
+    with pytest.raises(CorruptLogError):
+        log.append("over the damage")
+
+
+def test_an_entry_under_another_number_is_damage(storage: Storage) -> None:
+    filled(storage, "a", "b")
+    storage.replace("log/00000001.json", storage.read("log/00000000.json"))
+    with pytest.raises(CorruptLogError, match="number 0"):
+        open_log(storage).load()
+
+
+def test_r3_a_gap_is_reported_and_never_filled(storage: Storage) -> None:
+    filled(storage, "a", "b", "c")
+    storage.delete("log/00000001.json")
+    log = open_log(storage)
+    with pytest.raises(CorruptLogError, match="missing") as raised:
+        log.load()
+    assert bodies(raised.value.data["intact"]) == ["a"]
+    with pytest.raises(CorruptLogError):
+        log.append("x")
+    assert not storage.exists("log/00000001.json")
+
+
+def test_a_damaged_tail_is_reported_to_a_reader_that_follows(storage: Storage) -> None:
+    log = filled(storage, "a")
+    reader = open_log(storage)
+    reader.load()
+    log.append("b")
+    storage.create("log/00000002.json", b"")
+    with pytest.raises(CorruptLogError) as raised:
+        reader.tail()
+    assert bodies(raised.value.data["intact"]) == ["b"]
+
+
+def test_an_entry_of_a_newer_version_asks_for_an_upgrade(storage: Storage) -> None:
+    AppendLog(storage, "log", format="test", version=3).append("new")
+    with pytest.raises(NewerFormatError, match=r"version 3.*up to version 1.*upgrade"):
+        open_log(storage).load()
+
+
+# ---- R3: truncation
+
+
+def test_r3_what_took_the_log_over_survives_every_truncation(storage: Storage) -> None:
+    log = filled(storage, "open 1", 1, 2, "open 2", 4, 5, 6)
+    log.truncate(2)
+    log.truncate(6)
+    assert storage.list("log") == [
+        "00000000.json",
+        "00000003.json",
+        "00000006.json",
+        "head-00000006.json",
+    ]
+    entries = open_log(storage).load()
+    assert [(e.number, e.body, e.kept) for e in entries] == [
+        (0, "open 1", True),
+        (3, "open 2", True),
+        (6, 6, False),
+    ]
+    assert open_log(storage).head == 6
+
+
+def test_r3_a_rule_given_to_the_truncation_counts_too(storage: Storage) -> None:
+    log = AppendLog(storage, "log", format="test")
+    for number in range(6):
+        log.append(number)
+    log.truncate(3, lambda entry: entry.body == 1)
+    AppendLog(storage, "log", format="test").truncate(5, lambda entry: entry.body == 4)
+    assert bodies(AppendLog(storage, "log", format="test").load()) == [1, 4, 5]
+
+
+def test_r3_a_reader_that_loaded_later_keeps_the_same_entries(storage: Storage) -> None:
+    filled(storage, "open 1", 1, "open 2", 3, 4).truncate(2)
+    later = open_log(storage)
+    later.load()
+    later.truncate(5)
+    assert bodies(open_log(storage).load()) == ["open 1", "open 2"]
+    assert open_log(storage).append("next").number == 5
+
+
+def test_r3_a_zombies_next_number_stays_taken_after_truncation(storage: Storage) -> None:
+    zombie = filled(storage, "open 1", 1, 2)
+    successor = open_log(storage)
+    successor.load()
+    successor.take_over("open 2")
+    for number in range(500):
+        successor.append(number)
+    successor.truncate(400)
+    with pytest.raises(LostRaceError) as raised:
+        zombie.append("late")
+    assert raised.value.data["entry"].body == "open 2"
+
+
+def test_r3_a_taker_paused_before_its_entry_learns_that_its_number_was_truncated(storage: Storage) -> None:
+    owner = filled(storage, "open 1", 1)
+    taker = open_log(storage)
+    taker.load()
+    for number in range(2, 10):
+        owner.append(number)
+    owner.truncate(6)
+    with pytest.raises(LostRaceError) as raised:
+        taker.take_over("open 2")
+    assert raised.value.data["entry"] is None
+    assert bodies(open_log(storage).load()) == ["open 1", 6, 7, 8, 9]
+    taker.load()
+    assert taker.take_over("open 2").number == 10
+    with pytest.raises(LostRaceError):
+        owner.append("late")
+
+
+def test_r3_a_reader_below_the_head_fails_and_never_skips(storage: Storage) -> None:
+    log = filled(storage, 0)
+    reader = open_log(storage)
+    reader.load()
+    for number in range(1, 6):
+        log.append(number)
+    log.truncate(4)
+    with pytest.raises(BelowHeadError, match="up to 4"):
+        reader.tail()
+    assert bodies(reader.load()) == [4, 5]
+
+
+def test_r3_an_idle_reader_below_the_head_is_told_in_time(storage: Storage) -> None:
+    log = filled(storage, 0)
+    reader = open_log(storage)
+    reader.load()
+    assert reader.tail() == []
+    for number in range(1, 4):
+        log.append(number)
+    log.truncate(3)
+
+    def poll() -> None:
+        for _ in range(17):
+            assert reader.tail() == []
+
+    with pytest.raises(BelowHeadError):
+        poll()
+
+
+def test_r3_a_truncation_that_was_paused_cannot_move_the_head_back(storage: Storage) -> None:
+    log = filled(storage, *range(8))
+
+    class Paused(WrappedStorage):
+        """Lets the other one truncate further just before the head record is written."""
+
+        def create(self, path: str, data: bytes) -> None:
+            log.truncate(6)
+            super().create(path, data)
+
+    zombie = open_log(Paused(storage))
+    zombie.load()
+    zombie.truncate(3)
+    assert bodies(open_log(storage).load()) == [6, 7]
+
+
+def test_a_truncation_beyond_the_end_is_refused(storage: Storage) -> None:
+    log = filled(storage, 0, 1)
+    with pytest.raises(NoSuchHeadError):
+        log.truncate(3)
+    log.truncate(2)
+    assert open_log(storage).load() == []
+    assert open_log(storage).append("next").number == 2
+
+
+def test_a_truncation_backwards_is_a_no_op(storage: Storage) -> None:
+    log = filled(storage, *range(5))
+    log.truncate(3)
+    log.truncate(1)
+    assert bodies(open_log(storage).load()) == [3, 4]
+
+
+def test_a_load_during_truncations_gives_a_consistent_log(storage: Storage) -> None:
+    log = filled(storage, "open 1", *range(1, 20))
+
+    class Racing(WrappedStorage):
+        """Truncates further whenever the reader has listed."""
+
+        heads = iter((5, 9, 14))
+
+        def list(self, path: str) -> Any:
+            names = super().list(path)
+            head = next(self.heads, None)
+            if head is not None:
+                log.truncate(head)
+            return names
+
+    assert bodies(open_log(Racing(storage)).load()) == ["open 1", *range(14, 20)]
+
+
+# ---- crashes
+
+
+def use_the_log(storage: Storage) -> None:
+    log = open_log(storage)
+    log.load()
+    log.take_over("open")
+    for number in range(5):
+        log.append(number)
+    log.truncate(3)
+    log.append(5)
+    log.truncate(6)
+
+
+def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
+    counting = CrashingStorage(open_storage(tmp_path / "whole"))
+    use_the_log(counting)
+    whole = ["open", 0, 1, 2, 3, 4, 5]
+    assert counting.verbs.count > 12
+    for at, when in crash_points(counting.verbs.count):
+        storage = open_storage(tmp_path / f"{at}-{when}")
+        with pytest.raises(SimulatedCrash):
+            use_the_log(CrashingStorage(storage, at, when))
+        log = open_log(storage)
+        found = log.load()
+        numbered = [entry.number for entry in found if not entry.kept]
+        assert numbered == list(range(log.head, log.next_number)), (at, when)
+        assert bodies(found) == [whole[entry.number] for entry in found], (at, when)
+        assert not found or found[0].body == "open", (at, when)
+        log.append("after")
+        log.truncate(log.next_number)
+        left = [name for name in storage.list("log") if not name.startswith("head")]
+        assert left == (["00000000.json"] if found else []), (at, when)
+
+
+# ---- format
+
+
+def test_the_golden_log_is_read(tmp_path: Path) -> None:
+    entries = AppendLog(open_storage(GOLDEN), "", format="test", keep=is_open).load()
+    assert entries == [
+        Entry(0, "5f1c0000a1b2c3d4", "open 1", kept=True),
+        Entry(3, "5f1c0000a1b2c3d7", {"rows": 3, "path": "a/b"}),
+        Entry(4, "5f1c0000a1b2c3d8", None),
+    ]
+
+
+def test_a_new_log_looks_like_the_golden_one(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    nonces = iter(f"5f1c0000a1b2c3{number:x}" for number in range(0xD4, 0xE0))
+    monkeypatch.setattr("secrets.token_hex", lambda size: next(nonces) if size == 8 else "")
+    log = AppendLog(open_storage("memory://golden-log"), "", format="test", keep=is_open)
+    for body in ("open 1", 1, 2, {"rows": 3, "path": "a/b"}, None):
+        log.append(body)
+    log.truncate(3)
+    written = open_storage("memory://golden-log")
+    golden = open_storage(GOLDEN)
+    assert {name: written.read(name) for name in written.list("")} == {
+        name: golden.read(name) for name in golden.list("")
+    }
+    written.delete_tree("")

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import fsspec
+import pytest
+
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from tests.storage.conformance import StorageConformance
+
+
+class TestMemoryStorage(StorageConformance):
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        storage = open_storage(f"memory://test-{uuid.uuid4().hex}/root")
+        yield storage
+        storage.delete_tree("")
+
+    def test_fsspec_sees_the_same_objects(self, storage: Storage) -> None:
+        storage.create("x", b"1")
+        with fsspec.open(storage.full_uri("x")) as file:
+            assert file.read() == b"1"

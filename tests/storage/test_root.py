@@ -1,0 +1,231 @@
+"""Opening storages and checkpoint roots; the layout below a root."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+from fsspec import AbstractFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from airflow_provider_ckpt.errors import (
+    ForeignRootError,
+    InvalidJobIdError,
+    InvalidPathError,
+    InvalidStorageOptionsError,
+    InvalidStorageUriError,
+    NewerFormatError,
+    NoRootError,
+    StorageTransientError,
+    StorageUnsuitableError,
+)
+from airflow_provider_ckpt.storage import layout
+from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root, read_root
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "root-v1"
+SECRET = "hunter2-hunter2"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path / "root")
+
+
+def test_a_new_root_is_marked_as_the_golden_one(storage: Storage) -> None:
+    assert open_root(storage) is storage
+    assert storage.read(ROOT_MARKER) == (GOLDEN / ROOT_MARKER).read_bytes()
+    assert storage.list("") == [ROOT_MARKER]
+    open_root(storage)
+    read_root(storage)
+
+
+def test_the_golden_root_is_read() -> None:
+    read_root(open_storage(GOLDEN))
+
+
+def test_reading_a_root_writes_nothing(storage: Storage, tmp_path: Path) -> None:
+    with pytest.raises(NoRootError, match=ROOT_MARKER):
+        read_root(storage)
+    assert not (tmp_path / "root").exists()
+
+
+def test_another_programs_folder_is_refused(storage: Storage) -> None:
+    for foreign in (b'{"format": "other", "version": 1}', b"hello", b"[]", b"\xff"):
+        storage.replace(ROOT_MARKER, foreign)
+        with pytest.raises(ForeignRootError):
+            open_root(storage)
+        with pytest.raises(ForeignRootError):
+            read_root(storage)
+
+
+def test_a_root_of_a_newer_version_names_both_versions(storage: Storage) -> None:
+    storage.create(ROOT_MARKER, json.dumps({"format": "airflow-provider-ckpt/root", "version": 7}).encode())
+    with pytest.raises(NewerFormatError, match=r"version 7.*up to version 1"):
+        open_root(storage)
+
+
+# ---- URIs
+
+
+@pytest.mark.parametrize("prefix", ["", "file://", "file:", "local://"])
+def test_local_paths_have_one_canonical_form(tmp_path: Path, prefix: str) -> None:
+    storage = open_storage(f"{prefix}{tmp_path}/a//b/../c/")
+    assert storage.uri == f"file://{tmp_path}/a/c"
+    assert storage.full_uri("x/y") == storage.spark_uri("x/y") == f"file://{tmp_path}/a/c/x/y"
+
+
+def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_storage("ckpt").uri == open_storage("./ckpt/").uri == f"file://{tmp_path}/ckpt"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", " ", "simplecache::s3://b/x", "s3://b/../x", "s3://b//x", "s3://b/x?versionId=1", "nonsense://x", "s3://"],
+)
+def test_a_uri_that_makes_no_root_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidStorageUriError):
+        open_storage(uri, {"key": "k", "secret": SECRET})
+
+
+def test_a_password_in_a_uri_is_refused_and_not_shown() -> None:
+    with pytest.raises(InvalidStorageUriError, match="storage options") as raised:
+        open_storage(f"ftp://user:{SECRET}@host/path")
+    assert SECRET not in str(raised.value)
+    assert SECRET not in repr(raised.value.data)
+
+
+def test_an_option_the_file_system_refuses_is_named_without_its_value() -> None:
+    with pytest.raises(InvalidStorageOptionsError, match="token") as raised:
+        open_storage("strict://some/x", {"token": SECRET})
+    assert SECRET not in str(raised.value)
+    assert "bad token ***" in str(raised.value)
+
+
+# ---- backends that cannot be trusted
+
+
+class Fallback(MemoryFileSystem):  # type: ignore[misc]
+    """Has fsspec's own look-then-write creation, as most file systems do."""
+
+    protocol = "fallback"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+    def pipe_file(self, path: str, value: bytes, **kwargs: Any) -> None:
+        AbstractFileSystem.pipe_file(self, path, value, **kwargs)
+
+
+class Untold(Fallback):
+    """As :class:`Fallback`, and without a method of its own."""
+
+    protocol = "untold"
+    pipe_file = AbstractFileSystem.pipe_file
+
+
+class Overwriting(Fallback):
+    """Takes ``mode`` and ignores it, as s3fs did for small objects until 2025."""
+
+    protocol = "overwriting"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        with self.open(path, "wb") as file:
+            file.write(value)
+
+
+class Leaking(Fallback):
+    protocol = "leaking"
+
+    def __init__(self, token: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self.token = token
+
+    def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> bytes:
+        raise OSError(f"the server refused {self.token}")
+
+
+class Strict(Fallback):
+    protocol = "strict"
+
+    def __init__(self, token: str = "", **options: Any) -> None:
+        raise ValueError(f"bad token {token}")
+
+
+for kind in (Fallback, Untold, Overwriting, Leaking, Strict):
+    fsspec.register_implementation(kind.protocol, kind, clobber=True)
+
+
+@pytest.mark.parametrize("protocol", ["fallback", "untold", "overwriting"])
+def test_r17_a_backend_without_exclusive_creation_is_refused(protocol: str) -> None:
+    storage = open_storage(f"{protocol}://some/root")
+    with pytest.raises(StorageUnsuitableError, match=f"{protocol}://some/root"):
+        open_root(storage)
+    assert storage.files("") == []
+
+
+def test_no_secret_is_in_a_repr_or_an_error_or_its_cause(caplog: pytest.LogCaptureFixture) -> None:
+    storage = open_storage("leaking://some/root", {"token": SECRET})
+    with caplog.at_level(logging.DEBUG), pytest.raises(StorageTransientError) as raised:
+        storage.child("x").read("y")
+    shown = [str(raised.value), repr(raised.value), repr(raised.value.data), repr(storage), storage.uri]
+    assert not any(SECRET in text for text in shown)
+    assert "***" in str(raised.value)
+    assert raised.value.__cause__ is None
+    assert SECRET not in caplog.text
+
+
+# ---- layout
+
+
+@pytest.mark.parametrize("job_id", ["orders", "a", "_x", "9", "a.b~c-d_e", "A" * 200, "a..b"])
+def test_a_job_id_names_its_folder(job_id: str) -> None:
+    assert layout.journal_path(job_id) == f"{job_id}/journal"
+
+
+@pytest.mark.parametrize(
+    "job_id", ["", ".a", "-a", "~a", "a/b", "a b", "ä", "A" * 201, "..", "a\n", "a\\b", "a%2Fb", "a:b"]
+)
+def test_a_job_id_that_is_no_folder_name_is_refused(job_id: str) -> None:
+    with pytest.raises(InvalidJobIdError):
+        layout.check_job_id(job_id)
+    with pytest.raises(InvalidJobIdError):
+        layout.journal_path(job_id)
+
+
+def test_the_layout_is_the_documented_one() -> None:
+    assert [
+        layout.frozen_path("j", "history"),
+        layout.subtask_log_path("j", "daily", 0),
+        layout.prepared_path("j", "daily", 0),
+        layout.spark_path("j", "daily", 1, "e1-t1"),
+        layout.partition_path("j", "daily", 1),
+        layout.metadata_path("j", 42),
+        layout.request_path("j", "r"),
+    ] == [
+        "j/frozen/history.json",
+        "j/vertices/daily/0/log",
+        "j/vertices/daily/0/prepared",
+        "j/vertices/daily/1/spark/e1-t1",
+        "j/vertices/daily/1/partition",
+        "j/checkpoints/chk-42/_metadata",
+        "j/requests/r.json",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "", "."])
+def test_no_name_leaves_its_folder(name: str) -> None:
+    paths: list[Callable[[], str]] = [
+        lambda: layout.frozen_path("j", name),
+        lambda: layout.subtask_path("j", name, 0),
+        lambda: layout.request_path("j", name),
+        lambda: layout.spark_path("j", "v", 0, name),
+    ]
+    for path in paths:
+        with pytest.raises(InvalidPathError):
+            path()

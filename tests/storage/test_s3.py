@@ -1,0 +1,230 @@
+"""The S3 backend, through s3fs, against a real HTTP server on the loopback interface."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("s3fs")
+pytest.importorskip("moto.server")
+
+from moto.server import ThreadedMotoServer
+
+from airflow_provider_ckpt.errors import (
+    AlreadyExistsError,
+    StorageDeniedError,
+    StorageReadOnlyError,
+    StorageTransientError,
+    StorageUnreachableError,
+    StorageUnsuitableError,
+)
+from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.s3 import S3Storage
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from tests.storage.conformance import StorageConformance
+
+SECRET = "a-secret-nobody-may-see"
+
+
+def options(endpoint: str) -> dict[str, Any]:
+    return {
+        "key": "an-access-key",
+        "secret": SECRET,
+        "endpoint_url": endpoint,
+        "client_kwargs": {"region_name": "us-east-1"},
+        "config_kwargs": {"retries": {"max_attempts": 0}, "connect_timeout": 5},
+    }
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str) -> str:
+    import s3fs
+
+    name = f"b-{uuid.uuid4().hex}"
+    s3fs.S3FileSystem(**options(endpoint)).call_s3("create_bucket", Bucket=name)
+    return name
+
+
+class TestS3Storage(StorageConformance):
+    @pytest.fixture
+    def storage(self, endpoint: str, bucket: str) -> Storage:
+        return open_storage(f"s3://{bucket}/root", options(endpoint))
+
+    def test_a_whole_bucket_can_be_the_root(self, endpoint: str, bucket: str) -> None:
+        storage = open_storage(f"s3a://{bucket}/", options(endpoint))
+        storage.create("x", b"1")
+        assert storage.list("") == ["x"]
+        assert storage.uri == f"s3://{bucket}"
+        assert storage.spark_uri("x") == f"s3a://{bucket}/x"
+
+    def test_a_large_object_is_created_only_if_absent_too(self, storage: Storage) -> None:
+        data = bytes(12 << 20)
+        storage.create("large", data)
+        with pytest.raises(AlreadyExistsError):
+            storage.create("large", data)
+        assert len(storage.read("large")) == len(data)
+
+    def test_another_writers_objects_are_seen_at_once(self, storage: Storage, endpoint: str, bucket: str) -> None:
+        other = open_storage(f"s3://{bucket}/root", options(endpoint))
+        assert storage.list("x") == []
+        other.create("x/1", b"")
+        assert storage.list("x") == ["1"]
+        other.delete("x/1")
+        assert storage.list("x") == []
+
+    def test_an_append_log_works_on_it(self, storage: Storage) -> None:
+        log = AppendLog(storage, "log", format="test")
+        for number in range(5):
+            log.append(number)
+        log.truncate(3)
+        assert [entry.body for entry in AppendLog(storage, "log", format="test").load()] == [3, 4]
+
+    def test_a_missing_bucket_is_told_by_the_probe(self, endpoint: str) -> None:
+        with pytest.raises(StorageUnreachableError, match="s3://no-such-bucket-here"):
+            open_storage("s3://no-such-bucket-here/root", options(endpoint)).probe()
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Answers every PUT with the next status of a list that the test gives, and every GET with 404."""
+
+    protocol_version = "HTTP/1.1"  # botocore waits for "100 Continue"
+    statuses: list[int]
+    seen: list[str | None]
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        type(self).seen.append(self.headers.get("If-None-Match"))
+        self.answer(type(self).statuses.pop(0))
+
+    def do_GET(self) -> None:
+        self.answer(404)
+
+    do_HEAD = do_DELETE = do_GET
+
+    def answer(self, status: int) -> None:
+        code = {
+            200: "",
+            403: "AccessDenied",
+            404: "NoSuchKey",
+            409: "ConditionalRequestConflict",
+            412: "PreconditionFailed",
+            503: "ServiceUnavailable",
+        }[status]
+        body = f"<Error><Code>{code}</Code><Message>no {SECRET}</Message></Error>" if code else ""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def answers() -> Iterator[type[Answers]]:
+    kind = type("Answers", (Answers,), {"statuses": [], "seen": [], "server": None})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    kind.uri = f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]
+    yield kind
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def connect(answers: Any, waits: list[float]) -> Storage:
+    storage = open_storage(f"s3://bucket/{uuid.uuid4().hex}", options(answers.uri))
+    assert isinstance(storage, S3Storage)
+    storage.sleep = waits.append
+    return storage
+
+
+def test_r17_a_409_is_asked_again_until_it_is_decided(answers: Any) -> None:
+    waits: list[float] = []
+    answers.statuses = [409, 409, 200]
+    connect(answers, waits).create("x", b"1")
+    assert answers.seen == ["*"] * 3
+    assert len(waits) == 2
+    answers.statuses = [409, 412]
+    with pytest.raises(AlreadyExistsError):
+        connect(answers, waits).create("x", b"1")
+
+
+def test_r17_a_409_for_ever_is_transient(answers: Any) -> None:
+    answers.statuses = [409] * 100
+    with pytest.raises(StorageTransientError):
+        connect(answers, []).create("x", b"1")
+    assert len(answers.statuses) == 92
+
+
+def test_r17_a_412_that_names_no_condition_means_that_the_object_is_there(answers: Any) -> None:
+    answers.statuses = [412]
+    with pytest.raises(AlreadyExistsError):
+        connect(answers, []).create("x", b"1")
+
+
+def test_r17_a_store_that_ignores_the_condition_is_refused(answers: Any) -> None:
+    answers.statuses = [200, 200]
+    with pytest.raises(StorageUnsuitableError, match="exists already succeeded"):
+        connect(answers, []).probe()
+
+
+def test_a_store_without_the_right_to_write_is_refused(answers: Any) -> None:
+    answers.statuses = [403]
+    with pytest.raises(StorageReadOnlyError, match="s3://bucket"):
+        connect(answers, []).probe()
+
+
+def test_no_error_shows_a_secret(answers: Any) -> None:
+    answers.statuses = [403]
+    storage = connect(answers, [])
+    with pytest.raises(StorageReadOnlyError) as raised:
+        storage.create("x", b"1")
+    assert SECRET not in str(raised.value)
+    assert raised.value.__suppress_context__
+    assert raised.value.__cause__ is None
+    assert SECRET not in repr(storage)
+
+
+def test_an_endpoint_that_nobody_listens_on_is_unreachable(unused_port: int) -> None:
+    storage = open_storage("s3://bucket/root", options(f"http://127.0.0.1:{unused_port}"))
+    storage._fs.retries = 1  # type: ignore[attr-defined]
+    with pytest.raises(StorageUnreachableError, match="s3://bucket/root"):
+        storage.probe()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_missing_credentials_are_told(endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "BOTO_CONFIG"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    without = {"endpoint_url": endpoint, "client_kwargs": {"region_name": "us-east-1"}, "anon": False}
+    with pytest.raises((StorageDeniedError, StorageReadOnlyError), match="credentials"):
+        open_storage(f"s3://bucket/{uuid.uuid4().hex}", without).create("x", b"1")
