@@ -94,7 +94,7 @@ class IllegalUidError(InvalidJobError):
     template = (
         "operator uid {uid!r} ({location}) is not usable: it must be 1 to {longest} letters (A-Z, a-z), "
         "digits or "
-        "underscores, because it names a Spark source and a folder. Give the operator one with uid=\"...\"."
+        'underscores, because it names a Spark source and a folder. Give the operator one with uid="...".'
     )
 
 
@@ -141,10 +141,7 @@ class ForeignInputError(InvalidJobError):
 
 
 class UnknownInputError(InvalidJobError):
-    template = (
-        "{operator!r} ({location}): the job has no operator {input!r} to read from.{suggestion} It has: "
-        "{known}."
-    )
+    template = "{operator!r} ({location}): the job has no operator {input!r} to read from.{suggestion} It has: {known}."
 
 
 class SinkAsInputError(InvalidJobError):
@@ -160,10 +157,7 @@ class CyclicJobError(InvalidJobError):
 
 
 class BadSignatureError(InvalidJobError):
-    template = (
-        "{operator!r} ({location}): {function}{signature} does not fit: {problem}. It is called as "
-        "{call}."
-    )
+    template = "{operator!r} ({location}): {function}{signature} does not fit: {problem}. It is called as {call}."
 
 
 class BadOperatorOptionError(InvalidJobError):
@@ -174,7 +168,7 @@ class NotASinkError(InvalidJobError):
     template = (
         "sink {operator!r} ({location}): {value} is no sink. Give a sink object, "
         'such as FileSink("/lake/orders"): an object with the methods of '
-        'airflow_provider_ckpt.sinks.sink.Sink.'
+        "airflow_provider_ckpt.sinks.sink.Sink."
     )
 
 
@@ -197,10 +191,7 @@ class UnboundedBatchError(InvalidJobError):
 
 
 class UnknownVertexError(InvalidJobError):
-    template = (
-        "parallelism is given for {vertex!r}, which is the output operator of no vertex. Vertices: "
-        "{known}."
-    )
+    template = "parallelism is given for {vertex!r}, which is the output operator of no vertex. Vertices: {known}."
 
 
 class UnknownOptionError(InvalidInputError):

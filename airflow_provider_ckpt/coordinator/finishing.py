@@ -19,14 +19,10 @@ class FinalCheckpoints:
         for vertex in graph.vertices:
             for index in range(vertex.parallelism):
                 self._vertex[f"{vertex.uid}/{index}"] = vertex
-        self.unbounded = tuple(
-            name for name, v in self._vertex.items() if set(v.sources) - set(v.bounded_sources)
-        )
+        self.unbounded = tuple(name for name, v in self._vertex.items() if set(v.sources) - set(v.bounded_sources))
         """Subtasks with a source that ends only when it is told to."""
         self._waiting: dict[str, int | None] = {}
-        self._covered_before = {
-            name: restored.last_completed for name, s in restored.snapshots.items() if s.finished
-        }
+        self._covered_before = {name: restored.last_completed for name, s in restored.snapshots.items() if s.finished}
 
     def at_end_of_data(self, subtask: str, news: bool) -> bool:
         """The subtask waits from here on. True if a checkpoint has to be taken for it."""

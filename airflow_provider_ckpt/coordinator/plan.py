@@ -46,9 +46,7 @@ def producers_of(edge: Edge, consumer: int, producers: int, consumers: int) -> r
     return pointwise_producers(consumer, producers, consumers)
 
 
-def plan(
-    graph: ExecutionGraph, finished: Collection[str], never_started: Collection[str] = ()
-) -> CheckpointPlan:
+def plan(graph: ExecutionGraph, finished: Collection[str], never_started: Collection[str] = ()) -> CheckpointPlan:
     """Plan a checkpoint. ``finished`` and ``never_started`` name subtasks ("<vertex>/<index>");
     pass sets: each subtask is looked up once."""
     inputs: dict[str, list[Edge]] = {vertex.uid: [] for vertex in graph.vertices}

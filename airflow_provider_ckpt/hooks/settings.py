@@ -97,9 +97,7 @@ def _storage_options(conn_id: str | None, extra: Mapping[str, Any]) -> Mapping[s
         except ValueError:
             options = None
     if not isinstance(options, dict):
-        raise InvalidCkptConnectionError(
-            conn_id=conn_id, problem="storage_options in its extra is not a JSON object"
-        )
+        raise InvalidCkptConnectionError(conn_id=conn_id, problem="storage_options in its extra is not a JSON object")
     return options
 
 

@@ -146,9 +146,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
                     problem="the submitted application is this package's driver; write your code as a Job",
                 )
         if on_clear not in ("resume", "restart"):
-            raise InvalidTaskArgumentError(
-                argument="on_clear", value=on_clear, problem="write resume or restart"
-            )
+            raise InvalidTaskArgumentError(argument="on_clear", value=on_clear, problem="write resume or restart")
         super().__init__(name=name, **kwargs)  # type: ignore[arg-type]
         self.job = job
         self.ckpt_conn_id = ckpt_conn_id
@@ -332,9 +330,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             if state is not None and state.status == "FAILED":
                 return AirflowFailException(f"Job {job_id} failed for good: {state.cause}")
         # The whole command and the end of its output are in the error this one is raised from.
-        return AirflowException(
-            f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}"
-        )
+        return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
 
     def _result(self, run: _Run) -> dict[str, Any]:
         """Success is a job that ended FINISHED or STOPPED, not an exit code. Raises AirflowException."""

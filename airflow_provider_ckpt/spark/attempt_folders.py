@@ -7,15 +7,14 @@
 
 from __future__ import annotations
 
-import json
-
 from airflow_provider_ckpt.errors import AlreadyExistsError
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
-FORMAT = "airflow-provider-ckpt/spark-folder"
+KIND = "spark-folder"
 VERSION = 1
 
 
@@ -47,9 +46,9 @@ class AttemptFolders:
             folder.copy_from(self.folder(previous))
         if rewind_to is not None:
             folder.rewind(rewind_to)
-        body = {"format": FORMAT, "version": VERSION, "attempt": attempt, "copied_from": previous}
+        marker = encode_document(KIND, VERSION, attempt=attempt, copied_from=previous)
         try:
-            self._storage.create(self._marker(attempt), json.dumps(body, indent=1).encode())
+            self._storage.create(self._marker(attempt), marker)
         except AlreadyExistsError:
             pass  # the attempt's own marker: its reply was lost
         return folder

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import AlreadyExistsError, NewerFormatError
+from airflow_provider_ckpt.errors import AlreadyExistsError
 from airflow_provider_ckpt.spark.reader import SourceReads
 from airflow_provider_ckpt.spark.seen_files import normal_path
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
-FORMAT = "airflow-provider-ckpt/frozen-files"
+KIND = "frozen-files"
 VERSION = 1
 
 
@@ -46,17 +46,14 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
     """Write the list if there is none; the list that is there wins (another attempt froze it first)."""
     frozen = FrozenFiles(uid, tuple(files))
-    body = {"format": FORMAT, "version": VERSION, "uid": uid, "files": list(frozen.files)}
     try:
-        storage.create(path, json.dumps(body, indent=1).encode())
+        storage.create(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))
     except AlreadyExistsError:
         return read_frozen(storage, path)
     return frozen
 
 
 def read_frozen(storage: Storage, path: str) -> FrozenFiles:
-    """Raises NewerFormatError for a list written by a newer version."""
-    body = json.loads(storage.read(path))
-    if body["format"] != FORMAT or body["version"] > VERSION:
-        raise NewerFormatError(path=path, found=f"{body['format']} v{body['version']}", known=VERSION)
+    """Raises NewerFormatError, MalformedDocumentError."""
+    body = decode_document(storage.read(path), KIND, VERSION, uri=storage.full_uri(path))
     return FrozenFiles(body["uid"], tuple(body["files"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt.errors import ObjectNotFoundError
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
-FORMAT = "airflow-provider-ckpt/prepared"
+KIND = "prepared"
 VERSION = 1
 _FOOTER_CHECK = 64 * 1024
 
@@ -120,21 +120,23 @@ class PreparedStore:
         self._folder = folder
 
     def write(self, prepared: Prepared) -> None:
-        body = {
-            "format": FORMAT,
-            "version": VERSION,
-            "attempt": prepared.attempt,
-            "batch_id": prepared.batch_id,
-            "files": [{"path": file.path, "size": file.size} for file in prepared.files],
-            "handles": {uid: dict(handle) for uid, handle in prepared.handles.items()},
-        }
-        self._storage.replace(self._path(prepared.attempt), json.dumps(body, indent=1).encode())
+        document = encode_document(
+            KIND,
+            VERSION,
+            attempt=prepared.attempt,
+            batch_id=prepared.batch_id,
+            files=[{"path": file.path, "size": file.size} for file in prepared.files],
+            handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
+        )
+        self._storage.replace(self._path(prepared.attempt), document)
 
     def read(self, attempt: str) -> Prepared | None:
+        path = self._path(attempt)
         try:
-            body = json.loads(self._storage.read(self._path(attempt)))
+            data = self._storage.read(path)
         except ObjectNotFoundError:
             return None
+        body = decode_document(data, KIND, VERSION, uri=self._storage.full_uri(path))
         files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
         return Prepared(body["attempt"], body["batch_id"], files, body["handles"])
 

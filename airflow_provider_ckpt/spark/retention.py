@@ -5,11 +5,9 @@ Runs in a thread of its own. Data files go before the log entries that name them
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
@@ -18,12 +16,13 @@ from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, 
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.releaser import position
 from airflow_provider_ckpt.spark.takeover import OwnedJournal
+from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.layout import checkpoint_path, job_path, metadata_path, partition_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
-FORMAT = "airflow-provider-ckpt/checkpoint"
+KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_EVERY = 64
 """Completed checkpoints between two truncations of the logs."""
@@ -80,19 +79,18 @@ class Retention:
             log.warning("housekeeping after checkpoint %d failed: %s", completed.checkpoint, error)
 
     def _write_metadata(self, completed: CheckpointCompleted) -> None:
-        body: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "job_id": self._job_id,
-            "checkpoint": completed.checkpoint,
-            "kind": completed.kind,
-            "triggered_at": completed.triggered_at,
-            "completed_at": completed.at,
-            "operators": dict(completed.operators),
-            "subtasks": {uid: dict(snapshot) for uid, snapshot in completed.subtasks.items()},
-        }
-        path = metadata_path(self._job_id, completed.checkpoint)
-        self._storage.replace(path, json.dumps(body, indent=1).encode())
+        document = encode_document(
+            KIND,
+            VERSION,
+            job_id=self._job_id,
+            checkpoint=completed.checkpoint,
+            kind=completed.kind,
+            triggered_at=completed.triggered_at,
+            completed_at=completed.at,
+            operators=dict(completed.operators),
+            subtasks={uid: dict(snapshot) for uid, snapshot in completed.subtasks.items()},
+        )
+        self._storage.replace(metadata_path(self._job_id, completed.checkpoint), document)
 
     def _delete_old(self, oldest: int) -> None:
         for name in self._storage.list(f"{job_path(self._job_id)}/checkpoints"):

@@ -14,6 +14,9 @@ NEEDED = {
     # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     "spark.sql.streaming.offsetLog.formatVersion": "2",
+    # the check fails with None.get in 4.2.0 when a stateless query restarts with a batch that is planned but not
+    # committed, that is after every kill in the middle of a batch (its offsets do not name the shuffle partitions)
+    "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
     # an input that ended must not drop late rows of the slower ones
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
 }

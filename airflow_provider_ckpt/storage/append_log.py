@@ -33,6 +33,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 __all__ = ["AppendLog", "Entry"]
 
 _TRIES = 3
+_LISTS = 20
 _LOOK_FOR_HEAD_EVERY = 16
 
 
@@ -108,9 +109,12 @@ class AppendLog:
                     return entries
 
     def _list(self) -> Listing:
-        while (listing := self._files.list()) is None:
-            pass  # each round means that somebody else moved the head
-        return listing
+        for _ in range(_LISTS):
+            listing = self._files.list()
+            if listing is not None:
+                return listing
+        reason = "its head record is listed and cannot be read"
+        raise StorageTransientError(verb="list", uri=self.uri, reason=reason)
 
     def _read_listed(self, listing: Listing) -> list[Entry] | None:
         """None: the log was truncated meanwhile, list again."""

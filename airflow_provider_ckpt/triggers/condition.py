@@ -40,9 +40,7 @@ class CheckpointCondition:
     def judge(self, state: JobState | None) -> Verdict:
         """``state`` is None while nothing is journaled for the job: it may still be going to start."""
         if state is not None and state.damage:
-            return Verdict(
-                "failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}"
-            )
+            return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
             return Verdict("wait", f"Job {self.job_id} has not started yet")
         shown = (
@@ -68,9 +66,7 @@ class CheckpointCondition:
             return True
         # What is completed gets released, by whoever recovers: only what is not even completed is hopeless.
         completed = (
-            state.status == "FINISHED"
-            if self.checkpoint == "final"
-            else (state.last_completed >= self.checkpoint)
+            state.status == "FINISHED" if self.checkpoint == "final" else (state.last_completed >= self.checkpoint)
         )
         return not completed
 

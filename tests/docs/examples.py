@@ -20,9 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-VALIDATE = (
-    "import sys; from airflow_provider_ckpt.job.loading import load_job; load_job(sys.argv[1]).validate()"
-)
+VALIDATE = "import sys; from airflow_provider_ckpt.job.loading import load_job; load_job(sys.argv[1]).validate()"
 SHELLS = ("sh", "bash", "shell", "console")
 
 _BLOCK = re.compile(
@@ -96,9 +94,7 @@ def _run(command: list[str], folder: Path, block: Block) -> None:
         "AIRFLOW_HOME": str(folder / ".airflow"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     }
-    done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False
-    )
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, (
         f"line {block.line} exited with {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     )

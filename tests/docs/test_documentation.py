@@ -21,11 +21,7 @@ def _id(page: Path) -> str:
 
 def _marks(page: Path) -> list[pytest.MarkDecorator]:
     needed = {block.value for block in blocks(page.read_text("utf-8")) if block.kind == "runnable"}
-    return [
-        mark
-        for name, mark in (("spark", pytest.mark.spark), ("airflow", pytest.mark.airflow))
-        if name in needed
-    ]
+    return [mark for name, mark in (("spark", pytest.mark.spark), ("airflow", pytest.mark.airflow)) if name in needed]
 
 
 RUNNABLE = [

@@ -274,6 +274,15 @@ def test_a_journal_that_cannot_be_written_refuses_everything_after(storage: Stor
     assert replayed(storage).finished == {"v/3"}
 
 
+def test_an_append_that_was_interrupted_is_the_last_one(storage: Storage) -> None:
+    journal = Journal(CrashingStorage(storage, 2, "after"), "orders")
+    journal.claim("t1", {}, 1.0)
+    with pytest.raises(SimulatedCrash):
+        journal.write_now(finished(1))
+    with pytest.raises(JournalUnwritableError, match="interrupted"):
+        journal.write_now(finished(2))
+
+
 # ---- damage
 
 

@@ -398,6 +398,17 @@ def test_a_load_during_truncations_gives_a_consistent_log(storage: Storage) -> N
     assert bodies(open_log(Racing(storage)).load()) == ["open 1", *range(14, 20)]
 
 
+def test_a_head_record_that_is_listed_and_never_readable_is_transient(storage: Storage) -> None:
+    filled(storage, 0, 1).truncate(1)
+
+    class Stale(WrappedStorage):
+        def list(self, path: str) -> Any:
+            return [*super().list(path), "head-00000009.json"]
+
+    with pytest.raises(StorageTransientError, match="head record"):
+        open_log(Stale(storage)).load()
+
+
 # ---- crashes
 
 

@@ -1,0 +1,44 @@
+"""History beside a live feed, into two sinks; ``CKPT_CHAOS_CHAIN=0`` gives history a query of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+
+BASE = os.environ["CKPT_CHAOS_BASE"]
+ROW_SECONDS = float(os.environ.get("CKPT_CHAOS_ROW_SECONDS", "0.001"))
+CHAIN = os.environ.get("CKPT_CHAOS_CHAIN", "1") == "1"
+
+job = Job("mixed")
+
+
+@F.udf("long")
+def slowly(number: int) -> int:
+    """Work that takes its time, so that kills come while a batch runs."""
+    time.sleep(ROW_SECONDS)
+    return number * 2
+
+
+@job.source(bounded=True, max_files_per_trigger=1, chain=CHAIN)
+def history(read: DataStreamReader) -> DataFrame:
+    return read.schema("id long, k long").parquet(f"{BASE}/history")
+
+
+@job.source(max_files_per_trigger=4)
+def live(read: DataStreamReader) -> DataFrame:
+    return read.schema("id long, k long").parquet(f"{BASE}/live")
+
+
+@job.transform(inputs=[history, live])
+def doubled(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("twice", slowly("id"))
+
+
+job.sink("out", doubled, FileSink(f"{BASE}/out"))
+job.sink("copy", doubled, FileSink(f"{BASE}/copy", format="json"))
