@@ -94,9 +94,12 @@ def run(args: argparse.Namespace) -> int:
     absent = spark_absent()
     if absent:
         raise SparkMissingError(problem=absent)
-    from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.main import run_job, stop_session
 
-    code = run_job(options, secrets, _printer(args.json))
+    try:
+        code = run_job(options, secrets, _printer(args.json))
+    finally:
+        stop_session()
     # The driver's finer codes (3 failed terminally, 4 fenced) are for the Airflow operator.
     return code if code in (OK, REFUSED) else FAILED
 

@@ -118,7 +118,19 @@ def main(argv: list[str] | None = None) -> int:
     except InvalidInputError as error:
         print_line({"kind": "refused", "message": str(error)})
         return REFUSED
-    return run_job(options, storage_options, print_line)
+    try:
+        return run_job(options, storage_options, print_line)
+    finally:
+        stop_session()
+
+
+def stop_session() -> None:
+    """Stop Spark before the interpreter goes: events still under way would find nobody and be logged as errors."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
 
 
 if __name__ == "__main__":
