@@ -665,3 +665,10 @@ class RestoreRefusedError(InvalidInputError):
 
 class QueryFailedError(TransientError):
     template = "the query of vertex {vertex!r} failed: {cause}"
+
+
+class RootNotForSparkError(InvalidInputError):
+    template = (
+        "the root {uri} lives in this process only, and Spark's executors could not read it; "
+        "use a folder (file://) or an object store"
+    )

@@ -15,7 +15,7 @@ order to act (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfPartition, Record
@@ -88,7 +88,8 @@ class InputGate:
                 self._advance(edge, state, actions)
             if self._subsume():
                 continue
-            checkpoint = self._due(now, unread)
+            fed = {action.edge for action in actions if isinstance(action, Feed)}
+            checkpoint = self._due(now, fed.union(edge for edge in unread if unread[edge]))
             if checkpoint is not None:
                 self._snapshotted = checkpoint
                 self._since = {n: t for n, t in self._since.items() if n > checkpoint}
@@ -132,7 +133,7 @@ class InputGate:
         self._subsumed = max(held) - 1
         return True
 
-    def _due(self, now: float, unread: Mapping[str, bool]) -> int | None:
+    def _due(self, now: float, unread: Collection[str]) -> int | None:
         held = [state.held_by for state in self._inputs.values() if state.held_by is not None]
         if not held:
             return None
@@ -142,7 +143,7 @@ class InputGate:
         waiting = [
             edge
             for edge, state in self._inputs.items()
-            if (state.held_by is None and not state.ended) or unread.get(edge, False)
+            if (state.held_by is None and not state.ended) or edge in unread
         ]
         since = self._since.setdefault(newest, now)
         timed_out = self._timeout is not None and now - since >= self._timeout

@@ -11,6 +11,7 @@ import threading
 from airflow_provider_ckpt.errors import (
     BatchConflictError,
     BatchGapError,
+    CkptError,
     EndedLogError,
     LogFencedError,
     LostRaceError,
@@ -57,6 +58,7 @@ class SubtaskLog:
         self._log = subtask_entries(storage, path)
         self._lock = threading.RLock()
         self._records: list[Numbered] = []
+        self._broken: CkptError | None = None
         self.state = LogState()
 
     @property
@@ -130,6 +132,7 @@ class SubtaskLog:
     def check_fenced(self) -> None:
         """Cheap; raises LogFencedError if somebody else appended behind us (R8)."""
         with self._lock:
+            self._refuse_broken()
             if self._log.is_overtaken():
                 self._fenced(self._log.tail())
 
@@ -150,15 +153,24 @@ class SubtaskLog:
             ]
 
     def _append(self, record: Record) -> int:
+        self._refuse_broken()
         self._refuse_after_end(record)
         try:
             number = self._log.append(record_to_json(record)).number
         except LostRaceError:
             self._fenced(self._log.tail())
             raise
+        except CkptError as error:
+            self._broken = error
+            raise
         self._records.append((number, record))
         self.state.apply(record, number)
         return number
+
+    def _refuse_broken(self) -> None:
+        """It is unknown whether the failed append landed, so the fold may be behind the log: load again."""
+        if self._broken is not None:
+            raise self._broken
 
     def _refuse_after_end(self, record: Record) -> None:
         kind = type(record).__name__
@@ -178,5 +190,5 @@ class SubtaskLog:
                 raise LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)
 
     def _remember(self, records: list[Numbered]) -> None:
-        self._records = records
+        self._records, self._broken = records, None
         self.state = fold(records)

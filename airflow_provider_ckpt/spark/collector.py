@@ -46,3 +46,16 @@ def _collect_partition(
     for name in garbage:
         storage.delete_tree(f"{data}/{name}")
     return len(garbage)
+
+
+def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mapping[str, BoundSink]) -> None:
+    """A FINISHED job is never started again: give back its partitions, Spark folders and staged leftovers.
+
+    The journal, the logs and the checkpoints' metadata stay: they say what happened. Safe to repeat.
+    """
+    for vertex in graph.vertices:
+        home = subtask_path(job_id, vertex.uid, 0)
+        for part in ("partition", "spark", "prepared", "scratch"):
+            storage.delete_tree(f"{home}/{part}")
+        for uid in vertex.sinks:
+            sinks[uid].collect_garbage(set(), set())

@@ -26,7 +26,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.spark import takeover
 from airflow_provider_ckpt.spark.batch import BatchRunner
-from airflow_provider_ckpt.spark.collector import collect_garbage
+from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.driver import JobDriver, Outcome, Runner
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, list_files, unescaped_path
@@ -93,6 +93,8 @@ class _Execution:
     def run(self) -> Outcome:
         sinks = self._bind_sinks()
         open_root(self._storage)
+        for sink in sinks.values():
+            sink.prepare()
         journal, taken = self._claim()
         if self._restore is not None:
             journal.write(restored_event(self._restore, journal.state, time.time()))
@@ -101,11 +103,11 @@ class _Execution:
         frozen = takeover.freeze_sources(
             self._spark, self._storage, self._options.job_id, journal, self._bounded_reads()
         )
-        for sink in sinks.values():
-            sink.prepare()
         outcome = self._drive(journal, taken, sinks, frozen)
         self._report_late_files(journal, frozen)
         journal.flush()
+        if outcome.status == "FINISHED":
+            clean_up(self._storage, self._options.job_id, self._plan.graph, sinks)
         kind = {"FINISHED": "finished", "STOPPED": "stopped"}.get(outcome.status, "failed")
         cause = f": {outcome.cause}" if outcome.cause else ""
         self._status.say(

@@ -69,10 +69,21 @@ class EdgeFeed:
                 for line in lines:
                     self._remember(line)
             self._next += 1
+            if compact:
+                self._forget_before(self._next - 1 - COMPACT_EVERY)
+
+    def _forget_before(self, number: int) -> None:
+        """Delete entries that two compact ones cover; Spark may still be reading from the older of them."""
+        for name in self._storage.list(f"{self._path}/_spark_metadata"):
+            found = name.partition(".")[0]
+            if found.isdigit() and int(found) < number:
+                self._storage.delete(f"{self._path}/_spark_metadata/{name}")
 
     def consumed(self, paths: Collection[str]) -> int | None:
         """Forget files (normal paths) that a published batch has read, so that compaction leaves them out;
         returns the highest position among them."""
+        if any(path not in self._positions for path in paths):
+            self._catch_up()  # the driver before us fed it after we had looked
         positions = [self._positions.pop(path) for path in paths if path in self._positions]
         for path in paths:
             self._lines.pop(path, None)
@@ -106,6 +117,11 @@ class EdgeFeed:
         except AlreadyExistsError:
             self._absorb(0)
         self._next = 1
+
+    def _catch_up(self) -> None:
+        while self._storage.exists(self._name(self._next)):
+            self._absorb(self._next)
+            self._next += 1
 
     def _absorb(self, number: int) -> None:
         for line in self._storage.read(self._name(number)).decode().splitlines()[1:]:

@@ -66,15 +66,23 @@ class Inputs:
         self.bounded = dict(bounded)
         self.gate = gate
         self._seen = {uid: seen(uid) for uid in [*edges, *bounded]}
+        self._publishing: set[str] = set()
+        """Edges that the batch which is committed but not yet published has read."""
 
     def advance(self, offsets: Mapping[str, str]) -> None:
-        """A batch with these source offsets was committed: take note of the files it read."""
+        """A batch with these source offsets was committed: take note of the files it read. Until
+        :meth:`published` is called they count as unread for an aligned barrier: a snapshot would leave them out."""
         for uid, edge in self.edges.items():
             highest = edge.feed.consumed(self._seen[uid].advance(log_offset(offsets.get(uid))))
             if highest is not None:
                 edge.read = max(edge.read, highest + 1)
+                self._publishing.add(uid)
         for uid, source in self.bounded.items():
             source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
+
+    def published(self) -> None:
+        """The batch given to :meth:`advance` is in the log."""
+        self._publishing.clear()
 
     def pull(self, now: float) -> list[Action]:
         """Offer what the producers appended to the gate; returns the actions that are due, in order."""
@@ -82,7 +90,8 @@ class Inputs:
             for number, record in edge.log.records(edge.offered):
                 self.gate.offer(uid, number, record)
                 edge.offered = number + 1
-        return self.gate.poll(now, {uid: edge.feed.has_unread() for uid, edge in self.edges.items()})
+        unread = {uid: edge.feed.has_unread() or uid in self._publishing for uid, edge in self.edges.items()}
+        return self.gate.poll(now, unread)
 
     def carry_out(self, action: Action) -> None:
         if isinstance(action, Feed):

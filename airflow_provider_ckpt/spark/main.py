@@ -25,6 +25,7 @@ from airflow_provider_ckpt.errors import (
     InvalidInputError,
     JobFailedTerminallyError,
     LogFencedError,
+    RootNotForSparkError,
 )
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
@@ -89,6 +90,8 @@ def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Any, 
     from airflow_provider_ckpt.storage.storage import open_storage
 
     storage = open_storage(options.root, storage_options)
+    if storage.uri.startswith("memory:"):
+        raise RootNotForSparkError(uri=storage.uri)
     try:
         read_root(storage)
     except NoRootError:

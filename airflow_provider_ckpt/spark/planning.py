@@ -57,9 +57,10 @@ def plan_job(spark: SparkSession, job: Job, options: RunOptions) -> JobPlan:
     calls = SourceCalls(spark, streaming=mode == "streaming", limit=read_limit(options))
     inline = {source.uid for source in job.sources if source.bounded and _can_inline(job, source.uid, calls)}
     graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline)
-    planner = _Planner(spark, job, graph, calls)
-    for vertex in graph.vertices:
-        planner.plan(vertex)
+    with tempfile.TemporaryDirectory(prefix="ckpt-plan-") as nothing:
+        planner = _Planner(spark, job, graph, calls, nothing)
+        for vertex in graph.vertices:
+            planner.plan(vertex)
     return JobPlan(graph, mode, planner.schemas, calls.reads)
 
 
@@ -68,7 +69,7 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
     frame = calls(job.operators[uid])
     if not calls.reads[uid].is_file:
         return False
-    for name in bounded_chain(job, uid)[1:]:
+    for name in bounded_chain(job, uid):
         operator = job.operators[name]
         if len(operator.inputs) != 1:
             return False
@@ -77,8 +78,10 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
 
 
 class _Planner:
-    def __init__(self, spark: SparkSession, job: Job, graph: ExecutionGraph, calls: SourceCalls) -> None:
-        self._spark, self._job, self._graph, self._calls = spark, job, graph, calls
+    """``nothing``: an empty folder, which stands for result partitions that do not exist yet."""
+
+    def __init__(self, spark: SparkSession, job: Job, graph: ExecutionGraph, calls: SourceCalls, nothing: str) -> None:
+        self._spark, self._job, self._graph, self._calls, self._nothing = spark, job, graph, calls, nothing
         self.schemas: dict[str, StructType] = {}
 
     def plan(self, vertex: Vertex) -> None:
@@ -102,11 +105,9 @@ class _Planner:
                 raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
 
     def _placeholder(self, edge: str, schema: StructType) -> DataFrame:
-        """Stands for a result partition that does not exist yet."""
         if not self._calls.streaming:
             return self._spark.createDataFrame([], schema)
-        folder = tempfile.mkdtemp(prefix="ckpt-plan-")
-        return self._spark.readStream.name(edge).schema(schema).parquet(f"file://{folder}")
+        return self._spark.readStream.name(edge).schema(schema).parquet(f"file://{self._nothing}")
 
 
 def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:

@@ -143,8 +143,10 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
 
     def _load(self, path: Any) -> DataFrame:
         files = self._frozen(self.reads) if self.reads.is_file else None
-        if not files:
+        if files is None:
             return super()._load(path)
+        if not files:
+            return super()._load(path).where("false")  # frozen while it was empty: what came later is not read
         partitioned = any("=" in one.rpartition("/")[0] for one in files)
         if partitioned and len(self.reads.paths) == 1 and "basePath" not in self.reads.options:
             super().option("basePath", self._base(self.reads.paths[0]))

@@ -95,6 +95,7 @@ class VertexRunner:
             last = self.log.state.last_batch
             if last is not None:
                 self.inputs.advance(last.offsets)
+                self.inputs.published()
             if commit is None or (last is not None and commit <= last.batch_id):
                 return
             if before is None or before.batch_id != commit:
@@ -122,11 +123,7 @@ class VertexRunner:
         if not self.inputs.edges:
             return
         with self._lock:
-            for action in self.inputs.pull(now):
-                if isinstance(action, TakeSnapshot):
-                    self.trigger(action.checkpoint)
-                else:
-                    self.inputs.carry_out(action)
+            self._act_on_inputs(now)
             self._note_ended()
 
     def drop(self, uid: str) -> None:
@@ -185,10 +182,12 @@ class VertexRunner:
                 return
             offsets = self.folder.offsets(prepared.batch_id)
             self.inputs.advance(offsets)
-            self._snapshot_before_passing()
+            self._act_on_inputs()  # unaligned, what lies behind a barrier is published after the snapshot
             self.log.publish(self._entry(prepared, offsets))
+            self.inputs.published()
             self._pending = None
             self._published.notify_all()
+            self._act_on_inputs()  # aligned, the batch may have been all that the snapshot waited for
             self._note_ended()
         self._notify_consumers()
 
@@ -218,9 +217,8 @@ class VertexRunner:
             ended=tuple(sorted(self.inputs.ended() | self._dropped)),
         )
 
-    def _snapshot_before_passing(self) -> None:
-        """A batch that read past a barrier is published after the snapshot, whoever fed the data."""
-        for action in self.inputs.pull(time.time()):
+    def _act_on_inputs(self, now: float | None = None) -> None:
+        for action in self.inputs.pull(time.time() if now is None else now):
             if isinstance(action, TakeSnapshot):
                 self.trigger(action.checkpoint)
             else:

@@ -49,12 +49,12 @@ class SeenFiles:
         compact = -1
         for name in self._storage.list(self._path):
             number, _, suffix = name.partition(".")
-            if not number.isdigit() or int(number) > offset:
+            if not number.isdigit():
                 continue
-            if suffix == "compact":
+            if suffix == "compact":  # one behind the offset counts too: Spark deletes what it covers
                 compact = max(compact, int(number))
                 found[int(number)] = name
-            elif not suffix:
+            elif not suffix and int(number) <= offset:
                 found.setdefault(int(number), name)
         return {n: name for n, name in found.items() if n >= compact and (n > self._read_up_to or n == compact)}
 
