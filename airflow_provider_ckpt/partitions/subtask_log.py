@@ -168,7 +168,7 @@ class SubtaskLog:
         return number
 
     def _refuse_broken(self) -> None:
-        """It is unknown whether the failed append landed, so the fold may be behind the log: load again."""
+        """After a defeat, or an append that failed: it may have landed, and the fold is behind the log then."""
         if self._broken is not None:
             raise self._broken
 
@@ -187,7 +187,9 @@ class SubtaskLog:
     def _fenced(self, entries: list[Entry]) -> None:
         for _, record in numbered(entries):
             if isinstance(record, Open):
-                raise LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)
+                # for good: the entry was read, so that the next append would come after it, and succeed
+                self._broken = LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)
+                raise self._broken
 
     def _remember(self, records: list[Numbered]) -> None:
         self._records, self._broken = records, None

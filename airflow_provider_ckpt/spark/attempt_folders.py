@@ -30,11 +30,7 @@ class AttemptFolders:
 
     def previous(self, records: list[Numbered], attempt: str) -> str | None:
         """The newest attempt before ``attempt`` that has a complete folder."""
-        opens = [record.attempt for _, record in records if isinstance(record, Open)]
-        for one in reversed(opens):
-            if one != attempt and self._storage.exists(self._marker(one)):
-                return one
-        return None
+        return next((one for one in before(records, attempt) if self._storage.exists(self._marker(one))), None)
 
     def create(self, attempt: str, previous: str | None, rewind_to: int | None = None) -> SparkFolder:
         """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
@@ -63,3 +59,9 @@ class AttemptFolders:
 
     def _marker(self, attempt: str) -> str:
         return f"{self._path}/{attempt}.json"
+
+
+def before(records: list[Numbered], attempt: str) -> list[str]:
+    """The attempts before ``attempt``, newest first."""
+    opens = [record.attempt for _, record in records if isinstance(record, Open)]
+    return [one for one in reversed(opens) if one != attempt]

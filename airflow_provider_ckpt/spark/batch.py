@@ -23,6 +23,7 @@ from airflow_provider_ckpt.job.graph import Edge, Vertex
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.edge_schema import plain
 from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.outputs import Outputs
 from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls
@@ -130,7 +131,7 @@ class BatchRunner:
             if isinstance(record, Batch)
             for file in record.files
         ]
-        schema = self._schemas[edge.producer]
+        schema = plain(self._schemas[edge.producer])
         if not paths:
             return context.spark.createDataFrame([], schema)
         return context.spark.read.schema(schema).parquet(*paths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 import uuid
@@ -10,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
@@ -40,6 +43,8 @@ from airflow_provider_ckpt.spark.subtasks import SubtaskFactory
 from airflow_provider_ckpt.spark.worker import identify
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
 
 ALIGNED_TIMEOUT = 10.0
 """Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
@@ -280,7 +285,11 @@ class _Execution:
         """Name the files that turned up in a bounded source's folder after it was frozen."""
         known = {(event.uid, path) for event in journal.state.late_files for path in event.paths}
         for uid, frozen_files in frozen.items():
-            listed = list_files(self._spark, self._plan.reads[uid])
+            try:
+                listed = list_files(self._spark, self._plan.reads[uid])
+            except (PySparkException, Py4JError) as error:  # a folder that is gone after it was read has no late files
+                log.warning("bounded source %s cannot be listed for late files: %s", uid, error)
+                continue
             late = [file for file in listed if unescaped_path(file) not in frozen_files.normal]
             for read in (True, False):
                 paths = tuple(

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import sys
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,9 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
     except CkptError as error:
         reporter.say("failed", str(error), terminal=not error.retryable)
         return FAILED if error.retryable else TERMINAL
+    except Exception as error:  # of Spark, of a sink: whoever started this driver has to hear of it
+        reporter.say("failed", f"{type(error).__name__}: {error}", terminal=False, traceback=_traceback(error))
+        return FAILED
 
 
 def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> int:
@@ -100,10 +104,11 @@ def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Any, 
 
 
 def _user_traceback(error: CkptError) -> str | None:
-    import traceback
+    return None if error.__cause__ is None else _traceback(error.__cause__)
 
-    cause = error.__cause__
-    return None if cause is None else "".join(traceback.format_exception(cause))
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def print_line(line: dict[str, Any]) -> None:

@@ -12,13 +12,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.coordinator.finished import check_restore
-from airflow_provider_ckpt.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
+from airflow_provider_ckpt.errors import (
+    GraphChangedError,
+    HeldWatermarkError,
+    SchemaChangedError,
+    WatermarkOverUnionError,
+)
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
 from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions, RuntimeMode
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.plan import holds_watermark, is_stateful, leaf_ids
+from airflow_provider_ckpt.spark.edge_schema import plain, with_watermark
+from airflow_provider_ckpt.spark.plan import holds_watermark, is_stateful, leaf_ids, watermark_over_union
 from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
 from airflow_provider_ckpt.spark.reader import SourceReads
 
@@ -36,7 +42,7 @@ class JobPlan:
     """Source uid -> what it reads."""
 
     def schemas_json(self) -> dict[str, str]:
-        return {uid: schema.json() for uid, schema in self.schemas.items()}
+        return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
 
     def aligned(self) -> bool:
         """Sinks at different depths show the same source prefix only if barriers are aligned (R24)."""
@@ -92,22 +98,28 @@ class _Planner:
 
         builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder)
         built = builder.build()
-        if self._calls.streaming and not vertex.bounded and built.stateful:
-            self._check_event_time(vertex, builder, built)
+        edges_in = self._graph.inputs(vertex.uid)
+        bounded = {edge.uid for edge in edges_in if self._graph.vertex(edge.producer).bounded}
+        bounded |= set(vertex.bounded_sources)
+        if self._calls.streaming and not vertex.bounded and bounded:
+            self._check_event_time(vertex, builder, built, bounded)
         self.schemas[vertex.uid] = built.schema
 
-    def _check_event_time(self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery) -> None:
-        """R13: an input that ends but cannot be left out would hold event time for ever."""
-        bounded = {edge.uid for edge in self._graph.inputs(vertex.uid) if self._graph.vertex(edge.producer).bounded}
-        for uid in sorted(bounded | set(vertex.bounded_sources)):
+    def _check_event_time(self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str]) -> None:
+        """A watermark that a bounded and a live input share makes history late; and (R13) a bounded input that
+        cannot be left out when it ends would hold event time for ever."""
+        location = self._job.operators[vertex.uid].location
+        if watermark_over_union(built.frame):
+            raise WatermarkOverUnionError(uid=vertex.uid, location=location)
+        for uid in sorted(bounded) if built.stateful else ():
             if not can_drop(builder, uid, frozenset()) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
-                location = self._job.operators[vertex.uid].location
                 raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
 
     def _placeholder(self, edge: str, schema: StructType) -> DataFrame:
         if not self._calls.streaming:
-            return self._spark.createDataFrame([], schema)
-        return self._spark.readStream.name(edge).schema(schema).parquet(f"file://{self._nothing}")
+            return self._spark.createDataFrame([], plain(schema))
+        frame = self._spark.readStream.name(edge).schema(plain(schema)).parquet(f"file://{self._nothing}")
+        return with_watermark(frame, schema)
 
 
 def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:

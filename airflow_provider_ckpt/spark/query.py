@@ -14,12 +14,11 @@ from airflow_provider_ckpt.errors import (
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
-    WatermarkOverUnionError,
 )
 from airflow_provider_ckpt.job.graph import Edge, Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, streaming_leaves, watermark_over_union
+from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, streaming_leaves
 from airflow_provider_ckpt.spark.reader import BatchReader, SourceReads, StreamReader
 
 EdgeFrame = Callable[[str], DataFrame]
@@ -181,9 +180,6 @@ class QueryBuilder:
         output = self._operators[self._vertex.uid]
         if not frame.isStreaming:
             raise NotAStreamError(uid=output.uid, location=output.location)
-        mixed = bool(self._vertex.bounded_sources) and not self._vertex.bounded
-        if mixed and watermark_over_union(frame):
-            raise WatermarkOverUnionError(uid=output.uid, location=output.location)
 
     def _output_mode(self) -> str:
         modes = [self._operators[uid].output_mode for uid in self._vertex.operators]

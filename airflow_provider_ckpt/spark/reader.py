@@ -150,6 +150,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         partitioned = any("=" in one.rpartition("/")[0] for one in files)
         if partitioned and len(self.reads.paths) == 1 and "basePath" not in self.reads.options:
             super().option("basePath", self._base(self.reads.paths[0]))
+        super().option("__globPaths__", "false")  # a file may have brackets in its name
         return super()._load(files)
 
     def _base(self, path: str) -> str:

@@ -59,7 +59,7 @@ class Releaser:
         found: dict[str, list[Handle]] = {}
         for vertex in self._graph.vertices:
             for uid in vertex.sinks:
-                if uid in self._final_only and completed.kind != "final":
+                if uid in self._final_only and not _is_final(completed):
                     continue
                 # a sink that releases at the end only has been released nothing so far
                 since = None if uid in self._final_only else after
@@ -77,6 +77,11 @@ class Releaser:
             for number, record in self._logs[subtask].records(start)
             if isinstance(record, Batch) and number < end and uid in record.handles
         ]
+
+
+def _is_final(completed: CheckpointCompleted) -> bool:
+    """Also one that was triggered as an ordinary one: the last end of data may overtake its barrier."""
+    return completed.kind == "final" or all(snapshot["finished"] for snapshot in completed.subtasks.values())
 
 
 def position(completed: CheckpointCompleted, subtask: str) -> int:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -53,7 +53,7 @@ _POLL = 0.02
 
 
 class VertexRunner:
-    """One attempt of one subtask. ``prepared``: what the attempt before left, if Spark committed it."""
+    """One attempt of one subtask. ``prepared``: where it notes what it has staged."""
 
     def __init__(
         self,
@@ -82,14 +82,20 @@ class VertexRunner:
         self._published = threading.Condition(self._lock)
         self._failure: BaseException | None = None
         self._expected_stop = True
+        self._stopped = False
+        self._waits_for_edges = False
         self._ending: str | None = None
         self._draining = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{vertex.uid}")
 
     # ---- the driver's loop
 
-    def recover(self, before: Prepared | None) -> None:
-        """Publish the batch that Spark committed but the attempt before did not (R1); catch up with the logs."""
+    def recover(self, before: Iterable[Prepared | None]) -> None:
+        """Publish the batch that Spark committed but the attempt before did not (R1); catch up with the logs.
+
+        ``before``: what each earlier attempt prepared last, newest first. It need not be the last attempt that
+        prepared the batch: one may have died after it had copied the commit, and before it published.
+        """
         with self._lock:
             commit = self.folder.newest_commit()
             last = self.log.state.last_batch
@@ -98,12 +104,13 @@ class VertexRunner:
                 self.inputs.published()
             if commit is None or (last is not None and commit <= last.batch_id):
                 return
-            if before is None or before.batch_id != commit:
+            prepared = next((one for one in before if one is not None and one.batch_id == commit), None)
+            if prepared is None:
                 raise QueryFailedError(
                     vertex=self.vertex.uid,
                     cause=f"Spark committed batch {commit}, of which no prepared output is known",
                 )
-            self._pending = before
+            self._pending = prepared
             self.publish_committed()
 
     def start(self) -> None:
@@ -127,6 +134,8 @@ class VertexRunner:
             self._note_ended()
 
     def drop(self, uid: str) -> None:
+        with self._lock:
+            self._waits_for_edges = False
         self._submit(lambda: self._stop_to_drop(uid))
 
     def resume(self, uid: str) -> None:
@@ -147,13 +156,14 @@ class VertexRunner:
 
     def stop(self) -> None:
         """Stop the query where it is: an unpublished batch runs again in the next attempt."""
-        self._expected_stop = True
+        self._expected_stop = self._stopped = True
         query = self._query
         if query is not None and query.isActive:
             query.stop()
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False)
+        """Returns when the runner's thread has ended: nothing of this attempt runs on behind the driver."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
         """Raise what ended the query, if it was not us. Called by the driver's loop all the time."""
@@ -228,6 +238,9 @@ class VertexRunner:
         """Tell the coordinator about sources that ended; end the vertex after the last one."""
         if self._ending is not None or self._built is None:
             return
+        if self._waits_for_edges and self._edges_ended():
+            self._waits_for_edges, built = False, self._built
+            self._submit(lambda: self._run(built))
         ended = self.inputs.ended()
         present = (set(self._built.reads) | set(self.inputs.edges)) - self._dropped
         unbounded = present - set(self.inputs.edges) - set(self.inputs.bounded)
@@ -265,9 +278,19 @@ class VertexRunner:
             self._note_ended()
             if self._ending is not None:
                 return
+        if self._runs_out and not self._edges_ended():
+            self._waits_for_edges = True
+        else:
+            self._run(built)
+        self._post(SubtaskRunning)
+
+    def _run(self, built: BuiltQuery) -> None:
         self._launch(built, self._trigger())
         self._expected_stop = False
-        self._post(SubtaskRunning)
+
+    def _edges_ended(self) -> bool:
+        """All that will ever come in by the edges was fed; ``availableNow`` takes what is there for the end."""
+        return all(edge.ended for uid, edge in self.inputs.edges.items() if uid not in self._dropped)
 
     @property
     def _runs_out(self) -> bool:
@@ -299,6 +322,8 @@ class VertexRunner:
             .start()
         )
         self._query, self.query_id = query, str(query.id)
+        if self._stopped:  # while it was being started
+            query.stop()
         return query
 
     def _stop_to_drop(self, uid: str) -> None:

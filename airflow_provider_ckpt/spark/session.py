@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import UnsupportedConfError
@@ -57,7 +57,7 @@ def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
         builder = builder.master("local[*]")
     spark = builder.getOrCreate()
     for key, value in conf.items():
-        if key.startswith("spark.sql."):
+        if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     return spark
 
@@ -65,4 +65,7 @@ def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
 def _submitted() -> dict[str, str]:
     """What spark-submit was given. Without spark-submit nothing is asked: asking starts the JVM, and settings
     that a JVM takes at its start (the driver's memory) would come too late."""
-    return dict(SparkConf().getAll()) if "PYSPARK_GATEWAY_PORT" in os.environ else {}
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # connects to spark-submit's JVM: a SparkConf made before it is empty
+    return dict(SparkConf().getAll())

@@ -12,8 +12,9 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders, before
 from airflow_provider_ckpt.spark.context import RunContext
+from airflow_provider_ckpt.spark.edge_schema import plain, with_watermark
 from airflow_provider_ckpt.spark.feed import EdgeFeed, data_folder, feed_folder
 from airflow_provider_ckpt.spark.folder import SparkFolder
 from airflow_provider_ckpt.spark.frozen import FrozenFiles
@@ -77,7 +78,7 @@ class SubtaskFactory:
             prepared=prepared,
             dropped=dropped,
         )
-        runner.recover(prepared.read(previous) if previous is not None and not rewound else None)
+        runner.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt)))
         folders.delete_before(context.attempt)
         return runner
 
@@ -121,9 +122,11 @@ class SubtaskFactory:
 
         def edge_frame(uid: str) -> DataFrame:
             edge = edges[uid]
-            reader = context.spark.readStream.name(uid).schema(self._schemas[edge.edge.producer])
+            schema = self._schemas[edge.edge.producer]
+            reader = context.spark.readStream.name(uid).schema(plain(schema))
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
-            return reader.options(recursiveFileLookup=True, maxBytesPerTrigger=limit).parquet(edge.feed.location)
+            frame = reader.options(recursiveFileLookup=True, maxBytesPerTrigger=limit).parquet(edge.feed.location)
+            return with_watermark(frame, schema)
 
         return QueryBuilder(context.job, vertex, context.graph.inputs(vertex.uid), calls, edge_frame)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -66,7 +67,7 @@ def split(flights: pa.Table) -> tuple[list[tuple[str, pa.Table]], list[tuple[str
 
 def _shares(rows: pa.Table, parts: int) -> Iterator[pa.Table]:
     begins = [rows.num_rows * part // parts for part in range(parts + 1)]
-    for begin, end in zip(begins, begins[1:], strict=False):
+    for begin, end in itertools.pairwise(begins):
         yield rows.slice(begin, end - begin)
 
 

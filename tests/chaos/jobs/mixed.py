@@ -8,6 +8,7 @@ import time
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
 
@@ -18,7 +19,7 @@ CHAIN = os.environ.get("CKPT_CHAOS_CHAIN", "1") == "1"
 job = Job("mixed")
 
 
-@F.udf("long")
+@F.udf(LongType())
 def slowly(number: int) -> int:
     """Work that takes its time, so that kills come while a batch runs."""
     time.sleep(ROW_SECONDS)

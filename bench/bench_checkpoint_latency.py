@@ -1,0 +1,159 @@
+"""Checkpoint duration: from the trigger until "completed" is durable in the journal, on a local disk.
+
+    python bench/bench_checkpoint_latency.py [--checkpoints 100] [--rows 10000000]
+
+idle   one query, nothing arrives: there is nothing to wait for
+busy   the same while micro-batches of seconds run (history into an aggregate, on every core there is)
+
+Target: a median of 50 ms or less in both. Printed beside it: what one durable create of the disk takes, as a
+checkpoint of one vertex is a few of them (triggered, barrier, completed).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import data, plans
+from bench.one_run import CONF, JOB_ID
+
+INTERVAL = 0.2
+WARM_UP = 10
+"""Checkpoints that are left out: the first ones meet a query that is starting."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    checkpoints: int
+    median: float
+    p95: float
+    longest_batch: float
+
+
+def measure(case: str, history: data.History, checkpoints: int) -> Figures:
+    work = data.scratch() / "latency"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    source = history.folder
+    if case == "idle":
+        source = str(work / "nothing")
+        Path(source).mkdir()
+    plan = plans.Plan("B", source, str(work / "live"), str(work / "out"), files_per_trigger=16)
+    environ = {**os.environ, **plan.to_environ()}
+    command = [sys.executable, __file__, "--case", case, "--checkpoints", str(checkpoints), "--work", str(work)]
+    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+    shutil.rmtree(work)
+    return Figures(**json.loads(done.stdout.splitlines()[-1]))
+
+
+class Clock:
+    """Notes when a completed checkpoint is told, which is after its journal entry is durable. ``enough`` is set
+    after ``wanted`` of them, or when history has been read (if there is any)."""
+
+    def __init__(self, wanted: int, until_read: bool) -> None:
+        self.told: dict[int, float] = {}
+        self.enough = threading.Event()
+        self._wanted = wanted
+        self._until_read = until_read
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        if line["kind"] == "checkpoint":
+            self.told[line["checkpoint"]] = time.time()
+        if len(self.told) >= self._wanted or (self._until_read and line["kind"] == "source_ended"):
+            self.enough.set()
+
+    def seconds(self, journal: Path) -> list[float]:
+        took = []
+        for path in sorted(journal.glob("*.json")):
+            for event in json.loads(path.read_text())["body"].get("events", []):
+                number = event.get("checkpoint")
+                if event["type"] == "CheckpointCompleted" and event["kind"] == "checkpoint" and number > WARM_UP:
+                    took.append(self.told[number] - event["triggered_at"])
+        return took
+
+
+def run_here(case: str, checkpoints: int, work: Path) -> Figures:
+    """In a process of its own: run the job until there were enough checkpoints (busy: or history has ended)."""
+    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.journal.requests import write_request
+    from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.session import build_session
+    from airflow_provider_ckpt.storage.storage import open_storage
+    from bench.measure import Progress
+
+    root = str(work / "ckpt")
+    options = RunOptions(
+        job=f"{Path(__file__).parent}/plans.py:job", root=root, job_id=JOB_ID, checkpoint_interval=INTERVAL, conf=CONF
+    )
+    spark = build_session(JOB_ID, CONF)
+    spark.sparkContext.setLogLevel("ERROR")
+    progress = Progress()
+    spark.streams.addListener(progress)
+    clock = Clock(checkpoints + WARM_UP, until_read=case == "busy")
+
+    def stop_at_last() -> None:
+        clock.enough.wait()
+        write_request(open_storage(root), JOB_ID, "stop", 1)
+
+    (work / "live").mkdir()
+    threading.Thread(target=stop_at_last, daemon=True).start()
+    code = run_job(options, {}, clock)
+    spark.stop()
+    if code:
+        raise SystemExit(code)
+    took = sorted(clock.seconds(work / "ckpt" / JOB_ID / "journal"))
+    longest = max((batch.end - batch.start for batch in progress.batches), default=0.0)
+    return Figures(len(took), statistics.median(took), took[len(took) * 95 // 100], longest)
+
+
+def durable_create() -> float:
+    """Median seconds of one durable create on the disk of the scratch folder."""
+    from airflow_provider_ckpt.storage.storage import open_storage
+
+    storage = open_storage(str(data.scratch() / "disk"))
+    took = []
+    for number in range(100):
+        start = time.perf_counter()
+        storage.create(f"{number:04d}", b"x" * 500)
+        took.append(time.perf_counter() - start)
+    storage.delete_tree("")
+    return statistics.median(took)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoints", type=int, default=100)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--case", choices=("idle", "busy"), help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.case is not None:
+        figures = run_here(arguments.case, arguments.checkpoints, arguments.work)
+        print(json.dumps(figures.__dict__))
+        return
+    history = data.history(data.scratch(), arguments.rows)
+    print(f"one durable create: median {durable_create() * 1e3:.1f} ms; load {os.getloadavg()[0]:.1f}")
+    for case in ("idle", "busy"):
+        figures = measure(case, history, arguments.checkpoints)
+        print(
+            f"{case}: {figures.checkpoints} checkpoints, median {figures.median * 1e3:.0f} ms, 95 % within "
+            f"{figures.p95 * 1e3:.0f} ms; longest micro-batch {figures.longest_batch:.1f} s; "
+            f"load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The data of the benchmarks: orders as Parquet files, the same on every machine, made once.
+
+python bench/data.py [folder]         (CKPT_BENCH_ROWS=10000000 rows in CKPT_BENCH_FILES=40 files)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+CUSTOMERS = 100_000
+CENTS = 10_000
+KEPT_FROM = 1_000
+"""Amounts below 10.00 are filtered out: a tenth of the rows."""
+LIVE_ROWS = 500
+LIVE_EVERY = 0.5
+"""Seconds between two files of the live feed."""
+LIVE_CUSTOMERS = 1_000
+"""Of their own, above those of history, so that what came of history can be told."""
+_LIVE_FROM = 1 << 40
+_MS = 1_760_000_000_000
+
+
+@dataclass(frozen=True)
+class History:
+    """``id_sum`` and ``cents_sum`` are of the kept rows; they tell whether an output is whole."""
+
+    folder: str
+    rows: int
+    files: int
+    kept: int
+    id_sum: int
+    cents_sum: int
+
+
+def scratch() -> Path:
+    """CKPT_BENCH_DIR, or a folder in the system's temporary one."""
+    return Path(os.environ.get("CKPT_BENCH_DIR") or Path(tempfile.gettempdir()) / "ckpt-bench")
+
+
+def history(base: Path, rows: int | None = None, files: int | None = None) -> History:
+    """The history of ``rows`` rows below ``base``, made if it is not there."""
+    rows = rows or int(os.environ.get("CKPT_BENCH_ROWS", "10000000"))
+    files = files or int(os.environ.get("CKPT_BENCH_FILES", "40"))
+    folder = base / f"orders-{rows}-{files}"
+    summary = folder.with_suffix(".json")
+    if not summary.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        summary.write_text(json.dumps(asdict(_write(folder, rows // files, files))))
+    return History(**json.loads(summary.read_text()))
+
+
+def _write(folder: Path, rows_each: int, files: int) -> History:
+    generator = np.random.default_rng(7)
+    kept = id_sum = cents_sum = 0
+    for number in range(files):
+        ids = np.arange(number * rows_each, (number + 1) * rows_each, dtype=np.int64)
+        cents = generator.integers(0, CENTS, rows_each)
+        customers = generator.integers(0, CUSTOMERS, rows_each)
+        parquet.write_table(_table(ids, cents, customers), folder / f"part-{number:04d}.parquet")
+        chosen = cents >= KEPT_FROM
+        kept += int(chosen.sum())
+        id_sum += int(ids[chosen].sum())
+        cents_sum += int(cents[chosen].sum())
+    return History(str(folder), rows_each * files, files, kept, id_sum, cents_sum)
+
+
+def _table(ids: np.ndarray, cents: np.ndarray, customers: np.ndarray) -> pa.Table:
+    columns = {"order_id": ids, "customer": customers.astype(np.int32), "amount": cents / 100.0, "ts": _MS + ids // 10}
+    return pa.table(columns)
+
+
+class LiveFeed:
+    """A folder that gets a file of LIVE_ROWS rows each LIVE_EVERY seconds, from a thread. Use as a context."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._generator = np.random.default_rng(11)
+        folder.mkdir(parents=True)
+        self.add(0)
+
+    def add(self, number: int, rows: int = LIVE_ROWS) -> None:
+        """One more file; whole when it appears."""
+        ids = _LIVE_FROM + number * LIVE_ROWS + np.arange(rows, dtype=np.int64)
+        hidden = self.folder / f".live-{number:06d}"
+        cents = self._generator.integers(0, CENTS, rows)
+        customers = CUSTOMERS + self._generator.integers(0, LIVE_CUSTOMERS, rows)
+        parquet.write_table(_table(ids, cents, customers), hidden)
+        hidden.rename(self.folder / f"live-{number:06d}.parquet")
+
+    def __enter__(self) -> LiveFeed:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        number = 1
+        while not self._over.wait(LIVE_EVERY):
+            self.add(number)
+            number += 1
+
+
+if __name__ == "__main__":
+    print(history(Path(sys.argv[1]) if len(sys.argv) > 1 else scratch()))

@@ -1,0 +1,99 @@
+"""Taking the time of queries: their progress events, and the CPU that the driver's two processes used."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """``start`` and ``end`` in epoch seconds; ``rows``: source's folder -> rows read."""
+
+    query: str
+    batch_id: int
+    start: float
+    end: float
+    rows: dict[str, int]
+    durations: dict[str, int]
+
+
+class Progress(StreamingQueryListener):
+    """Collects the micro-batches that read something; tells ``on_batch`` about each."""
+
+    def __init__(self, on_batch: Callable[[MicroBatch], None] = lambda batch: None) -> None:
+        self.batches: list[MicroBatch] = []
+        self._on_batch = on_batch
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
+        pass
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        progress = event.progress
+        rows = {source.description: source.numInputRows for source in progress.sources}
+        if not any(rows.values()):
+            return
+        start = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp()
+        durations = dict(progress.durationMs)
+        end = start + durations["triggerExecution"] / 1000
+        batch = MicroBatch(progress.name, progress.batchId, start, end, rows, durations)
+        self.batches.append(batch)
+        self._on_batch(batch)
+
+
+class CpuMeter:
+    """CPU seconds of processes over time, read from /proc each tenth of a second."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self._pids = pids
+        self._samples: list[tuple[float, float]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> CpuMeter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def between(self, start: float, end: float) -> float:
+        return self._at(end) - self._at(start)
+
+    def _at(self, moment: float) -> float:
+        return next((cpu for at, cpu in self._samples if at >= moment), self._samples[-1][1])
+
+    def _run(self) -> None:
+        while not self._over.wait(0.1):
+            self._samples.append((time.time(), sum(cpu_seconds(pid) for pid in self._pids)))
+
+
+def cpu_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def history_batches(batches: list[MicroBatch], query: str) -> list[MicroBatch]:
+    """The batches of ``query`` that read history, inline or from its result partition."""
+    return [batch for batch in batches if batch.query == query and history_rows(batch)]
+
+
+def history_rows(batch: MicroBatch) -> int:
+    return sum(rows for source, rows in batch.rows.items() if "live" not in source.rpartition("/")[2])

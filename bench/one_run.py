@@ -1,0 +1,207 @@
+"""One measured run in this process; prints one line of JSON. ``python bench/one_run.py '<Run as JSON>'``.
+
+The clock runs from the start of the first micro-batch to the end of the one that commits the last of the history
+(the start of the JVM is not in it). Both sides have the same session, readers, functions and output files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute, parquet
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import data, plans
+from bench.measure import CpuMeter, MicroBatch, Progress, history_batches, history_rows
+
+CONF = {
+    "spark.master": os.environ.get("CKPT_BENCH_MASTER", "local[2]"),
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g",
+    "spark.driver.extraJavaOptions": "-Xms2g",
+    "spark.sql.shuffle.partitions": "2",
+}
+JOB_ID = "bench"
+QUERY = f"{JOB_ID}:result"
+
+
+@dataclass(frozen=True)
+class Run:
+    """``engine``: ckpt (the library), foreachBatch (plain, writes a folder a batch) or native (plain file sink)."""
+
+    engine: str
+    variant: str
+    chain: bool
+    work: str
+    rows: int
+    history: str
+    files_per_trigger: int = 4
+    checkpoint_interval: float = 1.0
+    conf: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> plans.Plan:
+        live, out = f"{self.work}/live", f"{self.work}/out"
+        return plans.Plan(self.variant, self.history, live, out, self.files_per_trigger, self.chain)
+
+
+def measured(run: Run) -> dict[str, Any]:
+    """Run it in a fresh folder; returns seconds, rows a second, CPU µs a row, batches."""
+    from airflow_provider_ckpt.spark.session import build_session
+
+    shutil.rmtree(run.work, ignore_errors=True)
+    os.makedirs(run.work)
+    os.environ.update(run.plan.to_environ())
+    spark = build_session(JOB_ID, {**CONF, **run.conf})
+    spark.sparkContext.setLogLevel("ERROR")
+    whole = threading.Event()
+    progress = Progress(_Counter(run.rows, whole))
+    spark.streams.addListener(progress)
+    jvm = spark.sparkContext._gateway.proc.pid
+    with CpuMeter([jvm, os.getpid()]) as cpu, data.LiveFeed(Path(run.work) / "live"):
+        run_it = _run_library if run.engine == "ckpt" else _run_plain
+        released = run_it(spark, run, whole)
+    report = _report(run, progress.batches, cpu)
+    report["wrong"] = wrong(run)
+    if released is not None:
+        report["released_after"] = released(report["last_batch"]) - report["end"]
+    spark.stop()
+    return report
+
+
+class _Counter:
+    """Sets an event when the result's query has read all of the history."""
+
+    def __init__(self, rows: int, whole: threading.Event) -> None:
+        self._left, self._whole = rows, whole
+
+    def __call__(self, batch: MicroBatch) -> None:
+        if batch.query == QUERY:
+            self._left -= history_rows(batch)
+            if self._left <= 0:
+                self._whole.set()
+
+
+def _run_plain(spark: Any, run: Run, whole: threading.Event) -> None:
+    plan = run.plan
+    read = spark.readStream.name("history").option("maxFilesPerTrigger", plan.files_per_trigger)
+    rows = read.schema(plans.SCHEMA).parquet(plan.history)
+    if plan.variant == "A":
+        result = plans.cleaned(rows)
+    else:
+        live = spark.readStream.name("live").schema(plans.SCHEMA).parquet(plan.live)
+        result = plans.totals(rows.unionByName(live))
+    writer = result.writeStream.queryName(QUERY).outputMode(plan.output_mode)
+    writer = writer.option("checkpointLocation", f"{run.work}/ckpt").trigger(processingTime="0 seconds")
+    if run.engine == "native":
+        query = writer.format("parquet").option("path", plan.out).start()
+    else:
+        query = writer.foreachBatch(lambda frame, n: frame.write.parquet(f"{plan.out}/batch={n}")).start()
+    while not whole.wait(0.2):
+        if query.exception() is not None:
+            raise RuntimeError(str(query.exception()))
+    query.stop()
+
+
+def _run_library(spark: Any, run: Run, whole: threading.Event) -> Callable[[int], float]:
+    """Returns a function: batch of the result's query -> when it was released."""
+    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.journal.requests import write_request
+    from airflow_provider_ckpt.sinks.manifests import read_manifests
+    from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.storage.storage import open_storage
+
+    root, conf = f"{run.work}/ckpt", {**CONF, **run.conf}
+    options = RunOptions(
+        job=f"{Path(__file__).parent}/plans.py:job",
+        root=root,
+        job_id=JOB_ID,
+        mode="streaming",
+        checkpoint_interval=run.checkpoint_interval,
+        conf=conf,
+    )
+    lines: list[tuple[float, dict[str, Any]]] = []
+
+    def stop_when_whole() -> None:
+        whole.wait()
+        write_request(open_storage(root), JOB_ID, "stop", 1)
+
+    threading.Thread(target=stop_when_whole, daemon=True).start()
+    code = run_job(options, {}, lambda line: lines.append((time.time(), line)))
+    if code:
+        raise RuntimeError(f"exit code {code}: {lines[-1:]}")
+
+    def released(batch_id: int) -> float:
+        manifests = read_manifests(run.plan.out)
+        covering = [m.checkpoint for m in manifests if any(f"-{batch_id}-" in one for one in m.batches)]
+        return min(at for at, line in lines if line["kind"] == "released" and line["released"] >= min(covering))
+
+    return released
+
+
+def _report(run: Run, batches: list[MicroBatch], cpu: CpuMeter) -> dict[str, Any]:
+    taken = history_batches(batches, QUERY)
+    start, end = min(batch.start for batch in batches), taken[-1].end
+    rows = sum(map(history_rows, taken))
+    times = [batch.end - batch.start for batch in taken]
+    phases = {name: [batch.durations.get(name, 0) for batch in taken] for name in taken[0].durations}
+    return {
+        "seconds": end - start,
+        "rows_per_second": run.rows / (end - start),
+        "cpu_us_per_row": cpu.between(start, end) / run.rows * 1e6,
+        "history_rows": rows,
+        "batches": len(taken),
+        "first_batch": times[0],
+        "median_batch": statistics.median(times),
+        "median_ms": {name: statistics.median(values) for name, values in phases.items()},
+        "last_batch": taken[-1].batch_id,
+        "end": end,
+    }
+
+
+def wrong(run: Run) -> str | None:
+    """What is wrong with the output; None if it holds all of the history once (B: in each customer's newest row)."""
+    from airflow_provider_ckpt.sinks.manifests import released_files
+
+    of_engine = {"ckpt": lambda: [uri.removeprefix("file://") for uri in released_files(run.plan.out)]}
+    found = of_engine.get(run.engine, lambda: [str(path) for path in Path(run.plan.out).glob("**/part-*.parquet")])()
+    rows = pa.concat_tables([parquet.read_table(path, partitioning=None) for path in found])
+    if run.variant == "A":
+        got = (len(rows), compute.sum(rows["order_id"]).as_py(), compute.sum(rows["cents"]).as_py())
+    else:
+        rows = rows.filter(compute.less(rows["customer"], data.CUSTOMERS))
+        newest = rows.group_by("customer").aggregate([("n", "max"), ("ids", "max"), ("cents", "max")])
+        got = tuple(compute.sum(newest[f"{name}_max"]).as_py() for name in ("n", "ids", "cents"))
+    history = data.history(Path(run.history).parent, run.rows)
+    wanted = (history.kept, history.id_sum, history.cents_sum)
+    return None if got == wanted else f"rows, sum of ids, sum of cents are {got}, not {wanted}"
+
+
+def start(run: Run) -> dict[str, Any]:
+    """Run it in a fresh process; returns its report. Raises RuntimeError with the end of its output."""
+    with tempfile.TemporaryFile("w+") as errors:
+        command = [sys.executable, __file__, json.dumps(asdict(run))]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+        errors.seek(0)
+        if done.returncode:
+            raise RuntimeError(f"{run} failed:\n{done.stdout[-2000:]}\n{errors.read()[-4000:]}")
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+if __name__ == "__main__":
+    print(json.dumps(measured(Run(**json.loads(sys.argv[1])))))

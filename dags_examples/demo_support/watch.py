@@ -1,0 +1,90 @@
+"""Following the job from outside, by its journal, as any other program could."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from airflow_provider_ckpt.errors import NoRootError
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.root import read_root
+from airflow_provider_ckpt.storage.storage import open_storage
+
+Say = Callable[[str], None]
+
+
+class DemoFailedError(Exception):
+    """The demo cannot go on; the message says what was waited for."""
+
+
+class JobFollower:
+    """Tells of the job's progress while the demo waits for it. ``alive``: None, or why waiting is in vain."""
+
+    def __init__(
+        self,
+        root: Path,
+        job_id: str,
+        say: Say,
+        alive: Callable[[], str | None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._storage, self._job_id = open_storage(root), job_id
+        self._say, self._alive = say, alive
+        self._clock, self._sleep = clock, sleep
+        self._journal: Journal | None = None
+        self._told = 0
+
+    def state(self) -> JobState:
+        """What the journal says now, as a value of its own."""
+        try:
+            return Journal(read_root(self._storage), self._job_id).replay()
+        except NoRootError:
+            return JobState(self._job_id)
+
+    def wait(
+        self,
+        what: str,
+        condition: Callable[[JobState], bool],
+        *,
+        at_most: float = 300.0,
+        each_checkpoint: Callable[[], object] = lambda: None,
+        poll: float = 0.2,
+    ) -> JobState:
+        """``each_checkpoint`` is called for every checkpoint that completes meanwhile. Raises DemoFailedError."""
+        deadline, seen = self._clock() + at_most, None
+        while True:
+            state = self._refresh()
+            seen = state.last_completed if seen is None else seen
+            if condition(state):
+                return state
+            if seen < state.last_completed:
+                seen = state.last_completed
+                each_checkpoint()
+            reason = self._alive() or ("it took too long" if self._clock() > deadline else None)
+            if reason is not None:
+                raise DemoFailedError(f"waited for {what}, but {reason}; the job is {state.status or 'not started'}")
+            self._sleep(poll)
+
+    def _refresh(self) -> JobState:
+        if self._journal is None:
+            try:
+                self._journal = Journal(read_root(self._storage), self._job_id)
+            except NoRootError:
+                return JobState(self._job_id)
+        state = self._journal.refresh()
+        self._tell(state)
+        return state
+
+    def _tell(self, state: JobState) -> None:
+        for number, release in sorted(state.releases.items()):
+            if number <= self._told:
+                continue
+            self._told = number
+            rows = int(release.sinks.get("flights_table", {}).get("rows", 0))
+            kind = state.checkpoints[number].kind if number in state.checkpoints else "checkpoint"
+            if rows or kind != "checkpoint":
+                self._say(f"  {kind:10} {number:3}  released {rows:7,} flights")

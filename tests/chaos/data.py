@@ -1,0 +1,82 @@
+"""The input of a chaos job: history files, and a feeder that keeps adding live ones."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+KEYS = 7
+HISTORY_ROWS = 40
+LIVE_ROWS = 20
+FIRST_LIVE = 1_000_000
+FIRST_LATE = 9_000_000
+
+
+def write_file(path: Path, ids: Iterable[int]) -> None:
+    """Appears whole: a file source takes what it lists."""
+    numbers = list(ids)
+    hidden = path.with_name(f".{path.name}")
+    parquet.write_table(pa.table({"id": numbers, "k": [n % KEYS for n in numbers]}), hidden)
+    os.rename(hidden, path)
+
+
+class Input:
+    """``ids`` is everything the job has to release, once."""
+
+    def __init__(self, base: Path, history_files: int) -> None:
+        self._history, self._live = base / "history", base / "live"
+        self._history.mkdir()
+        self._live.mkdir()
+        self._lock = threading.Lock()
+        self._ids: list[int] = []
+        self._live_files = 0
+        self.late = False
+        for number in range(history_files):
+            ids = range(number * HISTORY_ROWS, (number + 1) * HISTORY_ROWS)
+            write_file(self._history / f"h{number:04d}.parquet", ids)
+            self._ids.extend(ids)
+        self.add_live()
+
+    @property
+    def ids(self) -> list[int]:
+        with self._lock:
+            return list(self._ids)
+
+    def add_live(self) -> None:
+        with self._lock:
+            first = FIRST_LIVE + self._live_files * LIVE_ROWS
+            ids = range(first, first + LIVE_ROWS)
+            write_file(self._live / f"l{self._live_files:06d}.parquet", ids)
+            self._live_files += 1
+            self._ids.extend(ids)
+
+    def add_late_history(self) -> None:
+        """A file that turns up when history is finished: no run may read it."""
+        self.late = True
+        write_file(self._history / "late.parquet", range(FIRST_LATE, FIRST_LATE + 5))
+
+
+class Feeder:
+    """Adds a live file every ``every`` seconds, in a thread, until it is left."""
+
+    def __init__(self, data: Input, every: float = 0.4) -> None:
+        self._data, self._every = data, every
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._feed, name="feeder")
+
+    def __enter__(self) -> Feeder:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _feed(self) -> None:
+        while not self._done.wait(self._every):
+            self._data.add_live()

@@ -1,0 +1,96 @@
+"""What the journal and the logs of a job must never say, whatever was killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from tests.chaos.world import World
+
+
+class Evidence:
+    """Gathered after every kill (:meth:`gather`): logs are truncated, so each look keeps what it saw."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._batches: dict[str, dict[int, Batch]] = {}
+        self._closed: dict[str, int] = {}
+        self._frozen: dict[str, str] = {}
+
+    def gather(self) -> None:
+        state = self._world.state()
+        if state.plan is None:
+            return
+        for vertex in ExecutionGraph.from_json(state.plan.graph).vertices:
+            self._gather_log(vertex.uid)
+        self._gather_frozen()
+
+    def _gather_log(self, vertex: str) -> None:
+        log = SubtaskLog(self._world.storage, subtask_log_path(self._world.job_id, vertex, 0))
+        log.load()
+        known = self._batches.setdefault(vertex, {})
+        last = -1
+        for number, record in log.records():
+            if isinstance(record, Batch):
+                assert known.get(record.batch_id, record) == record, f"{vertex}: batch {record.batch_id} changed"
+                assert record.batch_id > last, f"{vertex}: batch {record.batch_id} after {last}"
+                assert vertex not in self._closed or number < self._closed[vertex], f"{vertex} ran after its end"
+                known[record.batch_id], last = record, record.batch_id
+            elif isinstance(record, EndOfPartition):
+                assert self._closed.setdefault(vertex, number) == number, f"{vertex} was closed twice"
+                assert number == log.position - 1, f"{vertex}: entries behind the end of its partition"
+
+    def _gather_frozen(self) -> None:
+        for path in (self._world.root / self._world.job_id / "frozen").glob("*.json"):
+            text = path.read_text()
+            assert self._frozen.setdefault(path.name, text) == text, f"the frozen list {path.name} changed"
+
+    def check(self) -> None:
+        """Epochs and checkpoint ids rise; a release follows its completion; what finished is not read again."""
+        events = journal_events(self._world)
+        _check_rising(events, "EpochClaimed", "epoch")
+        _check_rising(events, "CheckpointTriggered", "checkpoint")
+        _check_rising(events, "CheckpointCompleted", "checkpoint")
+        _check_rising(events, "CheckpointReleased", "checkpoint")
+        completed = set()
+        for event in events:
+            if event["type"] == "CheckpointCompleted":
+                completed.add(event["checkpoint"])
+            if event["type"] == "CheckpointReleased":
+                assert event["checkpoint"] in completed, f"{event['checkpoint']} was released before it completed"
+        frozen = [event["uid"] for event in events if event["type"] == "SourceFrozen"]
+        assert len(frozen) == len(set(frozen)), f"frozen more than once: {frozen}"
+        self._check_ended(events)
+
+    def _check_ended(self, events: Iterable[dict[str, Any]]) -> None:
+        """R2, R11: from the batch on that covers a source, no batch reads of it; a dropped one is not named."""
+        for event in events:
+            if event["type"] not in ("SourceEnded", "SourceDropped"):
+                continue
+            batches = self._batches.get(event["vertex"], {})
+            uid, end = event["uid"], event["batch_id"]
+            after = [batch for number, batch in sorted(batches.items()) if number > end]
+            if event["type"] == "SourceDropped":
+                named = [batch.batch_id for batch in after if uid in batch.offsets]
+                assert not named, f"{uid} was dropped at batch {end}, but batches {named} name it"
+            elif end in batches:
+                until = batches[end].offsets.get(uid)
+                moved = [batch.batch_id for batch in after if batch.offsets.get(uid, until) != until]
+                assert not moved, f"{uid} ended with batch {end}, but batches {moved} read of it"
+
+
+def journal_events(world: World) -> list[dict[str, Any]]:
+    """Every event in order, from the files themselves."""
+    folder = world.root / world.job_id / "journal"
+    entries = sorted(path for path in folder.glob("*.json") if path.stem.isdigit())
+    return [event for path in entries for event in json.loads(path.read_text())["body"]["events"]]
+
+
+def _check_rising(events: Iterable[dict[str, Any]], kind: str, field: str) -> None:
+    numbers = [event[field] for event in events if event["type"] == kind]
+    assert numbers == sorted(set(numbers)), f"{kind}.{field} does not rise: {numbers}"

@@ -1,0 +1,124 @@
+"""What the sinks of a chaos job have released, compared with its input."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+
+from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from tests.chaos.data import KEYS
+from tests.chaos.world import World
+
+Row = dict[str, Any]
+
+
+def manifests(world: World, sink: str) -> list[Manifest]:
+    return read_manifests(str(world.base / sink), world.job_id, sink)
+
+
+def rows(world: World, sink: str) -> list[Row]:
+    """All released rows, in the order of checkpoints, batches and files."""
+    return [
+        row
+        for manifest in manifests(world, sink)
+        for file in manifest.files
+        for row in read_rows(world.base / sink / file.path)
+    ]
+
+
+def read_rows(path: Path) -> list[Row]:
+    if path.suffix == ".parquet":
+        return list(parquet.ParquetFile(path).read().to_pylist())
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def is_complete(world: World) -> bool:
+    """Everything that was put in has come out (of every sink); for the wait before the drain."""
+    return all(_MISSING[world.variant.counts](world, sink) == 0 for sink in world.variant.sinks)
+
+
+def _missing_rows(world: World, sink: str) -> int:
+    return len(set(world.data.ids) - {row["id"] for row in rows(world, sink)})
+
+
+def _missing_counts(world: World, sink: str) -> int:
+    return len(world.data.ids) - sum(int(row["n"]) for row in last_per_key(world, sink).values())
+
+
+_MISSING: dict[bool, Callable[[World, str], int]] = {False: _missing_rows, True: _missing_counts}
+
+
+def last_per_key(world: World, sink: str) -> dict[int, Row]:
+    return {row["k"]: row for row in rows(world, sink)}
+
+
+def check_exactly_once(world: World) -> None:
+    """The final output: every input row once, in every sink; nothing that was not released is visible."""
+    for sink in world.variant.sinks:
+        if world.variant.counts:
+            _check_counts(world, sink)
+        else:
+            _check_rows(world, sink, Counter(world.data.ids))
+        check_visible_files(world, sink)
+    check_sinks_agree(world)
+
+
+def check_no_duplicates(world: World) -> None:
+    """Holds at any time, so also right after a kill."""
+    if world.variant.counts:
+        for sink in world.variant.sinks:
+            _check_history_of_counts(world, sink)
+        return
+    for sink in world.variant.sinks:
+        twice = [(n, times) for n, times in Counter(row["id"] for row in rows(world, sink)).items() if times > 1]
+        assert not twice, f"{sink}: released more than once (id, times): {twice[:10]}"
+
+
+def _check_rows(world: World, sink: str, wanted: Counter[int]) -> None:
+    got = Counter(int(row["id"]) for row in rows(world, sink))
+    lost, extra = wanted - got, got - wanted
+    assert not lost, f"{sink}: {sum(lost.values())} rows lost, such as {sorted(lost)[:10]}"
+    assert not extra, f"{sink}: {sum(extra.values())} rows too many, such as {sorted(extra)[:10]}"
+
+
+def _check_counts(world: World, sink: str) -> None:
+    """State equals output: the last value of a key is the truth, and each change of it came out once."""
+    _check_history_of_counts(world, sink)
+    ids = world.data.ids
+    wanted = {key: [n for n in ids if n % KEYS == key] for key in range(KEYS)}
+    got = last_per_key(world, sink)
+    for key, numbers in wanted.items():
+        expected = {"k": key, "n": len(numbers), "total": sum(numbers)}
+        assert got.get(key) == expected, f"{sink}: last released {got.get(key)}, expected {expected}"
+
+
+def _check_history_of_counts(world: World, sink: str) -> None:
+    seen: dict[int, int] = {}
+    for row in rows(world, sink):
+        before = seen.get(row["k"], 0)
+        assert row["n"] > before, f"{sink}: key {row['k']} went from {before} to {row['n']}"
+        seen[row["k"]] = row["n"]
+
+
+def check_visible_files(world: World, sink: str) -> None:
+    folder = world.base / sink
+    visible = {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+    }
+    released = {file.path for manifest in manifests(world, sink) for file in manifest.files}
+    assert visible == released, f"{sink}: visible and released differ: {sorted(visible ^ released)[:5]}"
+
+
+def check_sinks_agree(world: World) -> None:
+    """Each checkpoint released the same rows in all sinks of the vertex, or in none (R24)."""
+    if world.variant.job != "mixed.py":
+        return
+    per_sink = [{m.checkpoint: m.rows for m in manifests(world, sink)} for sink in world.variant.sinks]
+    assert all(one == per_sink[0] for one in per_sink), f"rows by checkpoint differ: {per_sink}"

@@ -1,0 +1,135 @@
+"""Two drivers of one job: stopped, orphaned or just started twice. One wins, the other is told, nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.packaging import PACKAGE, package_zip
+from tests.chaos.data import Feeder
+from tests.chaos.ending import finish
+from tests.chaos.released import check_no_duplicates
+from tests.chaos.world import Driver, Variant, World
+from tests.support.processes import is_alive, session_members
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
+
+MIXED = Variant("mixed", "mixed.py", ("out", "copy"))
+COUNTS = Variant("counts", "counts.py", ("out",), counts=True)
+FENCED = 4
+ELSEWHERE = Path(__file__).parent / "elsewhere.py"
+TASK = Path(__file__).parent / "task.py"
+
+
+def stopped(driver: Driver) -> None:
+    """SIGSTOP, as a paused virtual machine or a swapping host: it notices nothing of the time that passes."""
+    driver.signal(signal.SIGSTOP)
+
+
+def woken(driver: Driver) -> None:
+    driver.signal(signal.SIGCONT)
+
+
+def check_fenced(driver: Driver, by_epoch: int) -> None:
+    """It ended with 4, and says who has the job now."""
+    assert driver.wait(90) == FENCED, driver.tail()
+    message = driver.lines("fenced")[-1]["message"]
+    assert f"epoch {by_epoch}" in message, message
+
+
+@pytest.mark.parametrize("variant", [MIXED, COUNTS], ids=["mixed", "counts"])
+def test_r8_a_paused_driver_on_another_host_wakes_up_fenced(variant: Variant, tmp_path: Path) -> None:
+    """R3, R8, R9: it stands in the middle of a batch while its successor publishes and releases hundreds of rows."""
+    with World(tmp_path, variant) as world:
+        with Feeder(world.data):
+            command = [sys.executable, str(ELSEWHERE), "another-host", "--options", world.options()]
+            zombie = world.start(command)
+            zombie.wait_for("released", count=3)
+            stopped(zombie)
+            successor = world.start()
+            assert "unreachable" in successor.wait_for("resumed")["message"]
+            successor.wait_for("released", count=6)
+            woken(zombie)
+            check_fenced(zombie, by_epoch=2)
+            check_no_duplicates(world)
+            successor.wait_for("released", count=10)
+        finish(world, successor)
+
+
+def test_r8_a_paused_driver_on_this_host_is_killed_after_its_grace(tmp_path: Path) -> None:
+    """R8: Its JVM, which nobody killed, wakes up beside the successor and ends."""
+    with World(tmp_path, COUNTS) as world:
+        with Feeder(world.data):
+            zombie = world.start()
+            zombie.wait_for("released", count=3)
+            stopped(zombie)
+            successor = world.start()
+            assert "killed" in successor.wait_for("resumed")["message"]
+            assert zombie.wait(30) == -signal.SIGKILL
+            successor.wait_for("released", count=3)
+            woken(zombie)
+            wait_until(lambda: not zombie.session(), "the end of the zombie's JVM")
+            successor.wait_for("released", count=6)
+        finish(world, successor)
+
+
+def test_a_second_live_run_takes_the_job_over_and_both_are_told(tmp_path: Path) -> None:
+    """R8: the first run leaves by itself within its grace."""
+    with World(tmp_path, MIXED) as world:
+        with Feeder(world.data):
+            first = world.start()
+            first.wait_for("released", count=2)
+            second = world.start(attempt="the second run")
+            resumed = second.wait_for("resumed")
+            check_fenced(first, by_epoch=2)
+            assert "the second run" in first.lines("fenced")[-1]["message"]
+            assert resumed["epoch"] == 2
+            assert resumed["driver_before"] == "left"
+            second.wait_for("released", count=3)
+        finish(world, second)
+
+
+def test_two_runs_that_start_together_agree_on_one(tmp_path: Path) -> None:
+    """R3, R17: both race for the first entries of a root that does not exist."""
+    with World(tmp_path, MIXED) as world:
+        with Feeder(world.data):
+            both = [world.start(), world.start()]
+            wait_until(
+                lambda: any(driver.exit_code is not None for driver in both),
+                lambda: "the end of one of both\n" + "\n".join(driver.tail() for driver in both),
+            )
+            loser, winner = sorted(both, key=lambda driver: driver.exit_code is None)
+            check_fenced(loser, by_epoch=world.state().epoch)
+            winner.wait_for("released", count=3)
+        finish(world, winner)
+
+
+def test_an_orphaned_driver_is_fenced_by_the_retry(tmp_path: Path) -> None:
+    """R8: SIGKILL of the task process leaves spark-submit's JVM and the Python driver behind it alive."""
+    with World(tmp_path, MIXED) as world:
+        with Feeder(world.data):
+            task = world.start([sys.executable, str(TASK), *_spark_submit(world)])
+            task.wait_for("released", count=2)
+            orphans = task.session()
+            task.signal(signal.SIGKILL, [task.pid])
+            task.wait()
+            seen = len(task.lines("checkpoint"))
+            wait_until(
+                lambda: len(task.lines("checkpoint")) > seen, lambda: f"the orphan goes on\n{task.tail()}", seconds=60
+            )
+            retry = world.start(_spark_submit(world))
+            retry.wait_for("released", count=2)
+            wait_until(lambda: not session_members(task.pid), lambda: f"the end of the orphans\n{task.tail()}")
+            assert task.lines("fenced"), task.tail()
+            assert not any(map(is_alive, orphans))
+        finish(world, retry)
+
+
+def _spark_submit(world: World) -> list[str]:
+    submit = Path(sys.executable).with_name("spark-submit")
+    driver = str(PACKAGE / "spark" / "main.py")
+    return [str(submit), "--py-files", str(package_zip()), driver, "--options", world.options()]

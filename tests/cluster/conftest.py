@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.environments import borrowed
+from tests.cluster.standalone import Standalone
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with Standalone(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def executor_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the issue promises is enough in the executors."""
+    return borrowed(tmp_path_factory.mktemp("executor") / "env", "pyspark", "py4j", "pyarrow")
+
+
+@pytest.fixture(scope="session")
+def driver_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is enough where the driver runs: the library comes with the submission."""
+    return borrowed(tmp_path_factory.mktemp("driver") / "env", "pyspark", "py4j", "pyarrow", "fsspec")

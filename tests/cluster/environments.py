@@ -1,0 +1,48 @@
+"""Python environments that hold next to nothing, as a cluster's do."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.processes import ROOT
+
+
+def borrowed(folder: Path, *packages: str) -> Path:
+    """An environment with these packages of the running one, and nothing else; returns its Python.
+
+    They are links, so that nothing is downloaded and the versions are the tested ones.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        assert spec is not None, package
+        assert spec.submodule_search_locations, package
+        origin = Path(next(iter(spec.submodule_search_locations)))
+        (site / origin.name).symlink_to(origin)
+    return folder / "bin" / "python"
+
+
+def installed(folder: Path, *requirements: str) -> Path:
+    """An environment with these requirements installed; returns its Python. Needs the package index."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    installer = [str(python), "-m", "pip", "install", "--quiet"]
+    if importlib.util.find_spec("uv") is not None:  # it takes what it has installed before from its cache
+        installer = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", str(python)]
+    subprocess.run([*installer, *requirements], check=True, timeout=900)
+    return python
+
+
+def importable(python: Path, *modules: str) -> list[str]:
+    """Which of the modules that Python finds, without what the shell would add."""
+    code = "import importlib.util, sys; print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m)])"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    found = subprocess.run(
+        [str(python), "-c", code, *modules], capture_output=True, text=True, check=True, env=environ, cwd=ROOT.parent
+    )
+    return found.stdout.split()

@@ -1,0 +1,87 @@
+"""Jobs on a real standalone cluster, whose Python environments hold pyspark and pyarrow (fsspec in the driver)."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.packaging import PACKAGE, package_zip
+from tests.chaos.data import Feeder
+from tests.chaos.ending import finish
+from tests.chaos.world import SMALL, Driver, Variant, World
+from tests.cluster.environments import importable
+from tests.cluster.standalone import SPARK_HOME, Standalone
+from tests.support.processes import is_alive
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+MIXED = Variant("mixed", "mixed.py", ("out", "copy"))
+MIXED_APART = Variant("mixed-apart", "mixed.py", ("out", "copy"), chain=False)
+COUNTS = Variant("counts", "counts.py", ("out",), counts=True)
+MODULES = ("airflow_provider_ckpt", "airflow", "fsspec", "pandas", "pyspark", "pyarrow")
+
+
+def test_the_environments_hold_what_is_promised_to_be_enough(executor_python: Path, driver_python: Path) -> None:
+    assert importable(executor_python, *MODULES) == ["pyspark", "pyarrow"]
+    assert importable(driver_python, *MODULES) == ["fsspec", "pyspark", "pyarrow"]
+
+
+@pytest.mark.parametrize("variant", [MIXED, MIXED_APART, COUNTS], ids=lambda variant: variant.name)
+def test_killed_executors_and_a_killed_driver_change_nothing_in_the_output(
+    variant: Variant, cluster: Standalone, executor_python: Path, driver_python: Path, tmp_path: Path
+) -> None:
+    """R1, R5: Spark runs the lost tasks again, the library stages what the winning ones wrote."""
+    conf = {name: value for name, value in SMALL.items() if name != "spark.master"}
+    with World(tmp_path, variant, conf=conf) as world:
+        submit = _submit(world, cluster, executor_python, driver_python)
+        with Feeder(world.data):
+            first = world.start(submit)
+            first.wait_for("released", count=2)
+            _lose_an_executor(cluster, first)
+            first.signal(signal.SIGKILL)
+            first.wait()
+            second = world.start(submit)
+            second.wait_for("released", count=2)
+            _lose_an_executor(cluster, second)
+        finish(world, second)
+        assert world.state().epoch == 2, "an executor's death is Spark's to mend"
+
+
+def _lose_an_executor(cluster: Standalone, driver: Driver) -> None:
+    """Returns when checkpoints are released again after it."""
+    pid = cluster.kill_an_executor()
+    wait_until(lambda: not is_alive(pid), "the end of the executor")
+    seen = len(driver.lines("released"))
+    driver.wait_for("released", count=seen + 3)
+
+
+def _submit(world: World, cluster: Standalone, executor_python: Path, driver_python: Path) -> list[str]:
+    conf = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.pyspark.python": str(executor_python),
+        "spark.pyspark.driver.python": str(driver_python),
+    }
+    return [
+        "env",
+        "-u",
+        "PYTHONPATH",
+        "-u",
+        "PYSPARK_PYTHON",
+        "-u",
+        "PYSPARK_DRIVER_PYTHON",
+        f"SPARK_HOME={SPARK_HOME}",
+        str(SPARK_HOME / "bin" / "spark-submit"),
+        "--master",
+        cluster.url,
+        *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
+        "--py-files",
+        str(package_zip()),
+        str(PACKAGE / "spark" / "main.py"),
+        "--options",
+        world.options(),
+    ]

@@ -1,0 +1,83 @@
+"""The command itself. The whole story is run by ``make demo``, which CI runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from dags_examples.demo import main
+from dags_examples.demo_support.airflow_home import EXAMPLES
+from dags_examples.demo_support.processes import lives
+
+
+def test_without_java_it_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert main(["--workdir", str(tmp_path / "work")]) == 1
+    said = capsys.readouterr().err
+    assert "was not found" in said
+    assert "apt-get install openjdk-17-jre-headless" in said
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(SystemExit, match="is not empty"):
+        main(["--workdir", str(tmp_path)])
+    assert (tmp_path / "mine").exists()
+
+
+@pytest.mark.airflow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signals, tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "dags_examples.demo", "--workdir", str(workdir)],
+        cwd=EXAMPLES.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert demo.stdout is not None
+    try:
+        said = next(line for line in demo.stdout if "Airflow runs the Dag flights" in line)
+        children = psutil.Process(demo.pid).children()
+        demo.send_signal(number)
+        said += demo.stdout.read()
+        assert demo.wait(60) == 130, said
+    finally:
+        demo.kill()
+        demo.wait()
+    assert children
+    assert not [child for child in children if lives(child)]
+    assert not workdir.exists()
+
+
+@pytest.mark.airflow
+def test_killed_it_takes_its_dag_run_with_it(tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "dags_examples.demo", "--workdir", str(workdir)],
+        cwd=EXAMPLES.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert demo.stdout is not None
+    try:
+        next(line for line in demo.stdout if "Airflow runs the Dag flights" in line)
+        children = psutil.Process(demo.pid).children()
+    finally:
+        os.kill(demo.pid, signal.SIGKILL)
+        demo.wait()
+    assert children
+    deadline = time.monotonic() + 60
+    while any(lives(child) for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,54 @@
+"""Records for the tests: one of each kind, and short ways to make them."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.partitions.records import (
+    Barrier,
+    Batch,
+    EndOfData,
+    EndOfPartition,
+    Open,
+    PartitionFile,
+    Record,
+    Snapshot,
+)
+
+
+def batch(number: int, *, files: int = 1, at: int | None = None, inputs: dict[str, int] | None = None) -> Batch:
+    """Micro-batch ``number``; ``at``: the source's offset, if it is not that of the number."""
+    return Batch(
+        batch_id=number,
+        offsets={"live": f'{{"logOffset":{number if at is None else at}}}'},
+        inputs=inputs or {},
+        files=tuple(PartitionFile(f"b{number}/part-{index}.parquet", 100 + index) for index in range(files)),
+    )
+
+
+def one_of_each() -> list[Record]:
+    """In the order of a short life. Written to ``tests/golden/subtask-log-v1``."""
+    published = Batch(
+        batch_id=7,
+        offsets={"history": '{"logOffset":3}', "live": '{"logOffset":11}'},
+        inputs={"orders__joined": 12},
+        files=(PartitionFile("joined__report/data/0002-ab-7-cd/part-0.parquet", 2048),),
+        handles={"lake": {"id": "0002-ab-7-cd", "rows": 3}},
+        watermark=1_700_000_000_000,
+        ended=("history",),
+    )
+    snapshot = Snapshot(
+        position=3,
+        batch_id=7,
+        offsets=published.offsets,
+        inputs=published.inputs,
+        watermark=published.watermark,
+        ended=published.ended,
+    )
+    return [
+        Open("0001-aa", 1, "0001-aa"),
+        Open("0002-ab", 2, "0002-ab", continues_at=1),
+        published,
+        Barrier(2, 5, snapshot),
+        EndOfData("drain"),
+        Barrier(2, 6, Snapshot(5, 7, published.offsets, published.inputs, published.watermark, ("history",), True)),
+        EndOfPartition(),
+    ]

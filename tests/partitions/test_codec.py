@@ -1,0 +1,54 @@
+"""The records on disk: every version that was ever written is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import UnknownRecordError
+from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
+from airflow_provider_ckpt.partitions.records import Record
+from airflow_provider_ckpt.partitions.subtask_log import FORMAT, SubtaskLog, subtask_entries
+from airflow_provider_ckpt.storage.storage import open_storage
+from tests.partitions.samples import one_of_each
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "subtask-log-v1"
+
+
+@pytest.mark.parametrize("record", one_of_each(), ids=lambda record: type(record).__name__)
+def test_a_record_survives_the_way_through_json(record: Record) -> None:
+    assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
+
+
+def test_the_golden_log_of_version_1_reads_as_it_was_written(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "log")
+    entries = subtask_entries(open_storage(tmp_path), "log").load()
+    assert [record_from_json(entry.body) for entry in entries] == one_of_each()
+
+
+def test_the_golden_log_folds_to_a_finished_subtask(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "log")
+    state = SubtaskLog(open_storage(tmp_path), "log").load()
+    assert (state.end_of_data, state.closed, state.last_batch_position) == ("drain", True, 2)
+    assert state.barriers[2, 6].finished
+    assert not state.barriers[2, 5].finished
+
+
+def test_what_is_written_today_is_what_the_golden_log_holds(tmp_path: Path) -> None:
+    entries = subtask_entries(open_storage(tmp_path), "log")
+    for record in one_of_each():
+        entries.append(record_to_json(record))
+    for number in range(len(one_of_each())):
+        written = json.loads((tmp_path / f"log/{number:08d}.json").read_text())
+        golden = json.loads((GOLDEN / f"{number:08d}.json").read_text())
+        del written["writer"], golden["writer"]  # a nonce
+        assert written == golden
+        assert written["format"] == f"airflow-provider-ckpt/{FORMAT}"
+
+
+def test_a_record_of_a_newer_version_is_refused_by_its_name() -> None:
+    with pytest.raises(UnknownRecordError, match="Rescaled"):
+        record_from_json({"type": "Rescaled"})

@@ -1,0 +1,43 @@
+"""What is still needed of a log (R7)."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
+from airflow_provider_ckpt.partitions.records import Barrier, Snapshot
+from tests.partitions.samples import batch
+
+
+def test_r7_the_slowest_consumer_decides_and_one_that_never_started_needs_everything() -> None:
+    assert data_head([9, 4, 7]) == (3,)
+    assert data_head([9, 0]) == (0,)
+
+
+def test_r7_the_entry_at_the_edge_of_a_position_stays_because_it_may_be_read_in_part() -> None:
+    records = [(n, batch(n)) for n in range(6)]
+    (head,) = data_head([4])
+    assert deletable_files(records, head) == [f"b{n}/part-0.parquet" for n in range(3)]
+
+
+def test_a_log_without_consumers_has_no_data_to_delete() -> None:
+    assert data_head([]) == ()
+
+
+def test_r7_unreleased_handles_pin_their_entries() -> None:
+    assert log_head(retained=[20, 30], unreleased_from=5, consumers=[], last_batch=29) == 5
+    assert log_head(retained=[20, 30], unreleased_from=None, consumers=[], last_batch=29) == 20
+
+
+def test_r7_the_oldest_retained_checkpoint_and_every_consumer_hold_the_log() -> None:
+    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[12, 25], last_batch=29) == 11
+    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[25], last_batch=29) == 20
+    assert log_head(retained=[20], unreleased_from=30, consumers=[0], last_batch=29) == 0
+
+
+def test_the_last_batch_stays_because_the_log_is_folded_from_it() -> None:
+    assert log_head(retained=[40, 50], unreleased_from=50, consumers=[], last_batch=7) == 7
+    assert log_head(retained=[40], unreleased_from=40, consumers=[], last_batch=-1) == 0
+
+
+def test_only_batches_have_files_to_delete() -> None:
+    records = [(0, batch(0, files=2)), (1, Barrier(1, 1, Snapshot(1, 0))), (2, batch(1, files=0)), (3, batch(2))]
+    assert deletable_files(records, 3) == ["b0/part-0.parquet", "b0/part-1.parquet"]

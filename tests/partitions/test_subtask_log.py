@@ -1,0 +1,367 @@
+"""A subtask's log and its one writer (R1, R3, R4, R11)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import (
+    BatchConflictError,
+    BatchGapError,
+    EndedLogError,
+    LogFencedError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.partitions.records import Barrier, Batch, Open, Record
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from tests.partitions.samples import batch
+from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def opened(storage: Storage, epoch: int = 1, continues_at: int | None = None) -> SubtaskLog:
+    log = SubtaskLog(storage, "log")
+    log.load()
+    log.open(f"a{epoch}", epoch, f"a{epoch}", continues_at)
+    return log
+
+
+def loaded(storage: Storage) -> SubtaskLog:
+    log = SubtaskLog(storage, "log")
+    log.load()
+    return log
+
+
+def batches(log: SubtaskLog) -> list[int]:
+    return [record.batch_id for _, record in log.records() if isinstance(record, Batch)]
+
+
+# ---- R1
+
+
+def test_r1_a_batch_is_one_entry_and_its_position_is_returned(storage: Storage) -> None:
+    log = opened(storage)
+    assert [log.publish(batch(0)), log.publish(batch(1))] == [1, 2]
+    assert loaded(storage).state.last_batch == batch(1)
+
+
+def test_r1_a_batch_that_is_published_again_with_equal_offsets_is_a_no_op(storage: Storage) -> None:
+    log = opened(storage)
+    position = log.publish(batch(0))
+    assert log.publish(batch(0, files=2)) == position
+    assert loaded(storage).state.last_batch == batch(0)
+    again = opened(storage, epoch=2)
+    assert again.publish(batch(0)) == position
+    assert batches(again) == [0]
+
+
+def test_r1_a_known_batch_with_other_offsets_is_a_hard_error(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(0))
+    with pytest.raises(BatchConflictError, match="batch 0 of log"):
+        log.publish(batch(0, at=9))
+    assert batches(loaded(storage)) == [0]
+
+
+def test_r1_a_batch_below_the_last_one_is_refused(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(4))
+    with pytest.raises(BatchGapError):
+        log.publish(batch(3))
+
+
+def test_r21_batch_ids_rise_but_need_not_be_consecutive(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(1))
+    log.publish(batch(5))
+    assert batches(log) == [1, 5]
+
+
+def test_r1_a_barrier_is_the_fold_of_what_precedes_it(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(0, inputs={"e": 3}))
+    first = log.barrier(1, 1)
+    log.publish(batch(1, inputs={"e": 5}))
+    second = log.barrier(1, 2)
+    assert (first.position, first.batch_id, dict(first.inputs)) == (2, 0, {"e": 3})
+    assert (second.position, second.batch_id, dict(second.inputs)) == (4, 1, {"e": 5})
+    for number, record in loaded(storage).records():
+        if isinstance(record, Barrier):
+            assert record.snapshot.position == number
+
+
+def test_a_barrier_before_any_batch_snapshots_nothing(storage: Storage) -> None:
+    snapshot = opened(storage).barrier(1, 1)
+    assert (snapshot.batch_id, snapshot.finished, dict(snapshot.inputs)) == (None, False, {})
+
+
+def test_a_barrier_that_is_there_is_not_appended_again(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(0))
+    first = log.barrier(1, 1)
+    log.publish(batch(1))
+    assert log.barrier(1, 1) == first
+    assert loaded(storage).state.barriers == {(1, 1): first}
+
+
+def test_r10_the_same_checkpoint_number_of_another_epoch_is_another_barrier(storage: Storage) -> None:
+    opened(storage).barrier(1, 1)
+    log = opened(storage, epoch=2)
+    log.publish(batch(0))
+    assert log.barrier(2, 1).batch_id == 0
+
+
+# ---- R3
+
+
+def test_r3_an_attempt_is_fenced_by_the_next_one_and_told_by_whom(storage: Storage) -> None:
+    zombie = opened(storage)
+    zombie.publish(batch(0))
+    zombie.check_fenced()
+    opened(storage, epoch=2)
+    with pytest.raises(LogFencedError, match="attempt a2 of epoch 2"):
+        zombie.check_fenced()
+    with pytest.raises(LogFencedError):
+        zombie.publish(batch(1))
+    with pytest.raises(LogFencedError):
+        zombie.barrier(1, 1)
+    assert batches(loaded(storage)) == [0]
+
+
+def test_r3_an_attempt_that_was_paused_before_it_opened_cannot_open_any_more(storage: Storage) -> None:
+    late = loaded(storage)
+    opened(storage, epoch=2).publish(batch(0))
+    with pytest.raises(LogFencedError):
+        late.open("a1", 1, "a1")
+    assert batches(loaded(storage)) == [0]
+
+
+def test_r3_what_was_published_between_reading_and_opening_counts(storage: Storage) -> None:
+    before = opened(storage)
+    successor = loaded(storage)
+    before.publish(batch(0))
+    assert successor.open("a2", 2, "a2").last_batch == batch(0)
+
+
+def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
+    zombie = opened(storage)
+    zombie.publish(batch(0))
+    successor = opened(storage, epoch=2)
+    for number in range(1, 20):
+        successor.publish(batch(number))
+    successor.truncate(18)
+    with pytest.raises(LogFencedError):
+        zombie.publish(batch(1))
+    reader = loaded(storage)
+    assert [record.epoch for _, record in reader.records() if isinstance(record, Open)] == [1, 2]
+    assert batches(reader) == batches(successor) == [16, 17, 18, 19]
+    assert reader.state.opened is not None
+    assert reader.state.opened.epoch == 2
+
+
+# ---- R4
+
+
+def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(0))
+    kept = log.barrier(1, 1)
+    log.publish(batch(1))
+    log.barrier(1, 2)
+    rewound = opened(storage, epoch=2, continues_at=kept.position + 1)
+    assert batches(rewound) == batches(loaded(storage)) == [0]
+    assert rewound.state.last_batch == batch(0)
+    assert list(rewound.state.barriers) == [(1, 1)]
+    rewound.publish(batch(1, at=5))
+    assert loaded(storage).state.last_batch == batch(1, at=5)
+    assert batches(loaded(storage)) == [0, 1]
+
+
+def test_r4_nothing_is_deleted_so_a_zombie_cannot_make_a_void_number_again(storage: Storage) -> None:
+    zombie = opened(storage)
+    for number in range(4):
+        zombie.publish(batch(number))
+    entries = set(storage.list("log"))
+    opened(storage, epoch=2, continues_at=2)
+    assert entries < set(storage.list("log"))
+    with pytest.raises(LogFencedError):
+        zombie.publish(batch(4))
+
+
+def test_r4_an_end_of_data_behind_the_rewind_is_void_too(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(0))
+    log.end_of_data("finish")
+    log.end_of_partition()
+    rewound = opened(storage, epoch=2, continues_at=2)
+    assert (rewound.state.end_of_data, rewound.state.closed) == (None, False)
+    rewound.publish(batch(1))
+    assert batches(rewound) == [0, 1]
+
+
+def test_r4_records_from_a_position_leave_out_the_void_ones(storage: Storage) -> None:
+    log = opened(storage)
+    for number in range(4):
+        log.publish(batch(number))
+    rewound = opened(storage, epoch=2, continues_at=3)
+    assert [number for number, record in rewound.records(1) if isinstance(record, Batch)] == [1, 2]
+
+
+# ---- R11
+
+
+def test_r11_no_batch_follows_an_end_of_data_but_barriers_do(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(0))
+    log.end_of_data("finish")
+    with pytest.raises(EndedLogError, match="end of data"):
+        log.publish(batch(1))
+    assert log.barrier(1, 1).finished
+    again = opened(storage, epoch=2)
+    assert again.state.end_of_data == "finish"
+    with pytest.raises(EndedLogError):
+        again.publish(batch(1))
+
+
+def test_r11_the_last_batch_may_be_offered_again_after_the_end(storage: Storage) -> None:
+    log = opened(storage)
+    position = log.publish(batch(0))
+    log.end_of_data("finish")
+    assert log.publish(batch(0)) == position
+
+
+def test_r11_nothing_follows_an_end_of_partition(storage: Storage) -> None:
+    log = opened(storage)
+    log.end_of_data("finish")
+    log.end_of_data("drain")
+    log.end_of_partition()
+    log.end_of_partition()
+    with pytest.raises(EndedLogError, match="end of partition"):
+        log.barrier(1, 1)
+    assert log.position == 3
+    assert loaded(storage).state.end_of_data == "finish"
+
+
+# ---- faults
+
+
+HEAD = 4
+
+
+def life(log: SubtaskLog, head: int = HEAD) -> None:
+    log.load()
+    log.open("a1", 1, "a1")
+    log.publish(batch(0))
+    log.barrier(1, 1)
+    log.publish(batch(1))
+    log.publish(batch(2))
+    log.truncate(head)
+    log.barrier(1, 2)
+    log.end_of_data("finish")
+    log.barrier(1, 3)
+    log.end_of_partition()
+
+
+def verbs_of_a_life(tmp_path: Path) -> int:
+    storage = WrappedStorage(open_storage(tmp_path / "measure"))
+    life(SubtaskLog(storage, "log"))
+    return storage.verbs.count
+
+
+def test_after_a_crash_at_any_verb_the_log_is_a_prefix_of_the_whole_one(tmp_path: Path) -> None:
+    whole = dict(records_without_truncation(tmp_path))
+    for at, when in crash_points(verbs_of_a_life(tmp_path)):
+        inner = open_storage(tmp_path / f"{when}-{at}")
+        with pytest.raises(SimulatedCrash):
+            life(SubtaskLog(CrashingStorage(inner, at, when), "log"))
+        left = dict(loaded(inner).records())
+        assert left == {number: whole[number] for number in left}, (at, when)
+        behind_the_head = [number for number in left if number >= HEAD]
+        assert behind_the_head == [*range(HEAD, max(left, default=-1) + 1)], (at, when)
+
+
+def records_without_truncation(tmp_path: Path) -> list[tuple[int, Record]]:
+    storage = open_storage(tmp_path / "untruncated")
+    life(SubtaskLog(storage, "log"), head=0)
+    return loaded(storage).records()
+
+
+def test_after_a_crash_at_any_verb_the_next_attempt_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    for at, when in crash_points(verbs_of_a_life(tmp_path)):
+        inner = open_storage(tmp_path / f"{when}-{at}")
+        with pytest.raises(SimulatedCrash):
+            life(SubtaskLog(CrashingStorage(inner, at, when), "log"))
+        log = opened(inner, epoch=2)
+        if not log.state.closed:
+            last = log.state.last_batch
+            for number in range(0 if last is None else last.batch_id, 3):
+                if log.state.end_of_data is None:
+                    log.publish(batch(number))
+            log.end_of_data("finish")
+            log.end_of_partition()
+        state = loaded(inner).state
+        assert (state.closed, state.end_of_data, state.last_batch) == (True, "finish", batch(2)), (at, when)
+        ids = batches(loaded(inner))
+        assert ids == sorted(set(ids)), (at, when)
+
+
+@pytest.mark.parametrize("repeats", [True, False], ids=["answered again", "transient"])
+def test_r17_a_lost_reply_neither_fences_nor_appends_twice(tmp_path: Path, repeats: bool) -> None:
+    for lost in range(1, verbs_of_a_life(tmp_path) + 1):
+        inner = open_storage(tmp_path / str(lost))
+        storage = LossyStorage(inner, frozenset({lost}), repeats=repeats)
+        log = SubtaskLog(storage, "log")
+        try:
+            life(log)
+        except StorageTransientError:
+            # a truncation is given up, and done again later; nothing of what was to be appended is lost
+            assert "head-" in storage.verbs.log[lost - 1] or storage.verbs.log[lost - 1].startswith("delete")
+            continue
+        assert loaded(inner).state.closed
+        ids = batches(loaded(inner))
+        assert ids == sorted(set(ids))
+
+
+class GoneAfter(WrappedStorage):
+    """The entry lands, its reply is lost, and nothing is reached any more until ``back`` is set."""
+
+    back = False
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.back:
+            self.inner.create(path, data)
+            return
+        if not self.inner.exists(path):
+            self.inner.create(path, data)
+        raise StorageTransientError(verb="create", uri=path, reason="gone")
+
+    def exists(self, path: str) -> bool:
+        return self.inner.exists(path)
+
+
+def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_read_again(storage: Storage) -> None:
+    log = opened(storage)
+    log.publish(batch(0))
+    faulty = GoneAfter(storage)
+    log = SubtaskLog(faulty, "log")
+    log.load()
+    faulty.back = True
+    log.open("a2", 2, "a2")
+    faulty.back = False
+    with pytest.raises(StorageTransientError):
+        log.publish(batch(1))  # it landed, and nobody knows
+    faulty.back = True
+    with pytest.raises(StorageTransientError):
+        log.barrier(2, 1)  # would be no fold of what precedes it
+    with pytest.raises(StorageTransientError):
+        log.check_fenced()
+    again = opened(storage, epoch=3)
+    assert again.state.last_batch == batch(1)
+    again.publish(batch(1))
+    assert batches(again) == [0, 1]

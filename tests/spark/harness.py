@@ -1,0 +1,188 @@
+"""Whole jobs, run in this process: data in, requests when something has happened, released rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.log_state import Numbered
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.spark.execution import execute, prepare
+from airflow_provider_ckpt.spark.main import look
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+
+Line = dict[str, Any]
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Run:
+    """How a run ended, and what it said."""
+
+    status: str
+    cause: str | None
+    lines: list[Line] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[Line]:
+        return [line for line in self.lines if line["kind"] == kind]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [line["kind"] for line in self.lines]
+
+
+@dataclass
+class World:
+    """A folder with data, a checkpoint root and outputs."""
+
+    base: Path
+    job_id: str = "job"
+
+    @property
+    def root(self) -> Path:
+        return self.base / "root"
+
+    @property
+    def storage(self) -> Storage:
+        return open_storage(self.root)
+
+    def path(self, name: str) -> str:
+        (self.base / name).mkdir(exist_ok=True)
+        return str(self.base / name)
+
+    # ---- data
+
+    def put(self, folder: str, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        write_rows(Path(self.path(folder)) / f"{name}.parquet", rows)
+
+    def put_ids(self, folder: str, files: int, each: int, start: int = 0) -> set[int]:
+        """``files`` files of ``each`` rows {"id", "k"}; returns the ids."""
+        for number in range(files):
+            first = start + number * each
+            self.put(folder, f"{first:06d}", [{"id": i, "k": i % 3} for i in range(first, first + each)])
+        return set(range(start, start + files * each))
+
+    # ---- runs
+
+    def options(self, **given: Any) -> RunOptions:
+        values: dict[str, Any] = {
+            "job": "tests:job",
+            "root": str(self.root),
+            "job_id": self.job_id,
+            "checkpoint_interval": 0.3,
+            "checkpoint_timeout": 60,
+        }
+        return RunOptions.from_json({**values, **given})
+
+    def run(
+        self,
+        job: Job,
+        on_line: Callable[[Line], None] = lambda line: None,
+        storage: Storage | None = None,
+        **given: Any,
+    ) -> Run:
+        """Run the job to its end. ``on_line`` is called in the driver's loop, for each status line."""
+        options = self.options(**given)
+        job.validate()
+        _, state = look(options, {})
+        run = Run("", None)
+        if state.status == "FINISHED":
+            return Run("FINISHED", None)
+
+        def hear(line: Line) -> None:
+            run.lines.append(line)
+            on_line(line)
+
+        root = storage or self.storage
+        outcome = execute(prepare(job, options, root, state), root, {}, hear)
+        run.status, run.cause = outcome.status, outcome.cause
+        return run
+
+    def request(self, kind: str) -> None:
+        write_request(self.storage, self.job_id, kind, self.state().epoch)
+
+    def ask(self, kind: str, when: Callable[[], bool]) -> Callable[[Line], None]:
+        """Write the request ``kind`` once, at the first line at which ``when`` is true."""
+        asked: list[str] = []
+
+        def hear(line: Line) -> None:
+            if not asked and line["kind"] in ("running", "checkpoint", "released", "source_dropped") and when():
+                asked.append(kind)
+                self.request(kind)
+
+        return hear
+
+    def drain_at(self, rows: int, *outputs: str) -> Callable[[Line], None]:
+        """Drain when so many rows are released in each of the outputs."""
+        return self.ask("drain", lambda: all(self.released_count(one) >= rows for one in outputs or ("out",)))
+
+    # ---- evidence
+
+    def state(self) -> JobState:
+        return Journal(self.storage, self.job_id).replay()
+
+    def records(self, vertex: str) -> list[Numbered]:
+        log = SubtaskLog(self.storage, subtask_log_path(self.job_id, vertex, 0))
+        log.load()
+        return log.records()
+
+    def read_up_to(self, vertex: str, source: str) -> int:
+        """The file source's own batch number in the last completed checkpoint; -1: nothing read."""
+        from airflow_provider_ckpt.spark.seen_files import log_offset
+
+        state = self.state()
+        last = state.checkpoints.get(state.last_completed)
+        if last is None:
+            return -1
+        return log_offset(last.subtasks[f"{vertex}/0"]["offsets"].get(source))
+
+    def released_count(self, output: str = "out") -> int:
+        return sum(manifest.rows for manifest in read_manifests(self.path(output)))
+
+    def released(self, output: str = "out", up_to: int | None = None) -> Rows:
+        rows: Rows = []
+        for manifest in read_manifests(self.path(output)):
+            if up_to is None or manifest.checkpoint <= up_to:
+                for file in manifest.files:
+                    rows += read_rows(Path(self.path(output)) / unquote(file.path))
+        return rows
+
+    def released_ids(self, output: str = "out", up_to: int | None = None) -> list[int]:
+        return sorted(row["id"] for row in self.released(output, up_to))
+
+    def checkpoints_released(self, output: str = "out") -> list[int]:
+        return [manifest.checkpoint for manifest in read_manifests(self.path(output))]
+
+    def everything_under_root(self) -> list[str]:
+        return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*")) if self.root.exists() else []
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Appears under its name at once, as a streaming reader needs it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}")
+    table = pa.Table.from_pylist([dict(row) for row in rows])
+    parquet.write_table(table, hidden, coerce_timestamps="us", allow_truncated_timestamps=True)
+    hidden.rename(path)
+
+
+def read_rows(path: Path) -> Rows:
+    rows: Rows = parquet.ParquetFile(path).read().to_pylist()
+    return rows
+
+
+def ids(rows: Iterable[Mapping[str, Any]]) -> list[int]:
+    return sorted(row["id"] for row in rows)

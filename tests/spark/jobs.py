@@ -1,0 +1,138 @@
+"""The jobs the tests run, over the folders of a :class:`World`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.sinks.sink import Sink
+from tests.spark.harness import World
+
+IDS = "id long, k long"
+
+
+def mixed(
+    world: World,
+    *,
+    chain: bool = True,
+    release: Any = "every_checkpoint",
+    sinks: tuple[str, ...] = ("out",),
+    sink: Callable[[str], Sink] = FileSink,
+    column: str = "twice",
+    **history_options: Any,
+) -> Job:
+    """History beside a live feed, into the sink "out"."""
+    job = Job("mixed")
+
+    @job.source(bounded=True, chain=chain, **{"max_files_per_trigger": 1, **history_options})
+    def history(read: Any) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.source(max_files_per_trigger=2)
+    def live(read: Any) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[history, live])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn(column, F.col("id") * 2)
+
+    for uid in sinks:
+        job.sink(uid, doubled, sink(world.path(uid)), release=release)
+    return job
+
+
+def bounded(world: World, *, chain: bool = True) -> Job:
+    """History alone, through two transforms."""
+    job = Job("bounded")
+
+    @job.source(bounded=True, max_files_per_trigger=1, chain=chain)
+    def history(read: Any) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.transform(inputs=[history])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("out", doubled, FileSink(world.path("out")))
+    return job
+
+
+def depths(world: World, sink: Callable[[str], Sink] = FileSink) -> Job:
+    """History in a query with a sink of its own; two queries deeper it meets the live feed."""
+    job = Job("depths")
+
+    @job.source(bounded=True, max_files_per_trigger=1, chain=False)
+    def history(read: Any) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: Any) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[history], chain=False)
+    def cleaned(rows: DataFrame) -> DataFrame:
+        return rows.where("id >= 0")
+
+    @job.transform(inputs=[cleaned, live])
+    def merged(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("raw", history, sink(world.path("raw")))
+    job.sink("out", merged, sink(world.path("out")))
+    return job
+
+
+def joined(world: World, *, watermarks: bool = False) -> Job:
+    """Live orders joined with customers out of history: history cannot be left out when it has ended."""
+    job = Job("joined")
+    watermark = ("ts", "1 second") if watermarks else None
+
+    @job.source(bounded=True, watermark=watermark)
+    def history(read: Any) -> DataFrame:
+        return timed(read.schema(IDS).parquet(world.path("history")))
+
+    @job.source(watermark=watermark)
+    def live(read: Any) -> DataFrame:
+        return timed(read.schema(IDS).parquet(world.path("live")))
+
+    @job.transform(inputs={"orders": live, "customers": history})
+    def matched(orders: DataFrame, customers: DataFrame) -> DataFrame:
+        return orders.select("id", "k").join(customers.select(F.col("k"), F.col("id").alias("customer")), "k")
+
+    job.sink("out", matched, FileSink(world.path("out")))
+    return job
+
+
+def windows(world: World, *, chain: bool = True, live_too: bool = True) -> Job:
+    """Counts in windows of ten seconds; a row's id is its event time in seconds."""
+    job = Job("windows")
+    inputs: list[Any] = []
+
+    @job.source(bounded=True, chain=chain, max_files_per_trigger=1, watermark=("ts", "1 second"))
+    def history(read: Any) -> DataFrame:
+        return timed(read.schema(IDS).parquet(world.path("history")))
+
+    inputs.append(history)
+    if live_too:
+
+        @job.source(max_files_per_trigger=1, watermark=("ts", "1 second"))
+        def live(read: Any) -> DataFrame:
+            return timed(read.schema(IDS).parquet(world.path("live")))
+
+        inputs.append(live)
+
+    @job.transform(inputs=inputs)
+    def counts(rows: DataFrame) -> DataFrame:
+        counted = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+        return counted.select(F.unix_seconds("window.start").alias("id"), "n")
+
+    job.sink("out", counts, FileSink(world.path("out")))
+    return job
+
+
+def timed(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("ts", F.timestamp_seconds("id"))

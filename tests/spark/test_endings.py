@@ -1,0 +1,118 @@
+"""Stop, drain and finish are three things (D6); a job goes on where it was, and a finished one does nothing."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+import pytest
+
+from airflow_provider_ckpt.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
+from airflow_provider_ckpt.partitions.records import EndOfData
+from tests.spark.harness import Line, Run, World
+from tests.spark.jobs import depths, joined, mixed
+
+
+def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(world: World) -> None:
+    first = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
+    stopped = world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2))
+    assert stopped.status == "STOPPED"
+    state = world.state()
+    assert state.last_released == state.last_completed  # stop returns after the release (D7)
+    assert state.end_of_data == set()
+    assert not [record for _, record in world.records("doubled") if isinstance(record, EndOfData)]
+    shown = world.released_ids()
+    assert len(shown) == len(set(shown))
+
+    second = first | world.put_ids("live", 2, 2, 2000)
+    drained = world.run(mixed(world), world.drain_at(len(second)))
+    assert (drained.status, drained.cause) == ("FINISHED", None)
+    assert drained.kinds[0] == "resumed"
+    assert world.released_ids() == sorted(second)
+    assert world.state().end_of_data == {"doubled/0"}
+
+    world.put_ids("live", 2, 2, 3000)
+    before = world.everything_under_root()
+    again = world.run(mixed(world))
+    assert (again.status, again.lines) == ("FINISHED", [])
+    assert world.everything_under_root() == before
+    assert world.released_ids() == sorted(second)
+
+
+def test_a_job_with_edges_is_stopped_and_goes_on(world: World) -> None:
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 3, 2, 1000)
+    first = world.run(depths(world), world.ask("stop", lambda: world.released_count("raw") >= 2))
+    assert first.status == "STOPPED"
+    second = world.run(depths(world), world.drain_at(len(expected)))
+    assert (second.status, second.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert world.released_ids("raw") == [*range(8)]
+
+
+def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world: World) -> None:
+    """The request names its epoch: the next driver is not stopped by it."""
+    world.put_ids("history", 2, 2)
+    expected = world.put_ids("live", 1, 2, 1000) | {*range(4)}
+    world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= len(expected)))
+    world.request("stop")  # for the epoch that has ended
+    second = world.run(mixed(world), world.ask("drain", lambda: True))
+    assert second.status == "FINISHED"
+    assert world.released_ids() == sorted(expected)
+
+
+def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> None:
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
+    second: list[Run] = []
+    errors: list[BaseException] = []
+
+    def run_again() -> None:
+        second.append(world.run(mixed(world), world.drain_at(len(expected))))
+
+    takers: list[Thread] = []
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "running":
+            takers.append(Thread(target=run_again))
+            takers[0].start()
+
+    from airflow_provider_ckpt.errors import FencedError, LogFencedError
+
+    try:
+        world.run(mixed(world), hear)
+    except (FencedError, LogFencedError) as error:
+        errors.append(error)
+    takers[0].join(120)
+    assert "epoch 2" in str(errors[0])
+    assert second[0].kinds[0] == "resumed"
+    assert second[0].status == "FINISHED"
+    assert world.released_ids() == sorted(expected)
+
+
+# ---- what may change between two runs
+
+
+def stopped_once(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.put_ids("live", 1, 2, 1000)
+    assert world.run(mixed(world), world.ask("stop", lambda: True)).status == "STOPPED"
+
+
+def test_d16_a_changed_job_is_refused_and_nothing_is_written(world: World) -> None:
+    stopped_once(world)
+    before = world.everything_under_root()
+    renamed = mixed(world, uid="past")
+    with pytest.raises(GraphChangedError, match="history"):
+        world.run(renamed)
+    with pytest.raises(GraphChangedError, match="history"):
+        world.run(mixed(world, chain=False))
+    with pytest.raises(GraphChangedError, match="copy"):
+        stopped_with_two_sinks = mixed(world, sinks=("copy",))
+        world.run(stopped_with_two_sinks, job_id=world.job_id)
+    with pytest.raises(SchemaChangedError, match="twice"):
+        world.run(mixed(world, column="thrice"))
+    assert world.everything_under_root() == before
+
+
+def test_r13_a_watermarked_join_with_history_is_refused_before_anything_is_written(world: World) -> None:
+    with pytest.raises(HeldWatermarkError, match="'history' of 'matched'"):
+        world.run(joined(world, watermarks=True))
+    assert world.everything_under_root() == []

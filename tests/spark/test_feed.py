@@ -1,0 +1,161 @@
+"""A result partition, fed to a consumer's query as a file-sink log: Spark reads exactly what was fed (R19)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.spark.feed import EdgeFeed, data_folder, feed_folder
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from tests.spark.harness import write_rows
+
+EDGES = ["b__y", "a__x"]
+
+
+class Partition:
+    """A producer's data files and the queries that read them."""
+
+    def __init__(self, spark: SparkSession, base: Path) -> None:
+        self.spark, self.base = spark, base
+        self.storage: Storage = open_storage(base)
+        self.batches: dict[int, Batch] = {}
+
+    def write(self, position: int) -> Batch:
+        inside = data_folder("p", EDGES)[2:] + f"/0001-n {position}-ü"
+        write_rows(self.base / "p" / inside / "part-0.parquet", [{"id": position}])
+        size = (self.base / "p" / inside / "part-0.parquet").stat().st_size
+        self.batches[position] = Batch(position, {}, files=(PartitionFile(f"{inside}/part-0.parquet", size),))
+        return self.batches[position]
+
+    def feed(self, edge: str = "a__x") -> EdgeFeed:
+        return EdgeFeed(self.storage, feed_folder("p", EDGES, edge), "p")
+
+    def read(self, feed: EdgeFeed, edge: str = "a__x", **options: object) -> list[list[int]]:
+        """Run the edge's query to the end of what is fed; the ids of each batch."""
+        batches: list[list[int]] = []
+
+        def collect(frame: DataFrame, batch_id: int) -> None:
+            batches.append([row["id"] for row in frame.collect()])
+
+        reader = self.spark.readStream.name(edge).schema("id long").option("recursiveFileLookup", True)
+        frame = reader.options(**options).parquet(feed.location)  # type: ignore[arg-type]
+        query = frame.writeStream.option("checkpointLocation", str(self.base / f"c_{edge}")).foreachBatch(collect)
+        query.trigger(availableNow=True).start().awaitTermination()
+        return batches
+
+    def taken(self, edge: str = "a__x") -> set[str]:
+        return SeenFiles(open_storage(self.base / f"c_{edge}"), f"sources/{edge}").advance(10_000)
+
+
+@pytest.fixture
+def partition(spark: SparkSession, tmp_path: Path) -> Partition:
+    return Partition(spark, tmp_path)
+
+
+def flat(batches: list[list[int]]) -> list[int]:
+    return [number for batch in batches for number in batch]
+
+
+def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partition: Partition) -> None:
+    feed = partition.feed()
+    for position in range(0, 70, 2):
+        feed.add(position, partition.write(position))
+    partition.write(70)  # published, and not fed: held back by a barrier
+    first = partition.read(feed, maxFilesPerTrigger=20)
+    assert flat(first) == [*range(0, 70, 2)]
+    assert feed.consumed(partition.taken()) == 68
+    assert not feed.has_unread()
+
+    again = partition.feed()
+    assert again.fed == 68
+    again.consumed(partition.taken())
+    for position in range(70, 125, 2):
+        again.add(position, partition.write(position))
+    assert flat(partition.read(again)) == [*range(70, 125, 2)]
+    assert flat(partition.read(partition.feed())) == []
+
+
+def test_an_edge_sees_its_own_feed_though_the_folders_are_nested(partition: Partition) -> None:
+    outer, inner = partition.feed("a__x"), partition.feed("b__y")
+    outer.add(0, partition.write(0))
+    inner.add(0, partition.batches[0])
+    outer.add(1, partition.write(1))
+    assert flat(partition.read(outer, "a__x")) == [0, 1]
+    assert flat(partition.read(inner, "b__y")) == [0]
+
+
+def test_unfed_files_are_invisible_also_before_the_first_one_is_fed(partition: Partition) -> None:
+    feed = partition.feed()
+    partition.write(0)
+    assert flat(partition.read(feed)) == []
+    feed.add(0, partition.batches[0])
+    assert flat(partition.read(feed)) == [0]
+
+
+# ---- without Spark
+
+
+def test_adding_a_batch_again_changes_nothing(partition: Partition) -> None:
+    feed = partition.feed()
+    feed.add(3, partition.write(3))
+    names = partition.storage.list(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata")
+    feed.add(3, partition.batches[3])
+    feed.add(2, partition.write(2))
+    assert partition.storage.list(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata") == names
+
+
+def test_two_drivers_that_feed_the_same_log_agree(partition: Partition) -> None:
+    for position in range(30):
+        partition.write(position)
+    before = partition.feed()
+    for position in range(12):
+        before.add(position, partition.batches[position])
+    successor = partition.feed()
+    for position in range(12, 15):
+        before.add(position, partition.batches[position])  # it does not know yet that it is fenced
+    for position in range(12, 30):
+        successor.add(position, partition.batches[position])
+    assert successor.fed == 29
+    assert flat(partition.read(successor)) == [*range(30)]
+
+
+def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: Partition) -> None:
+    before, successor = partition.feed(), partition.feed()
+    before.add(0, partition.write(0))
+    paths = {f"{partition.base}/p/{partition.batches[0].files[0].path}".lstrip("/")}
+    assert successor.consumed(paths) == 0  # our query has read it before we looked
+    successor.add(0, partition.batches[0])
+    assert not successor.has_unread()
+    assert successor.fed == 0
+
+
+def test_consumed_files_are_left_out_of_the_next_compaction(partition: Partition) -> None:
+    feed = partition.feed()
+    for position in range(9):
+        feed.add(position, partition.write(position))
+        feed.consumed({f"{partition.base}/p/{partition.batches[position].files[0].path}".lstrip("/")})
+    compact = partition.storage.read(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata/9.compact").decode()
+    assert len(compact.splitlines()) == 2  # the version and the one that was not consumed when it was written
+
+
+def test_a_long_feed_keeps_few_entries(partition: Partition) -> None:
+    feed = partition.feed()
+    data = partition.write(0)
+    for position in range(200):
+        feed.add(position, Batch(position, {}, files=data.files))
+    assert len(partition.storage.list(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata")) <= 22
+
+
+def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: Partition) -> None:
+    feed = partition.feed()
+    for position in range(15):
+        feed.add(position, partition.write(position))
+    feed.reset()
+    assert (feed.fed, feed.has_unread()) == (-1, False)
+    assert partition.feed().fed == -1
+    feed.add(4, partition.batches[4])
+    assert flat(partition.read(feed)) == [4]

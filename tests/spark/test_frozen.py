@@ -1,0 +1,115 @@
+"""The end of a bounded file source, frozen once (R11), is what Spark's own stream reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.reader import SourceReads, StreamReader
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.storage import open_storage
+from tests.spark.harness import World
+
+NAMES = [
+    "plain",
+    "with space",
+    "ünïcødé 表",
+    "100%",
+    "a%20b",
+    "plus+and&",
+    "semi;colon",
+    "part[1]",
+    "{curly}",
+    "a'b",
+    "#x",
+]
+
+
+def reads_of(spark: SparkSession, path: str, **options: str) -> SourceReads:
+    reader = StreamReader(spark, "history", None)
+    reader.schema("id long").options(**options).parquet(path)
+    return reader.reads
+
+
+def put(world: World, folder: str, *names: str) -> set[str]:
+    for number, name in enumerate(names):
+        world.put(folder, name, [{"id": number}])
+    return {f"{world.base}/{folder}/{name}.parquet".lstrip("/") for name in names}
+
+
+def stream_through(frame: DataFrame, checkpoint: Path) -> set[str]:
+    """Normal paths of the files the stream took, by Spark's own log."""
+
+    def nothing(batch: DataFrame, batch_id: int) -> None:
+        batch.write.format("noop").mode("overwrite").save()
+
+    query: Any = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query.foreachBatch(nothing).start().awaitTermination()
+    return SeenFiles(open_storage(checkpoint), "sources/history").advance(1000)
+
+
+def test_the_frozen_names_are_those_that_the_stream_logs(spark: SparkSession, world: World, tmp_path: Path) -> None:
+    expected = put(world, "history", *NAMES)
+    frozen = FrozenFiles("history", list_files(spark, reads_of(spark, world.path("history"))))
+    assert frozen.normal == expected
+    reader = StreamReader(spark, "history", None)
+    frame = reader.schema("id long").parquet(world.path("history"))
+    assert stream_through(frame, tmp_path / "checkpoint") == expected
+
+
+def test_the_frozen_files_can_be_read_back_as_a_batch(spark: SparkSession, world: World) -> None:
+    from airflow_provider_ckpt.spark.reader import BatchReader
+
+    put(world, "history", *NAMES)
+    files = list(list_files(spark, reads_of(spark, world.path("history"))))
+    rows = BatchReader(spark, lambda reads: files).schema("id long").parquet(world.path("history")).collect()
+    assert sorted(row["id"] for row in rows) == [*range(len(NAMES))]
+
+
+def test_hidden_files_are_no_part_of_the_list(spark: SparkSession, world: World) -> None:
+    expected = put(world, "history", "a")
+    put(world, "history", "_hidden", ".also", "_temporary/0/x")
+    assert FrozenFiles("h", list_files(spark, reads_of(spark, world.path("history")))).normal == expected
+
+
+def test_a_glob_lists_what_it_matches(spark: SparkSession, world: World) -> None:
+    expected = put(world, "history", "2024-a", "2024-b")
+    put(world, "history", "2023-c")
+    reads = reads_of(spark, f"{world.path('history')}/2024-*")
+    assert FrozenFiles("h", list_files(spark, reads)).normal == expected
+
+
+def test_partition_folders_and_a_recursive_look_up_are_listed(spark: SparkSession, world: World) -> None:
+    expected = put(world, "history/day=2024-01-01", "a") | put(world, "history/day=2024-01-02", "a b")
+    assert FrozenFiles("h", list_files(spark, reads_of(spark, world.path("history")))).normal == expected
+    nested = put(world, "deep/x/y", "a") | put(world, "deep/z", "b")
+    reads = reads_of(spark, world.path("deep"), recursiveFileLookup="true")
+    assert FrozenFiles("h", list_files(spark, reads)).normal == nested
+
+
+def test_an_empty_folder_has_an_empty_list(spark: SparkSession, world: World) -> None:
+    assert list_files(spark, reads_of(spark, world.path("history"))) == ()
+
+
+def test_r11_the_first_list_wins(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    first = freeze(storage, "job/frozen/history.json", "history", ["file:/a b", "file:/c"])
+    again = freeze(storage, "job/frozen/history.json", "history", ["file:/a b", "file:/c", "file:/late"])
+    assert first == again == read_frozen(storage, "job/frozen/history.json")
+
+
+@pytest.mark.parametrize(
+    ("uri", "normal"),
+    [
+        ("file:/data/a b.parquet", "data/a b.parquet"),
+        ("file:///data/100%.parquet", "data/100%.parquet"),
+        ("s3a://bucket/x%20y.parquet", "bucket/x%20y.parquet"),
+        ("/data/plain.parquet", "data/plain.parquet"),
+    ],
+)
+def test_one_spelling_for_a_file_whoever_names_it(uri: str, normal: str) -> None:
+    assert unescaped_path(uri) == normal

@@ -1,0 +1,101 @@
+"""What foreachBatch does with a batch: consume it once, stage it for all (R5, R18)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink
+from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget, Prepared, PreparedStore
+from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from tests.spark.harness import World, read_rows
+
+
+@pytest.fixture
+def storage(world: World) -> Storage:
+    return open_storage(world.base)
+
+
+def bound(world: World, *uids: str) -> dict[str, BoundSink]:
+    return {uid: FileSink(world.path(uid)).bind(SinkContext("job", uid)) for uid in uids}
+
+
+def outputs(spark: SparkSession, world: World, *sinks: str, partition: bool = False) -> Outputs:
+    target = PartitionTarget("p", "p/edge/data") if partition else None
+    return Outputs(spark, open_storage(world.base), "0001-x", bound(world, *sinks), target, "scratch")
+
+
+@pytest.mark.parametrize(("sinks", "partition"), [(1, False), (2, False), (1, True), (2, True), (0, True), (0, False)])
+def test_r18_a_batch_is_computed_once_however_many_read_it(
+    spark: SparkSession, world: World, sinks: int, partition: bool
+) -> None:
+    computed = spark.sparkContext.accumulator(0)
+
+    def count(number: int) -> int:
+        computed.add(1)
+        return number
+
+    frame = spark.range(10).repartition(2).withColumn("n", F.udf(count, "long")("id"))
+    uids = [f"s{number}" for number in range(sinks)]
+    prepared = outputs(spark, world, *uids, partition=partition).stage(frame, 0)
+    assert computed.value == 10
+    assert {uid: handle["rows"] for uid, handle in prepared.handles.items()} == dict.fromkeys(uids, 10)
+    if partition:
+        rows = [row for file in prepared.files for row in read_rows(world.base / "p" / file.path)]
+        assert sorted(row["id"] for row in rows) == [*range(10)]
+    assert open_storage(world.base).files("scratch") == []
+
+
+def test_r18_several_sinks_get_the_same_rows_of_a_batch_that_is_not_deterministic(
+    spark: SparkSession, world: World
+) -> None:
+    sinks = bound(world, "one", "two")
+    out = Outputs(spark, open_storage(world.base), "0001-x", sinks, None, "scratch")
+    prepared = out.stage(spark.range(5).withColumn("r", F.rand()), 0)
+    for uid, sink in sinks.items():
+        sink.release([dict(prepared.handles[uid])], 1)
+    one, two = (sorted((row["id"], row["r"]) for row in world.released(uid)) for uid in ("one", "two"))
+    assert one == two
+    assert len(one) == 5
+
+
+def test_r5_two_calls_for_one_batch_touch_nothing_of_each_other(spark: SparkSession, world: World) -> None:
+    out = outputs(spark, world, "s", partition=True)
+    first = out.stage(spark.range(3), 7)
+    second = out.stage(spark.range(4), 7)
+    assert first.handles["s"]["id"] != second.handles["s"]["id"]
+    assert not {file.path for file in first.files} & {file.path for file in second.files}
+    rows = sum(len(read_rows(world.base / "p" / file.path)) for file in first.files)
+    assert rows == 3
+
+
+def test_an_empty_batch_leaves_no_file_to_feed(spark: SparkSession, world: World) -> None:
+    prepared = outputs(spark, world, "s", partition=True).stage(spark.range(3).where("id > 9"), 0)
+    assert prepared.files == ()
+    assert prepared.handles["s"]["rows"] == 0
+
+
+def test_partition_files_are_named_relative_to_the_partition_with_their_sizes(
+    spark: SparkSession, world: World
+) -> None:
+    prepared = outputs(spark, world, partition=True).stage(spark.range(3).coalesce(1), 2)
+    (file,) = prepared.files
+    assert file.path.startswith("edge/data/0001-x-2-")
+    assert (world.base / "p" / file.path).stat().st_size == file.size
+
+
+def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage, tmp_path: Path) -> None:
+    store = PreparedStore(storage, "prepared")
+    one = Prepared("0001-x", 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
+    assert store.read("0001-x") is None
+    store.write(one)
+    two = Prepared("0001-x", 4, (), {})
+    other = Prepared("0002-y", 4, (), {})
+    store.write(two)
+    store.write(other)
+    assert (store.read("0001-x"), store.read("0002-y")) == (two, other)

@@ -1,0 +1,108 @@
+"""The readers a source function is given: named, limited, and remembering what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.spark.plan import streaming_leaves
+from airflow_provider_ckpt.spark.reader import BatchReader, SourceReads, StreamReader
+from tests.spark.harness import World
+
+IDS = "id long, k long"
+Read = Callable[[Any, str], DataFrame]
+
+FORMS: dict[str, tuple[str, Read]] = {
+    "parquet": ("parquet", lambda read, path: read.schema(IDS).parquet(path)),
+    "orc": ("orc", lambda read, path: read.schema(IDS).orc(path)),
+    "json": ("json", lambda read, path: read.json(path, schema=IDS)),
+    "csv": ("csv", lambda read, path: read.csv(path, schema=IDS, header=True, sep=";")),
+    "text": ("text", lambda read, path: read.text(path)),
+    "xml": ("xml", lambda read, path: read.xml(path, schema=IDS, rowTag="row")),
+    "format load": ("parquet", lambda read, path: read.format("parquet").schema(IDS).load(path)),
+    "load format": ("json", lambda read, path: read.load(path, format="json", schema=IDS)),
+    "path option": ("parquet", lambda read, path: read.schema(IDS).option("path", path).load()),
+    "options": ("csv", lambda read, path: read.schema(IDS).options(header=True).format("csv").load(path)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_way_to_load_a_stream_is_remembered(spark: SparkSession, world: World, form: str) -> None:
+    kind, load = FORMS[form]
+    reader = StreamReader(spark, "history", 1000)
+    frame = load(reader, world.path("history"))
+    assert frame.isStreaming
+    assert streaming_leaves(frame) == 1
+    reads = reader.reads
+    assert (reads.format, reads.paths, reads.loads, reads.is_file) == (kind, [world.path("history")], 1, True)
+    assert reads.schema == frame.schema
+    assert reads.options["maxBytesPerTrigger"] == "1000"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_function_reads_a_batch(spark: SparkSession, world: World, form: str) -> None:
+    kind, load = FORMS[form]
+    reader = BatchReader(spark, lambda reads: None)
+    frame = load(reader.name("history"), world.path("history"))
+    assert not frame.isStreaming
+    assert (reader.reads.format, reader.reads.paths, reader.reads.loads) == (kind, [world.path("history")], 1)
+
+
+@pytest.mark.parametrize("option", ["maxFilesPerTrigger", "maxbytespertrigger"])
+def test_a_limit_of_the_function_s_own_is_left_alone(spark: SparkSession, world: World, option: str) -> None:
+    reader = StreamReader(spark, "history", 1000)
+    reader.option(option, 5).schema(IDS).parquet(world.path("history"))
+    limits = {key.lower(): value for key, value in reader.reads.options.items() if "pertrigger" in key.lower()}
+    assert limits == {option.lower(): "5"}
+
+
+def test_a_live_source_is_not_limited(spark: SparkSession, world: World) -> None:
+    reader = StreamReader(spark, "live", None)
+    reader.schema(IDS).parquet(world.path("live"))
+    assert reader.reads.options == {}
+
+
+def test_a_source_without_files_is_no_file_source(spark: SparkSession) -> None:
+    reader = StreamReader(spark, "clock", 1000)
+    reader.format("rate").load()
+    assert not reader.reads.is_file
+    assert "maxBytesPerTrigger" not in reader.reads.options
+
+
+def test_a_batch_reads_the_frozen_files_and_no_others(spark: SparkSession, world: World) -> None:
+    world.put_ids("history", 3, 2)
+
+    def frozen(reads: SourceReads) -> list[str]:
+        return [f"file://{reads.paths[0]}/000002.parquet"]
+
+    rows = BatchReader(spark, frozen).schema(IDS).parquet(world.path("history")).collect()
+    assert sorted(row["id"] for row in rows) == [2, 3]
+
+
+def test_a_source_that_was_frozen_empty_reads_nothing_though_files_came_later(
+    spark: SparkSession, world: World
+) -> None:
+    world.put_ids("history", 1, 2)
+    frame = BatchReader(spark, lambda reads: []).schema(IDS).parquet(world.path("history"))
+    assert frame.collect() == []
+    assert frame.columns == ["id", "k"]
+
+
+def test_frozen_files_keep_the_columns_of_their_folders(spark: SparkSession, world: World) -> None:
+    world.put("history/day=1", "a", [{"id": 1}])
+    world.put("history/day=2", "b", [{"id": 2}])
+    files = [f"file://{world.base}/history/day=2/b.parquet"]
+    rows = BatchReader(spark, lambda reads: files).schema("id long, day int").parquet(world.path("history")).collect()
+    assert [row.asDict() for row in rows] == [{"id": 2, "day": 2}]
+
+
+def test_a_glob_and_names_with_brackets_are_read_from_the_frozen_list(spark: SparkSession, world: World) -> None:
+    world.put("history/day=1", "part[1]", [{"id": 1}])
+    world.put("history/day=2", "b{x}", [{"id": 2}])
+    files = [f"file://{world.base}/history/day=1/part[1].parquet", f"file://{world.base}/history/day=2/b{{x}}.parquet"]
+    reader = BatchReader(spark, lambda reads: files)
+    rows = reader.schema("id long, day int").parquet(f"{world.path('history')}/day=*/*.parquet").collect()
+    assert sorted((row["id"], row["day"]) for row in rows) == [(1, 1), (2, 2)]

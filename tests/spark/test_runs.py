@@ -1,0 +1,194 @@
+"""Whole jobs with real Spark: mixed sources, graphs with edges, and what the sinks show."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.partitions.records import Batch
+from tests.spark.harness import Line, World
+from tests.spark.jobs import bounded, depths, joined, mixed, windows
+
+
+def test_r2_finished_history_is_dropped_and_every_row_is_released_once(world: World) -> None:
+    expected = world.put_ids("history", 3, 5) | world.put_ids("live", 3, 4, 1000)
+    dropped_at: list[int] = []
+    drain = world.ask("drain", lambda: bool(world.state().dropped) and world.released_count() >= len(expected) + 4)
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "source_dropped":
+            dropped_at.append(world.state().dropped["doubled"]["history"])
+            world.put_ids("live", 1, 4, 2000)  # the query goes on without history
+        drain(line)
+
+    run = world.run(mixed(world), hear)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected | {*range(2000, 2004)})
+    batches = [record for _, record in world.records("doubled") if isinstance(record, Batch)]
+    assert [set(batch.offsets) for batch in batches if batch.batch_id > dropped_at[0]] != []
+    assert all("history" not in batch.offsets for batch in batches if batch.batch_id > dropped_at[0])
+    assert run.kinds.index("source_ended") < run.kinds.index("source_dropped")
+
+
+def test_history_in_a_query_of_its_own_comes_through_its_partition_once(world: World) -> None:
+    expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 4, 1000)
+    run = world.run(mixed(world, chain=False), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert world.state().finished == {"history/0", "doubled/0"}
+
+
+def test_r24_the_sinks_of_one_vertex_agree_in_every_checkpoint(world: World) -> None:
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 4, 2, 1000)
+    run = world.run(mixed(world, sinks=("out", "copy")), world.drain_at(len(expected), "out", "copy"))
+    assert run.status == "FINISHED"
+    assert world.checkpoints_released("out") == world.checkpoints_released("copy")
+    for checkpoint in world.checkpoints_released("out"):
+        assert world.released_ids("out", checkpoint) == world.released_ids("copy", checkpoint)
+    assert world.released_ids("copy") == sorted(expected)
+
+
+def test_r24_sinks_of_different_depth_show_the_same_prefix_in_every_checkpoint(world: World) -> None:
+    history = world.put_ids("history", 5, 2)
+    live = world.put_ids("live", 2, 2, 1000)
+    run = world.run(depths(world), world.drain_at(len(history | live), "out"))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids("raw") == sorted(history)
+    assert world.released_ids("out") == sorted(history | live)
+    for checkpoint in range(1, max(world.checkpoints_released("out")) + 1):
+        through = [number for number in world.released_ids("out", checkpoint) if number in history]
+        assert through == world.released_ids("raw", checkpoint), f"checkpoint {checkpoint}"
+
+
+def test_history_that_cannot_be_left_out_of_a_join_stays_and_the_job_drains(world: World) -> None:
+    world.put_ids("history", 1, 3)
+    world.put_ids("live", 2, 3, 1000)
+    run = world.run(joined(world), world.drain_at(6))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [*range(1000, 1006)]
+    assert run.of("source_ended")
+    assert run.of("source_dropped") == []
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
+def test_r13_live_event_time_does_not_make_history_late_and_a_drain_fires_every_window(
+    world: World, chain: bool
+) -> None:
+    history = world.put_ids("history", 3, 10)
+    live = world.put_ids("live", 2, 10, 1_000_000)
+    done = world.ask("drain", lambda: bool(world.state().dropped) and world.read_up_to("counts", "live") >= 1)
+    run = world.run(windows(world, chain=chain), done)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    counted = {row["id"]: row["n"] for row in world.released()}
+    assert counted == dict.fromkeys(range(0, len(history), 10), 10) | {1_000_000: 10, 1_000_010: 10}
+    assert len(world.released()) == (len(history) + len(live)) // 10
+
+
+def test_r12_a_bounded_job_in_streaming_mode_fires_its_last_windows(world: World) -> None:
+    world.put_ids("history", 3, 10)
+    run = world.run(windows(world, live_too=False), mode="streaming")
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert {row["id"]: row["n"] for row in world.released()} == {0: 10, 10: 10, 20: 10}
+    assert len(world.released()) == 3
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["one query", "with an edge"])
+def test_a_bounded_job_runs_as_a_batch_and_gives_final_answers(world: World, chain: bool) -> None:
+    expected = world.put_ids("history", 3, 5)
+    run = world.run(bounded(world, chain=chain))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert world.checkpoints_released() == [world.state().last_completed]
+    created = world.state().created
+    assert created is not None
+    assert created.mode == "batch"
+
+
+def test_windows_are_complete_in_batch_mode(world: World) -> None:
+    world.put_ids("history", 3, 10)
+    assert world.run(windows(world, live_too=False)).status == "FINISHED"
+    assert {row["id"]: row["n"] for row in world.released()} == {0: 10, 10: 10, 20: 10}
+
+
+def test_a_sink_that_releases_at_the_end_shows_nothing_before(world: World) -> None:
+    expected = world.put_ids("history", 2, 5) | world.put_ids("live", 2, 4, 1000)
+    seen: list[int] = []
+    drain = world.ask("drain", lambda: bool(world.state().dropped) and world.read_up_to("doubled", "live") >= 0)
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "released" and not world.state().end_of_data:
+            seen.append(world.released_count())
+        drain(line)
+
+    run = world.run(mixed(world, release="final"), hear)
+    assert run.status == "FINISHED"
+    assert seen
+    assert set(seen) == {0}
+    assert world.released_ids() == sorted(expected)
+    assert len(world.checkpoints_released()) == 1
+
+
+def test_an_empty_history_folder_is_a_finished_source(world: World) -> None:
+    world.path("history")
+    expected = world.put_ids("live", 2, 4, 1000)
+    run = world.run(mixed(world), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert run.of("source_ended")
+
+
+def test_d4_nobody_waits_for_the_interval_at_the_end_of_data(world: World) -> None:
+    """History ends before the first interval (D3); its rows are released at once, and so is the end (D4)."""
+    expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
+    drain = world.ask("drain", lambda: bool(world.state().dropped))
+    run = world.run(mixed(world), drain, checkpoint_interval=36_000)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sorted(set(world.released_ids())) == world.released_ids()
+    assert {*world.released_ids()} >= expected - {*range(1000, 1004)}
+    numbers = sorted(world.state().checkpoints)
+    assert numbers == [*range(1, len(numbers) + 1)]
+
+
+def test_d4_a_bounded_job_in_streaming_mode_ends_before_its_first_interval(world: World) -> None:
+    expected = world.put_ids("history", 2, 5)
+    run = world.run(bounded(world, chain=False), mode="streaming", checkpoint_interval=36_000)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+def test_late_files_are_reported_with_whether_they_were_read(world: World) -> None:
+    history = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
+    early, late = {500, 501}, {600, 601}
+    drain = world.drain_at(len(history))
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "running":
+            world.put("history", "early", [{"id": 500, "k": 1}, {"id": 501, "k": 1}])
+        if line["kind"] == "source_dropped":
+            world.put("history", "late", [{"id": 600, "k": 1}, {"id": 601, "k": 1}])
+        if line["kind"] != "running":
+            drain(line)
+
+    run = world.run(mixed(world), hear)
+    assert run.status == "FINISHED"
+    reported = {path.rpartition("/")[2]: event.read for event in world.state().late_files for path in event.paths}
+    assert reported.keys() == {"early.parquet", "late.parquet"}
+    assert reported["late.parquet"] is False
+    read = early if reported["early.parquet"] else set()
+    assert {*world.released_ids()} == history | read
+    assert not late & {*world.released_ids()}
+    assert len(run.of("late_files")) == len({*reported.values()})
+
+
+def test_history_that_is_moved_away_after_it_was_read_does_not_fail_the_job(world: World) -> None:
+    expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
+    drain = world.drain_at(len(expected))
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "source_dropped":
+            (world.base / "history").rename(world.base / "archive")
+        if line["kind"] != "running":
+            drain(line)
+
+    run = world.run(mixed(world), hear)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)

@@ -1,0 +1,78 @@
+"""Making sure that the driver before is gone (R8), with real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.spark.worker import end_worker, identify, is_alive, process_started
+from tests.support.processes import Process
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Process:
+    return Process([sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()"], tmp_path / "log")
+
+
+def identity(pid: int) -> dict[str, object]:
+    return {**identify(), "pid": pid, "started": process_started(pid)}
+
+
+def test_a_driver_that_does_not_leave_is_killed_after_its_grace(child: Process) -> None:
+    with child:
+        wait_until(lambda: "up" in child.text(), "the child's start")
+        worker = identity(child.pid)
+        assert is_alive(worker)
+        assert end_worker(worker, grace=0.0) == "killed"
+        assert is_alive(worker) is False
+        assert child.wait() == -signal.SIGKILL
+
+
+def test_a_driver_that_leaves_within_its_grace_is_not_killed(child: Process) -> None:
+    with child:
+        wait_until(lambda: "up" in child.text(), "the child's start")
+        worker = identity(child.pid)
+        asked: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            if not asked:
+                child.signal(signal.SIGTERM)
+            asked.append(seconds)
+            child.ended_within(5)
+
+        assert end_worker(worker, grace=60.0, sleep=sleep) == "left"
+        assert child.wait() == -signal.SIGTERM
+
+
+def test_a_driver_that_is_gone_is_not_waited_for(child: Process) -> None:
+    with child:
+        worker = identity(child.pid)
+        child.end()
+        waited: list[float] = []
+        assert end_worker(worker, grace=60.0, sleep=waited.append) == "gone"
+        assert waited == []
+
+
+def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(child: Process) -> None:
+    with child:
+        worker = {**identity(child.pid), "started": "1"}
+        assert end_worker(worker, grace=0.0) == "gone"
+        assert child.exit_code is None
+
+
+def test_a_driver_on_another_host_or_before_a_reboot_cannot_be_judged(child: Process) -> None:
+    with child:
+        worker = identity(child.pid)
+        for elsewhere in ({"host": "other"}, {"boot_id": "another boot"}, {"started": None}, {"pid": None}):
+            assert end_worker({**worker, **elsewhere}, grace=0.0) == "unreachable"
+        assert child.exit_code is None
+
+
+def test_this_process_itself_counts_as_gone() -> None:
+    assert identify()["pid"] == os.getpid()
+    assert end_worker(identify(), grace=0.0) == "gone"
