@@ -301,6 +301,15 @@ class StagedRowCountError(TerminalError):
     )
 
 
+class UnreadableFooterError(TerminalError):
+    """A Parquet file that was just written does not show its row count."""
+
+    template = (
+        "The footer of {uri} cannot be read ({reason}); nothing was published. If the files are encrypted, give "
+        "the parquet.encryption options to the FileSink itself: its rows are then counted while they are written."
+    )
+
+
 class UnknownHandleError(TerminalError):
     """A staged handle was made by something this version does not read."""
 

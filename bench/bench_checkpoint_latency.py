@@ -53,7 +53,10 @@ def measure(case: str, history: data.History, checkpoints: int) -> Figures:
     plan = plans.Plan("B", source, str(work / "live"), str(work / "out"), files_per_trigger=16)
     environ = {**os.environ, **plan.to_environ()}
     command = [sys.executable, __file__, "--case", case, "--checkpoints", str(checkpoints), "--work", str(work)]
-    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+    with open(work / "stderr", "w") as errors:  # Spark's warnings, and its trace of a batch that a stop interrupts
+        done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"the run failed:\n{done.stdout[-1000:]}\n{(work / 'stderr').read_text()[-3000:]}")
     shutil.rmtree(work)
     return Figures(**json.loads(done.stdout.splitlines()[-1]))
 
@@ -90,7 +93,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.spark.session import build_session
-    from airflow_provider_ckpt.storage.storage import open_storage
+    from airflow_provider_ckpt.storage.opening import open_storage
     from bench.measure import Progress
 
     root = str(work / "ckpt")
@@ -120,7 +123,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
 
 def durable_create() -> float:
     """Median seconds of one durable create on the disk of the scratch folder."""
-    from airflow_provider_ckpt.storage.storage import open_storage
+    from airflow_provider_ckpt.storage.opening import open_storage
 
     storage = open_storage(str(data.scratch() / "disk"))
     took = []

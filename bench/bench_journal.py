@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.storage.storage import open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
 
 COUNTS = (50_000, 100_000, 200_000, 400_000)
 DECISIONS = 300

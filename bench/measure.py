@@ -57,10 +57,10 @@ class Progress(StreamingQueryListener):
 
 
 class CpuMeter:
-    """CPU seconds of processes over time, read from /proc each tenth of a second."""
+    """CPU seconds of a process over time, read from /proc each tenth of a second."""
 
-    def __init__(self, pids: list[int]) -> None:
-        self._pids = pids
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
         self._samples: list[tuple[float, float]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -81,7 +81,7 @@ class CpuMeter:
 
     def _run(self) -> None:
         while not self._over.wait(0.1):
-            self._samples.append((time.time(), sum(cpu_seconds(pid) for pid in self._pids)))
+            self._samples.append((time.time(), cpu_seconds(self._pid)))
 
 
 def cpu_seconds(pid: int) -> float:

@@ -72,10 +72,10 @@ def measured(run: Run) -> dict[str, Any]:
     progress = Progress(_Counter(run.rows, whole))
     spark.streams.addListener(progress)
     jvm = spark.sparkContext._gateway.proc.pid
-    with CpuMeter([jvm, os.getpid()]) as cpu, data.LiveFeed(Path(run.work) / "live"):
+    with CpuMeter(jvm) as jvm_cpu, CpuMeter(os.getpid()) as own_cpu, data.LiveFeed(Path(run.work) / "live"):
         run_it = _run_library if run.engine == "ckpt" else _run_plain
         released = run_it(spark, run, whole)
-    report = _report(run, progress.batches, cpu)
+    report = _report(run, progress.batches, jvm_cpu, own_cpu)
     report["wrong"] = wrong(run)
     if released is not None:
         report["released_after"] = released(report["last_batch"]) - report["end"]
@@ -123,7 +123,7 @@ def _run_library(spark: Any, run: Run, whole: threading.Event) -> Callable[[int]
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.sinks.manifests import read_manifests
     from airflow_provider_ckpt.spark.main import run_job
-    from airflow_provider_ckpt.storage.storage import open_storage
+    from airflow_provider_ckpt.storage.opening import open_storage
 
     root, conf = f"{run.work}/ckpt", {**CONF, **run.conf}
     options = RunOptions(
@@ -153,19 +153,20 @@ def _run_library(spark: Any, run: Run, whole: threading.Event) -> Callable[[int]
     return released
 
 
-def _report(run: Run, batches: list[MicroBatch], cpu: CpuMeter) -> dict[str, Any]:
+def _report(run: Run, batches: list[MicroBatch], jvm: CpuMeter, own: CpuMeter) -> dict[str, Any]:
     taken = history_batches(batches, QUERY)
     start, end = min(batch.start for batch in batches), taken[-1].end
-    rows = sum(map(history_rows, taken))
+    cpu = [meter.between(start, end) / run.rows * 1e6 for meter in (jvm, own)]
     times = [batch.end - batch.start for batch in taken]
     phases = {name: [batch.durations.get(name, 0) for batch in taken] for name in taken[0].durations}
     return {
         "seconds": end - start,
         "rows_per_second": run.rows / (end - start),
-        "cpu_us_per_row": cpu.between(start, end) / run.rows * 1e6,
-        "history_rows": rows,
+        "cpu_us_per_row": sum(cpu),
+        "python_us_per_row": cpu[1],
         "batches": len(taken),
         "first_batch": times[0],
+        "between_batches": end - start - sum(times),
         "median_batch": statistics.median(times),
         "median_ms": {name: statistics.median(values) for name, values in phases.items()},
         "last_batch": taken[-1].batch_id,

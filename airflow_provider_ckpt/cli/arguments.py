@@ -29,6 +29,12 @@ def add_root(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     )
 
 
+def add_job(parser: argparse.ArgumentParser) -> None:
+    """JOB, and where it is: for the commands about one job."""
+    parser.add_argument("job", metavar="JOB", help="job id")
+    add_root(parser)
+
+
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=what)
 

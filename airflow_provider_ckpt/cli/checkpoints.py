@@ -11,8 +11,7 @@ from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("checkpoints", help="list a job's newest checkpoints")
-    parser.add_argument("job", metavar="JOB", help="job id")
-    arguments.add_root(parser)
+    arguments.add_job(parser)
     arguments.add_json(parser, "print a JSON list")
     parser.set_defaults(run=run)
 

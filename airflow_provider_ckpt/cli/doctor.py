@@ -157,7 +157,7 @@ def check_airflow() -> Finding:
 
 def check_root(args: argparse.Namespace) -> Finding:
     """Creates one small object twice (R17): the second time must fail."""
-    from airflow_provider_ckpt.storage.storage import open_storage
+    from airflow_provider_ckpt.storage.opening import open_storage
 
     try:
         storage = open_storage(args.root, arguments.storage_options(args))

@@ -9,8 +9,9 @@ from airflow_provider_ckpt.errors import UnknownJobError
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 
 __all__ = ["list_jobs", "open_root_for_reading", "read_job"]
 

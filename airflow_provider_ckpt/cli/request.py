@@ -27,8 +27,7 @@ _HELP = {
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for kind, what in _HELP.items():
         parser = commands.add_parser(kind, help=what, description=f"Ask a running job to end: {what}.")
-        parser.add_argument("job", metavar="JOB", help="job id")
-        arguments.add_root(parser)
+        arguments.add_job(parser)
         parser.add_argument("--wait", action="store_true", help="return when the job has ended")
         parser.add_argument(
             "--timeout", default="10m", metavar="DURATION", help="how long --wait waits (default %(default)s)"

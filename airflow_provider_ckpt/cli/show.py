@@ -8,14 +8,14 @@ import json
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.state_json import state_to_json
 
 LATE_FILES_SHOWN = 5
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("show", help="show a job: status, checkpoints, finished operators")
-    parser.add_argument("job", metavar="JOB", help="job id")
-    arguments.add_root(parser)
+    arguments.add_job(parser)
     arguments.add_json(parser, "print the state as a JSON object")
     parser.set_defaults(run=run)
 
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     state = read_job(open_root_for_reading(args), args.job)
     if args.json:
         found = {"finished_operators": state.finished_operators(), "damage": state.damage}
-        print(json.dumps({**state.to_json(), **found}, indent=1))
+        print(json.dumps({**state_to_json(state), **found}, indent=1))
         return 0
     print(text.fields(summary(state)))
     for line in late_files(state):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
 from airflow_provider_ckpt.coordinator.messages import (
     BarrierAcknowledged,
     BarrierDeclined,
@@ -13,25 +12,17 @@ from airflow_provider_ckpt.coordinator.messages import (
     StopRequested,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.requests import Requests
-from airflow_provider_ckpt.coordinator.restarts import SourceDrops
-from airflow_provider_ckpt.coordinator.state import SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.state import SubtaskStatus
 
 
 class Admission:
     """Answers with the reason a message is dropped for: epoch, attempt, subtask (no such), checkpoint
     (not pending, or acknowledged already), stale (repeated or overtaken); None if it is taken."""
 
-    def __init__(
-        self,
-        epoch: int,
-        subtasks: SubtaskTable,
-        drops: SourceDrops,
-        requests: Requests,
-        cycle: CheckpointCycle,
-    ) -> None:
-        self._epoch, self._subtasks, self._drops = epoch, subtasks, drops
-        self._requests, self._cycle = requests, cycle
+    def __init__(self, epoch: int, parts: Parts) -> None:
+        self._epoch, self._subtasks, self._drops = epoch, parts.subtasks, parts.drops
+        self._requests, self._cycle = parts.requests, parts.cycle
 
     def refuse(self, message: Message) -> str | None:
         if isinstance(message, StopRequested):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.pending import NOTHING, PendingCheckpoint
 from airflow_provider_ckpt.errors import CutViolatedError
@@ -26,11 +27,11 @@ class CutCheck:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._producer: dict[str, tuple[Edge, str]] = {}
         for edge in graph.edges:
-            parallelism = graph.vertex(edge.producer).parallelism
-            for index in range(parallelism):
-                self._producer[f"{edge.uid}/{index}"] = (edge, f"{edge.producer}/{index}")
-            if parallelism == 1:
-                self._producer[edge.uid] = (edge, f"{edge.producer}/0")
+            producers = graph.vertex(edge.producer).subtasks
+            for index, producer in enumerate(producers):
+                self._producer[f"{edge.uid}/{index}"] = (edge, producer)
+            if len(producers) == 1:
+                self._producer[edge.uid] = (edge, producers[0])
 
     def read_from_absent(self, pending: PendingCheckpoint) -> tuple[str, ...]:
         """Subtasks acknowledged for at position 0 of which somebody has read: they did start (R15)."""
@@ -86,16 +87,7 @@ def completed_event(
 
 
 def _finished_snapshot(last: Snapshot) -> Snapshot:
-    return Snapshot(
-        position=last.position,
-        batch_id=last.batch_id,
-        offsets=last.offsets,
-        inputs=last.inputs,
-        watermark=last.watermark,
-        ended=last.ended,
-        finished=True,
-        finished_on_restore=True,
-    )
+    return replace(last, finished=True, finished_on_restore=True)
 
 
 def _operator_states(
@@ -103,7 +95,7 @@ def _operator_states(
 ) -> dict[str, str]:
     states: dict[str, str] = {}
     for vertex in graph.vertices:
-        of_vertex = [snapshots[f"{vertex.uid}/{index}"] for index in range(vertex.parallelism)]
+        of_vertex = [snapshots[name] for name in vertex.subtasks]
         # As in Flink, "ran to its end of data" is not "finished": only what a restore need not start is.
         whole = _state(sum(snapshot.finished_on_restore for snapshot in of_vertex), vertex)
         states.update(dict.fromkeys((*vertex.operators, *vertex.sinks), whole))

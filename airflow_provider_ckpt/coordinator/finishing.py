@@ -17,8 +17,7 @@ class FinalCheckpoints:
     def __init__(self, graph: ExecutionGraph, restored: Restored) -> None:
         self._vertex: dict[str, Vertex] = {}
         for vertex in graph.vertices:
-            for index in range(vertex.parallelism):
-                self._vertex[f"{vertex.uid}/{index}"] = vertex
+            self._vertex.update(dict.fromkeys(vertex.subtasks, vertex))
         self.unbounded = tuple(name for name, v in self._vertex.items() if set(v.sources) - set(v.bounded_sources))
         """Subtasks with a source that ends only when it is told to."""
         self._waiting: dict[str, int | None] = {}

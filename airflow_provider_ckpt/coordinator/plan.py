@@ -59,7 +59,7 @@ def plan(graph: ExecutionGraph, finished: Collection[str], never_started: Collec
     absent: list[str] = []
     fully: list[str] = []
     for vertex in graph.vertices:
-        names = [f"{vertex.uid}/{index}" for index in range(vertex.parallelism)]
+        names = vertex.subtasks
         sending = bytearray(vertex.parallelism)
         before = len(done)
         for index, name in enumerate(names):

@@ -9,9 +9,6 @@ A drain during a stop is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-FinalStatus = Literal["FINISHED", "STOPPED", "FAILED", "RESTARTING"]
 
 
 @dataclass
@@ -20,16 +17,6 @@ class Stop:
 
     deadline: float
     savepoint: int | None = None
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How the job ends once nothing completed is unreleased; ``at_once``: without waiting for that,
-    because it is the release that cannot go on."""
-
-    status: FinalStatus
-    cause: str | None
-    at_once: bool = False
 
 
 class Requests:

@@ -63,8 +63,7 @@ class SubtaskTable:
         self._attempt: dict[str, str] = {}
         self._fenced: dict[str, set[str]] = {}
         for vertex in graph.vertices:
-            for index in range(vertex.parallelism):
-                name = f"{vertex.uid}/{index}"
+            for name in vertex.subtasks:
                 self._vertex[name] = vertex.uid
                 self._status[name] = _first_status(name, restored)
         self._count = Counter(self._status.values())

@@ -12,8 +12,9 @@ from airflow_provider_ckpt.errors import CkptError, JobNotRunningError, NoRootEr
 from airflow_provider_ckpt.hooks.settings import StorageSettings, settings
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState

@@ -43,6 +43,11 @@ class Vertex:
     """True if every source and every upstream vertex is bounded."""
     parallelism: int = 1
 
+    @property
+    def subtasks(self) -> tuple[str, ...]:
+        """The names of its parallel instances, "<vertex>/<index>"."""
+        return tuple(f"{self.uid}/{index}" for index in range(self.parallelism))
+
 
 @dataclass(frozen=True)
 class ExecutionGraph:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.errors import (
-    DuplicateUidError,
-    IllegalUidError,
     IncompleteJobError,
     MissingInputsError,
     UnboundedBatchError,
@@ -17,14 +14,13 @@ from airflow_provider_ckpt.job import checks
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
-    LONGEST_UID,
-    UID,
     Operator,
     OutputMode,
     ReleasePolicy,
     SourceOptions,
 )
 from airflow_provider_ckpt.job.options import Mode, RuntimeMode, check_mode
+from airflow_provider_ckpt.job.registry import OperatorRegistry
 from airflow_provider_ckpt.job.signatures import check_source, check_transform, name_of, single_parameter
 from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_job
@@ -45,8 +41,7 @@ class Job:
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')
         self.name = name
-        self._operators: dict[str, Operator] = {}
-        self._uids: dict[str, str] = {}
+        self._registry = OperatorRegistry()
 
     @overload
     def source(self, function: Function, /) -> Operator: ...
@@ -94,7 +89,7 @@ class Job:
             check_source(name, location, function)
             checks.check_flag(name, location, "bounded", bounded)
             checks.check_flag(name, location, "chain", chain)
-            return self._add(
+            return self._registry.add(
                 Operator(
                     uid=name,
                     kind="source",
@@ -135,7 +130,7 @@ class Job:
             name, location = self._identify(function, uid)
             checks.check_output_mode(name, location, output_mode)
             checks.check_flag(name, location, "chain", chain)
-            return self._add(
+            return self._registry.add(
                 Operator(
                     uid=name,
                     kind="transform",
@@ -163,13 +158,13 @@ class Job:
         sinks of the job; "final" shows the whole run at once, when the job has finished.
         """
         location = caller_location()
-        self._check_uid(uid, "sink", location)
+        self._registry.check_uid(uid, location)
         checks.check_sink(uid, location, sink)
         checks.check_release(uid, location, release)
-        reader = InputReader(uid, location, self._operators, SINK_EXAMPLE)
+        reader = InputReader(uid, location, self._registry.view, SINK_EXAMPLE)
         if input is None:
             raise MissingInputsError(operator=uid, location=location, example=SINK_EXAMPLE)
-        return self._add(
+        return self._registry.add(
             Operator(
                 uid=uid,
                 kind="sink",
@@ -183,23 +178,23 @@ class Job:
     @property
     def operators(self) -> Mapping[str, Operator]:
         """Uid -> operator, in order of definition; a read-only view."""
-        return MappingProxyType(self._operators)
+        return self._registry.view
 
     @property
     def sources(self) -> tuple[Operator, ...]:
-        return tuple(o for o in self._operators.values() if o.kind == "source")
+        return self._registry.of_kind("source")
 
     @property
     def transforms(self) -> tuple[Operator, ...]:
-        return tuple(o for o in self._operators.values() if o.kind == "transform")
+        return self._registry.of_kind("transform")
 
     @property
     def sinks(self) -> tuple[Operator, ...]:
-        return tuple(o for o in self._operators.values() if o.kind == "sink")
+        return self._registry.of_kind("sink")
 
     def validate(self) -> None:
         """Check the job as a whole and let each sink check itself. Writes nothing."""
-        check_job(self.name, self._operators)
+        check_job(self.name, self.operators)
         for operator in self.sinks:
             operator.sink.validate()
 
@@ -214,32 +209,19 @@ class Job:
         return mode
 
     def __repr__(self) -> str:
-        return f"Job({self.name!r}, operators={list(self._operators)})"
+        return f"Job({self.name!r}, operators={list(self.operators)})"
 
     def _identify(self, function: Function, uid: str | None) -> tuple[str, str]:
         location = function_location(function) or caller_location()
         checks.check_function(uid, location, function)
         name = name_of(function) if uid is None else uid
-        self._check_uid(name, "operator", location)
+        self._registry.check_uid(name, location)
         return name, location
-
-    def _check_uid(self, uid: str, kind: str, location: str) -> None:
-        if not isinstance(uid, str) or UID.fullmatch(uid) is None:
-            raise IllegalUidError(uid=uid, location=location, longest=LONGEST_UID)
-        taken = self._operators.get(self._uids.get(uid.casefold(), ""))
-        if taken is not None:
-            raise DuplicateUidError(
-                uid=uid,
-                location=location,
-                other=taken.uid,
-                other_kind=taken.kind,
-                other_location=taken.location,
-            )
 
     def _read_inputs(
         self, uid: str, location: str, function: Function, inputs: Inputs | None
     ) -> dict[str, tuple[str, ...]]:
-        reader = InputReader(uid, location, self._operators, TRANSFORM_EXAMPLE)
+        reader = InputReader(uid, location, self._registry.view, TRANSFORM_EXAMPLE)
         if inputs is None:
             raise MissingInputsError(operator=uid, location=location, example=TRANSFORM_EXAMPLE)
         if isinstance(inputs, Mapping):
@@ -248,8 +230,3 @@ class Job:
             return named
         united = reader.united(inputs)
         return {single_parameter(uid, location, function): united}
-
-    def _add(self, operator: Operator) -> Operator:
-        self._uids[operator.uid.casefold()] = operator.uid
-        self._operators[operator.uid] = operator
-        return operator

@@ -170,7 +170,7 @@ class RequestAnswered:
 @dataclass(frozen=True)
 class StateSnapshot:
     """The fold of all events before it, made by a compaction: the head of the journal moves to its entry,
-    which holds nothing else. ``state``: :meth:`JobState.to_json`."""
+    which holds nothing else. ``state``: what ``state_to_json`` makes."""
 
     state: Json
     at: float

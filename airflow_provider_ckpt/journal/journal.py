@@ -32,7 +32,9 @@ from airflow_provider_ckpt.errors import (
 )
 from airflow_provider_ckpt.journal.codec import decode, encode, release
 from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnapshot
+from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.state_json import state_to_json
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.layout import check_job_id, is_job_id, journal_path
 from airflow_provider_ckpt.storage.storage import Storage
@@ -109,7 +111,7 @@ class Journal:
     def _fold(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             for event in _events(entry):
-                self._state.apply(event)
+                apply(self._state, event)
 
     # ---- owning
 
@@ -132,7 +134,7 @@ class Journal:
                 if claimed and self.replay().epoch > event.epoch:
                     raise self._fence(event.epoch) from None
                 continue  # somebody was faster, or the place we claimed had been truncated meanwhile
-            self._state.apply(event)
+            apply(self._state, event)
             self._epoch = event.epoch
             return event.epoch
 
@@ -140,7 +142,7 @@ class Journal:
         """Buffer an event. A full buffer is flushed; see :meth:`flush` for the errors."""
         self._refuse()
         text = encode(event)
-        self._state.apply(event)
+        apply(self._state, event)
         self._buffer.append(text)
         self._buffered += len(text)
         if self._due is None:
@@ -187,7 +189,7 @@ class Journal:
         journal is whole and goes on, and the next compaction deletes the rest.
         """
         self.flush()
-        self._append([encode(StateSnapshot(self._state.to_json(), now))])
+        self._append([encode(StateSnapshot(state_to_json(self._state), now))])
         self._log.truncate(self._log.next_number - 1)
 
     def _append(self, texts: list[str]) -> None:

@@ -30,7 +30,8 @@ _PLAIN = (
 _EVENTS = ("triggered", "checkpoints", "releases")
 
 
-def to_json(state: JobState) -> dict[str, Any]:
+def state_to_json(state: JobState) -> dict[str, Any]:
+    """Readable, with format and version; what is wrong with the journal is not part of it."""
     return {
         "format": PREFIX + _KIND,
         "version": _VERSION,
@@ -51,7 +52,8 @@ def to_json(state: JobState) -> dict[str, Any]:
     }
 
 
-def from_json(data: Mapping[str, Any]) -> JobState:
+def state_from_json(data: Mapping[str, Any]) -> JobState:
+    """Raises MalformedDocumentError, NewerFormatError."""
     where = f"the state of job {data.get('job_id')!r}"
     check_format(dict(data), _KIND, _VERSION, uri=where)
     try:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_ckpt.hooks.status_line import FREQUENT, StatusLine
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
 
 KEY = "ckpt"
 _STATUS = {
@@ -92,6 +95,16 @@ class Pointer:
             released=_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
             application_id=_or(data.get("application_id"), self.application_id),
+        )
+
+    def as_of(self, state: JobState) -> Pointer:
+        """The pointer with the progress the journal shows; the status stays."""
+        return replace(
+            self,
+            epoch=state.epoch or None,
+            checkpoint=state.last_completed or None,
+            released=state.last_released or None,
+            finished_operators=tuple(state.finished_operators()),
         )
 
 

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_ckpt.errors import CkptError, InvalidTaskArgumentError, NoSuchJobError
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError, NoSuchJobError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.options import Duration, RunOptions, storage_options_environ
-from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.operators.job_file import resolve_job
 from airflow_provider_ckpt.operators.job_id import default_job_id, with_generation
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.packaging import PACKAGE, package_zip
 from airflow_provider_ckpt.storage.layout import check_job_id
 
@@ -34,24 +34,7 @@ if TYPE_CHECKING:
 Instant = datetime | str
 DRIVER = PACKAGE / "spark" / "main.py"
 _OURS = ("application", "application_args", "java_class")
-_ENDED_WELL = ("FINISHED", "STOPPED")
-_TERMINAL = {2: ("refused", "failed"), 3: ("failed",), 4: ("fenced",)}
-"""Exit code of the driver -> the status lines that go with it. Both have to be there: a JVM that ends
-itself because it is out of memory exits with 3 as well, and that is worth another try."""
 _REQUEST_SECONDS = 2.0
-
-
-@dataclass(frozen=True)
-class _Run:
-    """One execution: what ``_get_hook`` and ``on_kill``, which are given no context, have to know."""
-
-    hook: CheckpointHook
-    writer: PointerWriter
-    options: RunOptions
-
-    @property
-    def pointer(self) -> Pointer:
-        return self.writer.pointer
 
 
 class CheckpointedSparkJobOperator(SparkSubmitOperator):
@@ -166,22 +149,22 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         self.on_clear = on_clear
         self.retained_checkpoints = retained_checkpoints
         self.allow_non_restored_state = allow_non_restored_state
-        self._ckpt_run: _Run | None = None
+        self._ckpt_run: TaskRun | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         self._hook = None  # a retry inside one process (dag.test) must not reuse the last try's
         with airflow_failures():
             run = self._begin(context)
-            if run.pointer.status in _ENDED_WELL:
-                return self._result(run)
+            if run.ended_well:
+                return run.result()
             self._ckpt_run = run
             try:
                 super().execute(context)
             except (AirflowException, RuntimeError) as error:
-                raise self._failure(run, error) from error
+                raise run.failure(self._hook, error) from error
             finally:
                 run.writer.flush()
-            return self._result(run)
+            return run.result()
 
     def on_kill(self) -> None:
         """Ask the driver to stop, wherever it runs, then do what spark-submit's operator does.
@@ -190,22 +173,14 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         """
         if self._hook is None or self._ckpt_run is None:
             return
-        asking = threading.Thread(target=self._ask_to_stop, args=(self._ckpt_run,), daemon=True)
+        asking = threading.Thread(target=self._ckpt_run.ask_to_stop, args=(self.log.warning,), daemon=True)
         asking.start()
         asking.join(_REQUEST_SECONDS)
         super().on_kill()
 
-    def _ask_to_stop(self, run: _Run) -> None:
-        if run.pointer.epoch is None:
-            return  # no driver has taken the job over yet
-        try:
-            write_request(run.hook.storage(), run.pointer.job_id, "stop", run.pointer.epoch)
-        except CkptError as error:
-            self.log.warning("Could not ask the driver of job %s to stop: %s", run.pointer.job_id, error)
-
     # ---- before the submission
 
-    def _begin(self, context: Context) -> _Run:
+    def _begin(self, context: Context) -> TaskRun:
         """Find the job of this task, look back on a retry, leave the pointer. One state read, one write."""
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
@@ -232,7 +207,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         hook.storage()  # opened here: a kill has no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
-        return _Run(hook, writer, options)
+        return TaskRun(hook, writer, options)
 
     def _forget_cluster_job(self, store: Any) -> None:
         # The Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
@@ -264,7 +239,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
                 f"Job {pointer.job_id} failed for good, another try would fail the same way: {state.cause}. "
                 "Correct the cause, then clear the task."
             )
-        pointer = _seen(pointer, state)
+        pointer = pointer.as_of(state)
         if state.status != "FINISHED":
             return pointer
         self.log.info("Job %s is FINISHED and released: nothing is left to run", pointer.job_id)
@@ -314,52 +289,3 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     def _job_folders(self) -> list[Path]:
         beside_the_dag = [Path(self.dag.fileloc).parent] if self.has_dag() else []  # type: ignore[no-untyped-call]
         return [*beside_the_dag, Path.cwd()]
-
-    # ---- after it
-
-    def _failure(self, run: _Run, error: Exception) -> AirflowException:
-        """AirflowFailException when another try would end the same way, else one that is retried."""
-        hook, last, job_id = self._hook, run.writer.last, run.pointer.job_id
-        code = hook.exit_code if isinstance(hook, CheckpointedSparkSubmitHook) else None
-        if last is not None and last.kind in ("refused", "failed", "fenced"):
-            message = f"Job {job_id}: {last.message} (exit code {code})"
-            terminal = last.kind in _TERMINAL.get(code or 0, ())
-            return AirflowFailException(message) if terminal else AirflowException(message)
-        if last is None and isinstance(hook, CheckpointedSparkSubmitHook) and hook.deploy_mode == "cluster":
-            state = self._journal(run)
-            if state is not None and state.status == "FAILED":
-                return AirflowFailException(f"Job {job_id} failed for good: {state.cause}")
-        # The whole command and the end of its output are in the error this one is raised from.
-        return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
-
-    def _result(self, run: _Run) -> dict[str, Any]:
-        """Success is a job that ended FINISHED or STOPPED, not an exit code. Raises AirflowException."""
-        if run.pointer.status not in _ENDED_WELL:
-            state = self._journal(run)
-            status = state.status if state is not None else "unknown"
-            if state is None or status not in _ENDED_WELL:
-                raise AirflowException(
-                    "spark-submit ended without an error, but the journal says that job "
-                    f"{run.pointer.job_id} is {status}. In cluster mode spark-submit has to wait for "
-                    "its application (waitAppCompletion), or the Spark operator has to track it."
-                )
-            run.writer.pointer = replace(_seen(run.pointer, state), status=status)
-            run.writer.flush()
-        return run.pointer.summary()
-
-    def _journal(self, run: _Run) -> JobState | None:
-        try:
-            return run.hook.job(run.pointer.job_id)
-        except NoSuchJobError:
-            return None
-
-
-def _seen(pointer: Pointer, state: JobState) -> Pointer:
-    """The pointer with the progress the journal shows; the status stays."""
-    return replace(
-        pointer,
-        epoch=state.epoch or None,
-        checkpoint=state.last_completed or None,
-        released=state.last_released or None,
-        finished_operators=tuple(state.finished_operators()),
-    )

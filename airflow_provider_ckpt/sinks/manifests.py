@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
-from airflow_provider_ckpt.storage.storage import open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
 
 __all__ = ["Manifest", "ReleasedFile", "read_manifests", "released_files"]
 

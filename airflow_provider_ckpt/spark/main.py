@@ -90,8 +90,8 @@ def _ship_functions(loaded: LoadedJob) -> None:
 def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Any, JobState]:
     """The root's storage and what its journal says, writing nothing."""
     from airflow_provider_ckpt.errors import NoRootError
+    from airflow_provider_ckpt.storage.opening import open_storage
     from airflow_provider_ckpt.storage.root import read_root
-    from airflow_provider_ckpt.storage.storage import open_storage
 
     storage = open_storage(options.root, storage_options)
     if storage.uri.startswith("memory:"):

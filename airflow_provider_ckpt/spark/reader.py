@@ -6,6 +6,7 @@ A batch and a streaming reader take the same calls, so one source function serve
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
+_GLOB = re.compile(r"[{}\[\]*?\\]")
 RATE_OPTIONS = ("maxbytespertrigger", "maxfilespertrigger")
 
 
@@ -150,8 +152,8 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         partitioned = any("=" in one.rpartition("/")[0] for one in files)
         if partitioned and len(self.reads.paths) == 1 and "basePath" not in self.reads.options:
             super().option("basePath", self._base(self.reads.paths[0]))
-        super().option("__globPaths__", "false")  # a file may have brackets in its name
-        return super()._load(files)
+        # a file may have brackets in its name (Spark's own switch for that, __globPaths__, repeats files)
+        return super()._load([_GLOB.sub(r"\\\g<0>", one) for one in files])
 
     def _base(self, path: str) -> str:
         """The folder partition columns are counted from: the part of the path before any glob."""

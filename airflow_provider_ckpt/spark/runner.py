@@ -182,7 +182,8 @@ class VertexRunner:
     # ---- Spark's callback threads
 
     def on_progress(self) -> None:
-        self._guard(self.publish_committed)
+        if not self._stopped:  # an event may come late: the run is over, and the next attempt publishes the batch
+            self._guard(self.publish_committed)
 
     def publish_committed(self) -> None:
         """Append the entry of the prepared batch if Spark has committed it."""
@@ -353,10 +354,14 @@ class VertexRunner:
     def _run_planned(self) -> None:
         """Run exactly the batch that is planned but not committed, with the plan it was made for."""
         assert self._built is not None
+        planned = self.folder.newest_offsets()
         query = self._launch(self._builder.build(self._dropped), {"once": True})
         query.awaitTermination()
         self._expected_stop = True
         self.publish_committed()
+        if planned != self.folder.newest_commit():
+            # the driver was stopped meanwhile: without this batch there is no boundary, and no end of data
+            raise QueryFailedError(vertex=self.vertex.uid, cause=f"it was stopped in the planned batch {planned}")
 
     def _begin_end(self, mode: str) -> None:
         self._ending = mode

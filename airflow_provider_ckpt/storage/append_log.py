@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from airflow_provider_ckpt.errors import (
@@ -27,13 +26,14 @@ from airflow_provider_ckpt.errors import (
     NoSuchHeadError,
     StorageTransientError,
 )
+from airflow_provider_ckpt.storage.kept_entries import KeepRule, KeptEntries
 from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
+from airflow_provider_ckpt.storage.log_reading import WholeLog, read_whole
 from airflow_provider_ckpt.storage.storage import Storage
 
 __all__ = ["AppendLog", "Entry"]
 
 _TRIES = 3
-_LISTS = 20
 _LOOK_FOR_HEAD_EVERY = 16
 
 
@@ -54,16 +54,14 @@ class AppendLog:
         *,
         format: str,  # noqa: A002 - the word of the file
         version: int = 1,
-        keep: Callable[[Entry], bool] | None = None,
+        keep: KeepRule | None = None,
     ) -> None:
         self._files = LogFiles(storage, path, format, version)
-        self._keep = keep
+        self._kept = KeptEntries(self._files, keep)
         self._lock = threading.RLock()
         self._loaded = False
         self._head = 0
         self._next = 0
-        self._seen_from = 0
-        self._kept: set[int] = set()
         self._damage: CorruptLogError | None = None
         self._unsettled: dict[str, str] = {}
         """Nonce -> body of our attempts at the next number whose outcome is unknown."""
@@ -101,43 +99,11 @@ class AppendLog:
         until a load succeeds) and NewerFormatError.
         """
         with self._lock:
-            while True:
-                listing = self._list()
-                entries = self._read_listed(listing)
-                if entries is not None:
-                    self._settle(listing, entries, None)
-                    return entries
-
-    def _list(self) -> Listing:
-        for _ in range(_LISTS):
-            listing = self._files.list()
-            if listing is not None:
-                return listing
-        reason = "its head record is listed and cannot be read"
-        raise StorageTransientError(verb="list", uri=self.uri, reason=reason)
-
-    def _read_listed(self, listing: Listing) -> list[Entry] | None:
-        """None: the log was truncated meanwhile, list again."""
-        entries: list[Entry] = []
-        kept = [number for number in listing.kept if number < listing.head]
-        for number in (*kept, *range(listing.head, listing.end)):
-            try:
-                entry = self._files.read(number, kept=number < listing.head)
-            except CorruptLogError as error:
-                raise self._damaged(listing, entries, error) from error
-            if entry is None:
-                if self._files.newest_head() > listing.head:
-                    return None
-                missing = self._files.corrupt(number, "it is missing, though later entries are there")
-                raise self._damaged(listing, entries, missing)
-            entries.append(entry)
-        return entries
-
-    def _damaged(self, listing: Listing, intact: list[Entry], error: CorruptLogError) -> CorruptLogError:
-        last = error.data["number"] == listing.end - 1
-        damage = CorruptLogError(**{**error.data, "intact": intact, "last": last})
-        self._settle(listing, intact, damage)
-        return damage
+            whole = read_whole(self._files)
+            self._settle(whole)
+            if whole.damage is not None:
+                raise whole.damage
+            return whole.entries
 
     def tail(self) -> list[Entry]:
         """New entries since the last read, by reading the next numbers until one is absent (no list).
@@ -239,7 +205,7 @@ class AppendLog:
         """
         with self._lock:
             entry = self.append(body)
-            listing = self._list()
+            listing = self._files.list()
             if listing.end > entry.number + 1 or listing.head > entry.number:
                 self._loaded = False
                 uri = self._files.entry_uri(listing.end - 1)
@@ -248,7 +214,7 @@ class AppendLog:
 
     # ---- truncation
 
-    def truncate(self, head: int, keep: Callable[[Entry], bool] | None = None) -> None:
+    def truncate(self, head: int, keep: KeepRule | None = None) -> None:
         """Move the head up to ``head`` (a no-op if it is there or beyond) and delete what lies below.
 
         Entries for which ``keep`` is true are never deleted. A crash in between leaves entries below the
@@ -260,34 +226,13 @@ class AppendLog:
             self._refuse_damaged()
             if head > self._next:
                 raise NoSuchHeadError(uri=self.uri, head=head, next_number=self._next)
-            listing = self._list()
+            listing = self._files.list()
             if head > listing.head:
-                kept = self._kept_numbers(listing, head, keep)
+                kept = self._kept.below(head, listing, keep)
                 self._files.write_head(head, kept)
                 listing = Listing(head, kept, listing.numbers, (*listing.head_records, head))
             self._head = max(self._head, listing.head)
-            self._delete_below(listing)
-
-    def _delete_below(self, listing: Listing) -> None:
-        for number in listing.numbers:
-            if number < listing.head and number not in listing.kept:
-                self._files.delete(number)
-        for number in listing.head_records:
-            if number < listing.head:
-                self._files.delete_head(number)
-
-    def _kept_numbers(self, listing: Listing, head: int, keep: Callable[[Entry], bool] | None) -> tuple[int, ...]:
-        kept = set(listing.kept)
-        for number in range(listing.head, head):
-            if keep is None and number >= self._seen_from:
-                if number in self._kept:
-                    kept.add(number)
-                continue
-            rule = keep or self._keep
-            entry = self._files.read(number) if rule else None
-            if rule and entry is not None and rule(entry):
-                kept.add(number)
-        return tuple(sorted(kept))
+            self._files.delete_below_head(listing)
 
     # ---- bookkeeping
 
@@ -299,16 +244,15 @@ class AppendLog:
         if self._damage is not None:
             raise self._damage
 
-    def _settle(self, listing: Listing, entries: list[Entry], damage: CorruptLogError | None) -> None:
-        self._loaded, self._damage = True, damage
-        self._head = self._seen_from = listing.head
-        self._next = max((listing.head, *(entry.number + 1 for entry in entries if not entry.kept)))
-        self._kept = {entry.number for entry in entries if self._keep and self._keep(entry)}
+    def _settle(self, whole: WholeLog) -> None:
+        head = whole.listing.head
+        self._loaded, self._damage, self._head = True, whole.damage, head
+        self._next = max((head, *(entry.number + 1 for entry in whole.entries if not entry.kept)))
+        self._kept.start(head, whole.entries)
         self._unsettled.clear()
         self._empty_tails = 0
 
     def _advance(self, entry: Entry) -> None:
         self._next = entry.number + 1
         self._unsettled.clear()
-        if self._keep and self._keep(entry):
-            self._kept.add(entry.number)
+        self._kept.note(entry)

@@ -7,19 +7,15 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-import fsspec
 from fsspec import AbstractFileSystem
 from fsspec.asyn import AsyncFileSystem
-from fsspec.utils import get_protocol
 
 from airflow_provider_ckpt.errors import (
     AlreadyExistsError,
-    InvalidStorageOptionsError,
-    InvalidStorageUriError,
     ObjectNotFoundError,
     StorageUnsuitableError,
 )
-from airflow_provider_ckpt.storage.faults import redact, secrets_in, translated
+from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -71,16 +67,22 @@ class FsspecStorage(Storage):
             self._fs.pipe_file(full, data)
 
     def read(self, path: str) -> bytes:
+        return self._read_part(path, None, None)
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        return self._read_part(path, start, end)
+
+    def _read_part(self, path: str, start: int | None, end: int | None) -> bytes:
         full = self._full(path)
         with self._guard("read", path):
             try:
-                return self._read(full)
+                return self._read(full, start, end)
             except (FileNotFoundError, IsADirectoryError):
                 pass
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
-    def _read(self, full: str) -> bytes:
-        data: bytes = self._fs.cat_file(full)
+    def _read(self, full: str, start: int | None = None, end: int | None = None) -> bytes:
+        data: bytes = self._fs.cat_file(full, start=start, end=end)
         return data
 
     def exists(self, path: str) -> bool:
@@ -174,26 +176,3 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
     else:
         method, base = type(fs).pipe_file, AbstractFileSystem.pipe_file
     return method is not base and "mode" in inspect.signature(method).parameters
-
-
-def open_fsspec(uri: str, options: dict[str, Any]) -> FsspecStorage:
-    """``uri`` is canonical. Listing caches are off (R17), whatever the options say."""
-    protocol = get_protocol(uri)
-    secrets = tuple(secrets_in(options))
-    names = sorted(options)
-    try:
-        kind = fsspec.get_filesystem_class(protocol)
-    except (ImportError, ValueError) as error:
-        raise InvalidStorageUriError(uri=uri, reason=str(error)) from None
-    try:
-        fs = kind(**{**kind._get_kwargs_from_urls(uri), **options, "use_listings_cache": False})
-        folder = fs._strip_protocol(uri)
-    except (TypeError, ValueError) as error:
-        raise InvalidStorageOptionsError(names=names, uri=uri, reason=redact(str(error), secrets)) from None
-    if not folder.strip("/") and protocol in ("s3", "gs", "abfs", "abfss", "az"):
-        raise InvalidStorageUriError(uri=uri, reason="it names no bucket")
-    if protocol == "s3":
-        from airflow_provider_ckpt.storage.s3 import S3Storage
-
-        return S3Storage(uri, fs, folder, secrets)
-    return FsspecStorage(uri, fs, folder, secrets)

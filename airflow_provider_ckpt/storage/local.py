@@ -66,11 +66,18 @@ class LocalStorage(Storage):
             _sync_folder(os.path.dirname(target))
 
     def read(self, path: str) -> bytes:
+        return self._read(path, 0, -1)
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        return self._read(path, start, end - start)
+
+    def _read(self, path: str, start: int, size: int) -> bytes:
         full = self._full(path)
         with translated("read", self.full_uri(path)):
             try:
                 with open(full, "rb", buffering=0) as file:
-                    return file.read()
+                    file.seek(start)
+                    return file.read(size)
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 pass
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))

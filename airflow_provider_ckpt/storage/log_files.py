@@ -12,6 +12,7 @@ from airflow_provider_ckpt.errors import (
     CorruptLogError,
     MalformedDocumentError,
     ObjectNotFoundError,
+    StorageTransientError,
 )
 from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document
 from airflow_provider_ckpt.storage.paths import join
@@ -19,6 +20,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _ENTRY = re.compile(r"(\d{8,})\.json")
 _HEAD = re.compile(r"head-(\d{8,})\.json")
+_LISTS = 20
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,16 @@ class LogFiles:
     def exists(self, number: int) -> bool:
         return self._storage.exists(self._entry_path(number))
 
-    def delete(self, number: int) -> None:
-        self._storage.delete(self._entry_path(number))
+    def list(self) -> Listing:
+        for _ in range(_LISTS):
+            listing = self._list_once()
+            if listing is not None:
+                return listing
+        reason = "its head record is listed and cannot be read"
+        raise StorageTransientError(verb="list", uri=self.uri, reason=reason)
 
-    def list(self) -> Listing | None:
-        """None if the head moved between the list and the reading of its record: list again."""
+    def _list_once(self) -> Listing | None:
+        """None if the head moved between the list and the reading of its record."""
         names = self._storage.list(self._path)
         numbers = sorted(int(found[1]) for name in names if (found := _ENTRY.fullmatch(name)))
         heads = sorted(int(found[1]) for name in names if (found := _HEAD.fullmatch(name)))
@@ -119,8 +126,14 @@ class LogFiles:
         except AlreadyExistsError:
             pass  # same head, same entries: ours before a crash, or of a truncation that was paused
 
-    def delete_head(self, head: int) -> None:
-        self._storage.delete(self._head_path(head))
+    def delete_below_head(self, listing: Listing) -> None:
+        """Delete the entries and head records that nobody has to read any more, upwards."""
+        for number in listing.numbers:
+            if number < listing.head and number not in listing.kept:
+                self._storage.delete(self._entry_path(number))
+        for number in listing.head_records:
+            if number < listing.head:
+                self._storage.delete(self._head_path(number))
 
     def _kept_below(self, head: int) -> tuple[int, ...] | None:
         path = self._head_path(head)

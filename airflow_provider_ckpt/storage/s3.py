@@ -31,9 +31,9 @@ class S3Storage(FsspecStorage):
             self.sleep(0.05 * 2**attempt)
         raise AssertionError("unreachable")
 
-    def _read(self, full: str) -> bytes:
+    def _read(self, full: str, start: int | None = None, end: int | None = None) -> bytes:
         # With its default concurrency s3fs asks for the size first: a second request for each poll of a tail.
-        data: bytes = self._fs.cat_file(full, max_concurrency=1)
+        data: bytes = self._fs.cat_file(full, start=start, end=end, max_concurrency=1)
         return data
 
     def _exists(self, full: str) -> bool:

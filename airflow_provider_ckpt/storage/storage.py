@@ -6,24 +6,19 @@ read-after-write, list-after-write. :meth:`Storage.probe` refuses a backend with
 
 from __future__ import annotations
 
-import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
 
 from airflow_provider_ckpt.errors import (
     AlreadyExistsError,
-    InvalidStorageUriError,
     MoveConflictError,
     ObjectNotFoundError,
     StorageTransientError,
     StorageUnreachableError,
     StorageUnsuitableError,
 )
-from airflow_provider_ckpt.storage.paths import Sizes, check_path, join
+from airflow_provider_ckpt.storage.paths import Sizes, check_path
 
-_CANONICAL = {"s3a": "s3", "gcs": "gs"}
 _HADOOP = {"s3": "s3a"}
 
 
@@ -54,6 +49,11 @@ class Storage(ABC):
     @abstractmethod
     def read(self, path: str) -> bytes:
         """Raises ObjectNotFoundError."""
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        """The bytes from ``start`` up to ``end`` (exclusive), fewer if the object is shorter. Raises
+        ObjectNotFoundError."""
+        return self.read(path)[start:end]
 
     @abstractmethod
     def exists(self, path: str) -> bool:
@@ -148,49 +148,3 @@ class Storage(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r})"
-
-
-def open_storage(uri: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
-    """Open a local path or any fsspec URI; nothing is written and, for most backends, nothing is asked.
-
-    ``options`` go to the fsspec file system (endpoint, credentials); a local path and ``memory://`` have
-    none. Raises InvalidStorageUriError, InvalidStorageOptionsError.
-    """
-    text = os.fspath(uri)
-    scheme, rest = _split(text)
-    if scheme is None:
-        from airflow_provider_ckpt.storage.local import LocalStorage
-
-        return LocalStorage(rest)
-    if scheme == "memory":
-        from airflow_provider_ckpt.storage.memory import MemoryStorage
-
-        return MemoryStorage(rest)
-    from airflow_provider_ckpt.storage.fsspec_storage import open_fsspec
-
-    return open_fsspec(f"{_CANONICAL.get(scheme, scheme)}://{rest}", dict(options or {}))
-
-
-def _split(uri: str) -> tuple[str | None, str]:
-    """Scheme (None: local) and the rest of a URI that was found sound."""
-    if not uri.strip() or "\0" in uri:
-        raise InvalidStorageUriError(uri=uri, reason="it is empty")
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        return None, uri.removeprefix("file:")
-    if "::" in uri:
-        raise InvalidStorageUriError(uri=uri, reason="a chain of file systems ('::') may cache what it reads")
-    scheme = scheme.lower()
-    if scheme in ("file", "local"):
-        return None, rest
-    authority, _, path = rest.rstrip("/").partition("/")
-    user, _, host = authority.rpartition("@")
-    if ":" in user:
-        shown = f"{scheme}://{user.split(':')[0]}:***@{join(host, path)}"
-        raise InvalidStorageUriError(uri=shown, reason="it holds a password; give it in the storage options")
-    if "?" in rest or "#" in rest:
-        shown = f"{scheme}://{rest.split('?')[0].split('#')[0]}"
-        raise InvalidStorageUriError(uri=shown, reason="no '?' or '#' part; give it in the storage options")
-    if path and any(part in ("", ".", "..") for part in path.split("/")):
-        raise InvalidStorageUriError(uri=uri, reason="no part of the path may be empty, '.' or '..'")
-    return scheme, join(authority, path)

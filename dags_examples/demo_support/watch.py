@@ -9,8 +9,8 @@ from pathlib import Path
 from airflow_provider_ckpt.errors import NoRootError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
-from airflow_provider_ckpt.storage.storage import open_storage
 
 Say = Callable[[str], None]
 

@@ -26,8 +26,9 @@ from typing import Any  # noqa: E402
 import pytest  # noqa: E402
 
 from airflow_provider_ckpt.journal.journal import Journal  # noqa: E402
+from airflow_provider_ckpt.storage.opening import open_storage  # noqa: E402
 from airflow_provider_ckpt.storage.root import open_root  # noqa: E402
-from airflow_provider_ckpt.storage.storage import Storage, open_storage  # noqa: E402
+from airflow_provider_ckpt.storage.storage import Storage  # noqa: E402
 from tests.airflow.support import FakeSparkSubmit, run_dag  # noqa: E402
 
 

@@ -70,9 +70,7 @@ def test_no_connection_and_no_root_is_an_error() -> None:
         CheckpointHook().storage()
 
 
-def test_the_test_button_tries_and_says_what_it_found(
-    hook: CheckpointHook, journal: Journals, root: Storage
-) -> None:
+def test_the_test_button_tries_and_says_what_it_found(hook: CheckpointHook, journal: Journals, root: Storage) -> None:
     driver(journal("orders"))
     before = root.files("")
     assert hook.test_connection() == (True, f"{root.uri} is fit for checkpoints and holds 1 job.")

@@ -28,9 +28,7 @@ async def first_event(running: CheckpointTrigger) -> dict[str, Any]:
     raise AssertionError("the trigger ended without an event")
 
 
-def test_it_fires_once_the_checkpoint_is_released_while_the_journal_grows(
-    root: Storage, journal: Journals
-) -> None:
+def test_it_fires_once_the_checkpoint_is_released_while_the_journal_grows(root: Storage, journal: Journals) -> None:
     async def scene() -> tuple[bool, dict[str, Any]]:
         waiting = asyncio.create_task(first_event(trigger(root.uri, checkpoint=2)))
         writer = await asyncio.to_thread(lambda: driver(journal("orders")))

@@ -15,8 +15,8 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.operators.job_id import default_job_id
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
-from airflow_provider_ckpt.storage.storage import open_storage
 from tests.airflow.journaled import complete, driver, end
 from tests.airflow.support import FakeSparkSubmit, status
 
@@ -108,9 +108,7 @@ def test_a_sensor_behind_the_job_sees_it_finished(
         orders = CheckpointedSparkJobOperator(
             task_id="orders", job=job, job_id="nightly", spark_binary=spark_submit.path
         )
-        wait = CheckpointSensor(
-            task_id="wait", job_id="{{ ti.xcom_pull('orders')['job_id'] }}", deferrable=deferrable
-        )
+        wait = CheckpointSensor(task_id="wait", job_id="{{ ti.xcom_pull('orders')['job_id'] }}", deferrable=deferrable)
         orders >> wait
     dag_run, tasks = run(dag)
     assert dag_run.state == "success"

@@ -22,9 +22,7 @@ def test_a_mapped_task_has_its_index_and_a_task_in_a_group_its_dot_quoted() -> N
 
 
 @given(_TASK, _TASK)
-def test_two_tasks_never_share_a_job_id(
-    one: tuple[str, str, str, int], other: tuple[str, str, str, int]
-) -> None:
+def test_two_tasks_never_share_a_job_id(one: tuple[str, str, str, int], other: tuple[str, str, str, int]) -> None:
     assert (default_job_id(*one) == default_job_id(*other)) == (one == other)
 
 

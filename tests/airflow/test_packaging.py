@@ -28,9 +28,7 @@ def test_the_zip_holds_the_package_without_bytecode_and_leaves_no_temporary_file
     names = zipfile.ZipFile(package_zip(tmp_path)).namelist()
     assert "airflow_provider_ckpt/__init__.py" in names
     assert "airflow_provider_ckpt/spark/session.py" in names
-    assert not [
-        name for name in names if "__pycache__" in name or not name.startswith("airflow_provider_ckpt/")
-    ]
+    assert not [name for name in names if "__pycache__" in name or not name.startswith("airflow_provider_ckpt/")]
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -56,9 +54,7 @@ def test_a_changed_file_gives_another_name(tmp_path: Path, monkeypatch: pytest.M
     assert package_zip(tmp_path) != before
 
 
-def test_a_folder_that_somebody_else_can_write_to_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_somebody_else_can_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     trusted = package_zip().parent
     assert trusted.stat().st_mode & 0o777 == 0o700

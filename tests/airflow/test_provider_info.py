@@ -23,9 +23,7 @@ def test_the_connection_form_follows_airflows_schema() -> None:
     properties = whole["properties"]["connection-types"]["items"]["properties"]
     (connection,) = get_provider_info()["connection-types"]
     for part in ("ui-field-behaviour", "conn-fields"):
-        jsonschema.validate(
-            connection[part], {**properties[part], "definitions": whole.get("definitions", {})}
-        )
+        jsonschema.validate(connection[part], {**properties[part], "definitions": whole.get("definitions", {})})
 
 
 def test_every_class_and_module_it_names_exists() -> None:

@@ -34,9 +34,7 @@ def test_a_given_root_goes_before_the_connections_and_keeps_its_options() -> Non
 
 
 def test_login_and_password_are_key_and_secret_on_s3() -> None:
-    found = settings(
-        "c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"}
-    )
+    found = settings("c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"})
     assert dict(found.options) == {"key": "user", "secret": "p4ss", "endpoint_url": "http://m"}
 
 

@@ -33,9 +33,7 @@ def job_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(
-    spark_submit: FakeSparkSubmit, root: Storage, job_file: Path
-) -> Callable[..., CheckpointedSparkJobOperator]:
+def make(spark_submit: FakeSparkSubmit, root: Storage, job_file: Path) -> Callable[..., CheckpointedSparkJobOperator]:
     def build(**arguments: Any) -> CheckpointedSparkJobOperator:
         given = {
             "task_id": "orders",
@@ -145,9 +143,7 @@ def test_a_refusal_a_terminal_failure_and_a_fence_are_not_retried(
         ([], 2),
     ],
 )
-def test_every_other_end_is_retried(
-    make: Any, spark_submit: FakeSparkSubmit, lines: Sequence[str], code: int
-) -> None:
+def test_every_other_end_is_retried(make: Any, spark_submit: FakeSparkSubmit, lines: Sequence[str], code: int) -> None:
     spark_submit.play(*lines, exit=code)
     with pytest.raises(AirflowException) as caught:
         make().execute(context(StateStore()))
@@ -202,30 +198,32 @@ def test_a_retry_restores_if_no_driver_ever_took_the_job_over(
     assert [call.options["restore"] for call in spark_submit.calls] == ["/old/chk-4", "/old/chk-4"]
 
 
-def test_a_retry_of_a_job_that_failed_for_good_fails_without_submitting(
-    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
-) -> None:
+@pytest.fixture
+def lost(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
+    """The store after a first try that claimed its job and was killed."""
     store = StateStore()
     spark_submit.play(status("started", epoch=1), exit=137)
     with pytest.raises(AirflowException):
         make().execute(context(store))
+    return store
+
+
+def test_a_retry_of_a_job_that_failed_for_good_fails_without_submitting(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], lost: StateStore
+) -> None:
     record(journal(JOB_ID), "RUNNING", "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
-        make().execute(context(store, try_number=2))
+        make().execute(context(lost, try_number=2))
     assert len(spark_submit.calls) == 1
 
 
 def test_a_retry_of_a_job_that_finished_meanwhile_succeeds_without_submitting(
-    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], lost: StateStore
 ) -> None:
-    store = StateStore()
-    spark_submit.play(status("started", epoch=1), exit=137)
-    with pytest.raises(AirflowException):
-        make().execute(context(store))
     record(journal(JOB_ID), "RUNNING", "FINISHED", completed=4)
-    result = make().execute(context(store, try_number=2))
+    result = make().execute(context(lost, try_number=2))
     assert (result["status"], result["released"]) == ("FINISHED", 4)
-    assert store.values[KEY]["status"] == "FINISHED"
+    assert lost.values[KEY]["status"] == "FINISHED"
     assert len(spark_submit.calls) == 1
 
 
@@ -343,16 +341,12 @@ def test_a_module_reference_is_left_to_the_driver(make: Any, spark_submit: FakeS
         {"job": "orders"},
     ],
 )
-def test_what_a_template_rendered_wrongly_fails_the_task_for_good(
-    make: Any, arguments: dict[str, Any]
-) -> None:
+def test_what_a_template_rendered_wrongly_fails_the_task_for_good(make: Any, arguments: dict[str, Any]) -> None:
     with pytest.raises(AirflowFailException):
         make(**arguments).execute(context(StateStore()))
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"application": "x.py"}, {"application_args": ["x"]}, {"on_clear": "again"}]
-)
+@pytest.mark.parametrize("arguments", [{"application": "x.py"}, {"application_args": ["x"]}, {"on_clear": "again"}])
 def test_what_makes_no_sense_fails_when_the_dag_is_read(make: Any, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskArgumentError):
         make(**arguments)

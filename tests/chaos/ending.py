@@ -15,7 +15,7 @@ def finish(world: World, driver: Driver, evidence: Evidence | None = None) -> No
         assert driver.exit_code is None, f"{driver} ended with {driver.exit_code}\n{driver.tail()}"
         return is_complete(world)
 
-    wait_until(done, lambda: f"everything released\n{driver.tail()}", seconds=180, every=0.5)
+    wait_until(done, lambda: f"everything released\n{driver.tail()}", seconds=400, every=0.5)
     world.drain()
     assert driver.wait() == 0, driver.tail()
     assert world.state().status == "FINISHED"

@@ -105,13 +105,15 @@ def _check_history_of_counts(world: World, sink: str) -> None:
         seen[row["k"]] = row["n"]
 
 
-def check_visible_files(world: World, sink: str) -> None:
+def visible_files(world: World, sink: str) -> set[str]:
+    """What a reader sees that knows nothing of manifests."""
     folder = world.base / sink
-    visible = {
-        str(path.relative_to(folder))
-        for path in folder.rglob("*")
-        if path.is_file() and not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
-    }
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {str(path) for path in found if not any(part.startswith(("_", ".")) for part in path.parts)}
+
+
+def check_visible_files(world: World, sink: str) -> None:
+    visible = visible_files(world, sink)
     released = {file.path for manifest in manifests(world, sink) for file in manifest.files}
     assert visible == released, f"{sink}: visible and released differ: {sorted(visible ^ released)[:5]}"
 

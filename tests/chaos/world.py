@@ -13,7 +13,7 @@ from typing import Any
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.storage.storage import open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
 from tests.chaos.data import Input
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
@@ -30,13 +30,14 @@ SMALL = {
 
 @dataclass(frozen=True)
 class Variant:
-    """``job``: file in ``jobs/``; ``sinks``: uid -> folder, those that hold every row."""
+    """``job``: file in ``jobs/``. ``sinks``: those that hold every row; a sink's uid is its folder's name."""
 
     name: str
     job: str
     sinks: tuple[str, ...]
     chain: bool = True
     counts: bool = False
+    last_vertex: str = "doubled"
     env: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -18,8 +18,8 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
 )
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
-from airflow_provider_ckpt.storage.storage import open_storage
 
 GRAPH = {
     "vertices": [

@@ -14,7 +14,8 @@ from airflow_provider_ckpt.errors import JobNotEndedError, RequestOvertakenError
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.cli.conftest import NOON, claim, write
 
 

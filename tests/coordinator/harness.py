@@ -15,9 +15,7 @@ from airflow_provider_ckpt.partitions.records import Snapshot
 E = TypeVar("E")
 
 
-def vertex(
-    uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1
-) -> Vertex:
+def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1) -> Vertex:
     """Sources and sinks are given as words; ``bounded`` names those of the sources that are."""
     owns = tuple(sources.split())
     operators = owns if uid in owns else (*owns, uid)
@@ -68,9 +66,7 @@ class Harness:
         self.epoch = epoch
         self.effects: list[m.Effect] = []
         self.position = 0
-        self.c = Coordinator(
-            of, CheckpointOptions(**options), epoch=epoch, restored=restored or Restored(), now=0.0
-        )
+        self.c = Coordinator(of, CheckpointOptions(**options), epoch=epoch, restored=restored or Restored(), now=0.0)
         self._keep(self.c.start(0.0))
         if running:
             for name, status in self.c.subtask_statuses().items():

@@ -118,9 +118,7 @@ def test_r15_data_of_a_subtask_that_never_started_proves_that_it_did() -> None:
 
 
 def test_r15_r20_one_not_heard_of_yet_is_told_when_it_starts_not_when_another_finishes() -> None:
-    joined = graph(
-        vertex("a", sources="a"), vertex("d", sources="d"), vertex("b", sinks="s"), edges="a>b d>b"
-    )
+    joined = graph(vertex("a", sources="a"), vertex("d", sources="d"), vertex("b", sinks="s"), edges="a>b d>b")
     h = Harness(joined, restored=Restored(never_started=frozenset({"a/0", "d/0"})))
     h.at(10.0)
     h.ack("b/0", inputs={"a_b": 2, "d_b": 2})

@@ -62,9 +62,7 @@ def test_nothing_that_still_runs_may_come_before_something_finished(
         ("all_to_all", DONE, None),
     ],
 )
-def test_new_and_running_operators_may_follow_finished_ones(
-    kind: Exchange, before: str, after: str | None
-) -> None:
+def test_new_and_running_operators_may_follow_finished_ones(kind: Exchange, before: str, after: str | None) -> None:
     check_restore(_pair(kind), {"a": before} if after is None else {"a": before, "b": after})
 
 

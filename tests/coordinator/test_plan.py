@@ -47,9 +47,7 @@ def test_one_to_one_edge_with_some_sources_and_targets_finished() -> None:
 
 def test_a_vertex_with_two_inputs_is_triggered_only_when_all_of_them_are_finished() -> None:
     """testComputeWithMultipleInputs"""
-    joined = graph(
-        vertex("a", sources="a"), vertex("b", sources="b"), vertex("join", sinks="s"), edges="a>join b>join"
-    )
+    joined = graph(vertex("a", sources="a"), vertex("b", sources="b"), vertex("join", sinks="s"), edges="a>join b>join")
     assert plan(joined, {"a/0"}).trigger == ("b/0",)
     assert plan(joined, {"a/0", "b/0"}).trigger == ("join/0",)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.state import JobState
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.evidence import Evidence, Kill
@@ -68,7 +69,7 @@ def state(*parts: list[ev.Event]) -> JobState:
     found = JobState("flights_2013")
     for events in parts:
         for event in events:
-            found.apply(event)
+            apply(found, event)
     return found
 
 

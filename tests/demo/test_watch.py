@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
-from airflow_provider_ckpt.storage.storage import open_storage
 from dags_examples.demo_support.watch import DemoFailedError, JobFollower
 from tests.demo.evidence import completed
 

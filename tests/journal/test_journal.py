@@ -18,9 +18,11 @@ from airflow_provider_ckpt.errors import (
     UnknownEventError,
 )
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.journal.samples import WORKER, one_of_each, random_events
 from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
 
@@ -405,7 +407,7 @@ def test_the_golden_journal_is_replayed() -> None:
     state = Journal(open_storage(GOLDEN), "orders").replay()
     expected = JobState("orders")
     for event in [*one_of_each(), ev.EpochClaimed(2, "manual~t2", WORKER, 200.0), ev.StatusChanged("RUNNING", 201.0)]:
-        expected.apply(event)
+        apply(expected, event)
     assert state == expected
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from airflow_provider_ckpt.errors import InvalidJobIdError, UnknownRequestKindError
 from airflow_provider_ckpt.journal.requests import Request, pending_requests, write_request
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "request-v1"
 

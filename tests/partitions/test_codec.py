@@ -12,7 +12,7 @@ from airflow_provider_ckpt.errors import UnknownRecordError
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
 from airflow_provider_ckpt.partitions.records import Record
 from airflow_provider_ckpt.partitions.subtask_log import FORMAT, SubtaskLog, subtask_entries
-from airflow_provider_ckpt.storage.storage import open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
 from tests.partitions.samples import one_of_each
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "subtask-log-v1"

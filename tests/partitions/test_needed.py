@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
 from airflow_provider_ckpt.partitions.records import Barrier, Snapshot
 from tests.partitions.samples import batch
@@ -39,5 +40,10 @@ def test_the_last_batch_stays_because_the_log_is_folded_from_it() -> None:
 
 
 def test_only_batches_have_files_to_delete() -> None:
-    records = [(0, batch(0, files=2)), (1, Barrier(1, 1, Snapshot(1, 0))), (2, batch(1, files=0)), (3, batch(2))]
+    records: list[Numbered] = [
+        (0, batch(0, files=2)),
+        (1, Barrier(1, 1, Snapshot(1, 0))),
+        (2, batch(1, files=0)),
+        (3, batch(2)),
+    ]
     assert deletable_files(records, 3) == ["b0/part-0.parquet", "b0/part-1.parquet"]

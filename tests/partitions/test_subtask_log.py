@@ -15,7 +15,8 @@ from airflow_provider_ckpt.errors import (
 )
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, Open, Record
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.partitions.samples import batch
 from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
 

@@ -113,9 +113,7 @@ class Driver:
 
     def _open(self, subtask: str) -> None:
         vertex = subtask.split("/")[0]
-        dropped = {
-            e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex
-        }
+        dropped = {e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex}
         self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, dropped)
 
     # -- one step

@@ -147,9 +147,7 @@ class Runner:
         for uid in ended:
             if uid not in self.announced and uid not in self.dropped:
                 self.announced.add(uid)
-                self.outbox.append(
-                    m.SourceAtEnd(self.epoch, self.subtask, self.attempt, uid, self._batch_id, more)
-                )
+                self.outbox.append(m.SourceAtEnd(self.epoch, self.subtask, self.attempt, uid, self._batch_id, more))
 
     @property
     def _batch_id(self) -> int:
@@ -160,9 +158,7 @@ class Runner:
     def stop_at_boundary(self, uid: str) -> None:
         if not self.ended:
             self.paused = True
-            self.outbox.append(
-                m.StoppedAtBoundary(self.epoch, self.subtask, self.attempt, uid, self._batch_id)
-            )
+            self.outbox.append(m.StoppedAtBoundary(self.epoch, self.subtask, self.attempt, uid, self._batch_id))
 
     def resume_without(self, uid: str) -> None:
         self.dropped.add(uid)

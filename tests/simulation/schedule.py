@@ -34,9 +34,7 @@ def random_graph(random: Random) -> ExecutionGraph:
             bounded = [f"b{number}"]
         whole = not live and all(vertices[producer].bounded for producer in producers)
         last = number == count - 1
-        sinks = [f"s{number}_{i}" for i in range(random.choice((0, 1, 2)))] or (
-            [f"s{number}_0"] if last else []
-        )
+        sinks = [f"s{number}_{i}" for i in range(random.choice((0, 1, 2)))] or ([f"s{number}_0"] if last else [])
         vertices.append(
             Vertex(
                 uid,
@@ -52,9 +50,7 @@ def random_graph(random: Random) -> ExecutionGraph:
 
 
 class Simulation:
-    def __init__(
-        self, seed: int, coordinator: type[Coordinator] = Coordinator, runner: type[Runner] = Runner
-    ) -> None:
+    def __init__(self, seed: int, coordinator: type[Coordinator] = Coordinator, runner: type[Runner] = Runner) -> None:
         self.random = Random(seed)
         graph = random_graph(self.random)
         rows = {

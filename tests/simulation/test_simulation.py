@@ -13,7 +13,6 @@ import os
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
 from airflow_provider_ckpt.coordinator.messages import Append, Effect, Message, Release, TriggerBarrier
 from airflow_provider_ckpt.journal.events import CheckpointTriggered
 from tests.simulation.runner import Runner
@@ -86,10 +85,9 @@ def _barriers_first(effects: list[Effect]) -> list[Effect]:
 class FinishesAtOnce(Coordinator):
     """Sinks do not wait for their final checkpoint."""
 
-    def _finish_subtasks(self) -> None:
-        finals: FinalCheckpoints = self._finals
-        finals.completed(0, frozenset(self.subtask_statuses()))
-        super()._finish_subtasks()
+    def _advance(self, now: float) -> list[Effect]:
+        self._parts.finals.completed(0, frozenset(self.subtask_statuses()))
+        return super()._advance(now)
 
 
 class PublishesBeforeTheBarrier(Runner):

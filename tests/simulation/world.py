@@ -168,9 +168,7 @@ class World:
             self._triggered[event.checkpoint] = epoch
         elif isinstance(event, CheckpointCompleted):
             if event.checkpoint in self._completed or self._triggered.get(event.checkpoint) != epoch:
-                raise BrokenError(
-                    f"{event.checkpoint} completed twice or by an epoch that did not trigger it"
-                )
+                raise BrokenError(f"{event.checkpoint} completed twice or by an epoch that did not trigger it")
             self._completed[event.checkpoint] = event
             self._check_cut(event)
         elif isinstance(event, CheckpointReleased):
@@ -240,9 +238,7 @@ class World:
             for sink in vertex.sinks:
                 got = self.targets[sink].rows
                 if len(got) != len(set(got)) or set(got) != rows:
-                    raise BrokenError(
-                        f"{sink} holds {len(got)} rows ({len(set(got))} different), not {len(rows)}"
-                    )
+                    raise BrokenError(f"{sink} holds {len(got)} rows ({len(set(got))} different), not {len(rows)}")
 
     def _own_rows(self, vertex: str) -> set[Row]:
         whole = self.graph.vertex(vertex)

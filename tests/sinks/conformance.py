@@ -121,9 +121,7 @@ class SinkConformance:
         assert other.last_released() == 4
         assert target.bind().last_released() == 4
 
-    def test_r9_releasing_again_changes_nothing(
-        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
-    ) -> None:
+    def test_r9_releasing_again_changes_nothing(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
         handle = self.staged(spark, sink, 1)
         counts = sink.release([handle], 1)
         assert sink.release([handle], 1) == counts

@@ -1,4 +1,4 @@
-"""What the runner does around ``stage``: a new nonce for each call, rows counted in flight (R18)."""
+"""What the runner does around ``stage``: a new nonce for each call, rows counted in flight if the sink asks (R18)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 
 
 def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:
-    observed, rows = counted(frame)
-    handle = sink.stage(observed, StageRequest(attempt, batch_id, uuid.uuid4().hex, rows))
+    handle = sink.stage(frame, StageRequest(attempt, batch_id, uuid.uuid4().hex, counted))
     read_back: Handle = json.loads(json.dumps(handle))  # what a process sees that finds it in a log
     return read_back

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,8 @@ from airflow_provider_ckpt.errors import (
     StagedRowCountError,
     UnknownHandleError,
 )
-from airflow_provider_ckpt.sinks.file_sink import BoundFileSink, FileSink
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_of
 from tests.sinks.staging import counted, stage
@@ -53,9 +55,7 @@ def numbers(spark: SparkSession, count: int, slices: int = 1) -> DataFrame:
 
 @pytest.mark.parametrize("partitioned", [False, True], ids=["flat", "partitioned"])
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_keeps_odd_values(
-    spark: SparkSession, tmp_path: Path, kind: str, partitioned: bool
-) -> None:
+def test_every_format_keeps_odd_values(spark: SparkSession, tmp_path: Path, kind: str, partitioned: bool) -> None:
     path = tmp_path / "a lake 100% ä=ö"
     rows = list(enumerate(ODD_VALUES))
     partition_by = ["city"] if partitioned else []
@@ -71,9 +71,7 @@ def test_every_format_keeps_odd_values(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_only_data_files_are_released_and_keep_their_extension(
-    spark: SparkSession, tmp_path: Path, kind: str
-) -> None:
+def test_only_data_files_are_released_and_keep_their_extension(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     sink = bind(tmp_path, format=kind, options={"compression": "gzip" if kind != "orc" else "zlib"})
     handle = stage(sink, numbers(spark, 4, 2), 3)
     sink.release([handle], 1)
@@ -98,9 +96,7 @@ def test_each_csv_file_has_its_header(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("partition_by", [[], ["id"]], ids=["flat", "partitioned"])
-def test_an_empty_frame_stages_no_file(
-    spark: SparkSession, tmp_path: Path, kind: str, partition_by: list[str]
-) -> None:
+def test_an_empty_frame_stages_no_file(spark: SparkSession, tmp_path: Path, kind: str, partition_by: list[str]) -> None:
     sink = bind(tmp_path, format=kind, partition_by=partition_by, options={"header": True})
     frame = spark.createDataFrame([], "id int, city string")
     handle = stage(sink, frame, 1)
@@ -129,9 +125,7 @@ def test_a_relative_path_is_made_absolute_when_bound(
     assert len(list((tmp_path / "lake").glob("part-*.parquet"))) == 1
 
 
-def test_batches_of_a_streaming_query_are_staged_in_foreach_batch(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_batches_of_a_streaming_query_are_staged_in_foreach_batch(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path / "lake")
     handles = []
     (tmp_path / "in").mkdir()
@@ -210,19 +204,19 @@ def test_a_folder_of_sparks_own_file_sink_is_refused(tmp_path: Path) -> None:
 )
 def test_names_that_could_collide_are_refused(attempt: str, batch_id: int, nonce: str) -> None:
     with pytest.raises(IllegalStageRequestError):
-        StageRequest(attempt, batch_id, nonce, lambda: 0)
+        StageRequest(attempt, batch_id, nonce, counted)
 
 
 def test_the_attempt_can_be_read_from_an_id() -> None:
-    assert attempt_of(StageRequest("a-1-2.b", 3, "9f", lambda: 0).id) == "a-1-2.b"
+    assert attempt_of(StageRequest("a-1-2.b", 3, "9f", counted).id) == "a-1-2.b"
     assert attempt_of("README") is None
 
 
 def test_a_place_is_never_written_twice(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path)
     for expected in (None, Exception):
-        frame, rows = counted(numbers(spark, 2))
-        request = StageRequest("a", 1, "same", rows)
+        frame = numbers(spark, 2)
+        request = StageRequest("a", 1, "same", counted)
         if expected is None:
             sink.stage(frame, request)
         else:
@@ -234,10 +228,49 @@ def test_a_place_is_never_written_twice(spark: SparkSession, tmp_path: Path) -> 
 def test_a_row_count_that_cannot_be_is_refused_before_rows_are_lost(
     spark: SparkSession, tmp_path: Path, count: int, claimed: int, partition_by: list[str]
 ) -> None:
-    sink = bind(tmp_path, partition_by=partition_by)
+    sink = bind(tmp_path, format="json", partition_by=partition_by)
     frame = numbers(spark, count, 2).selectExpr("id", "id AS value")
     with pytest.raises(StagedRowCountError):
-        sink.stage(frame, StageRequest("a", 1, uuid.uuid4().hex, lambda: claimed))
+        sink.stage(frame, StageRequest("a", 1, uuid.uuid4().hex, lambda frame: (frame, lambda: claimed)))
+
+
+def test_rows_of_parquet_files_are_counted_by_their_footers(spark: SparkSession, tmp_path: Path) -> None:
+    def refuse(frame: DataFrame) -> NoReturn:
+        raise AssertionError("the rows were counted in flight, too")
+
+    handle = bind(tmp_path).stage(numbers(spark, 7, 3), StageRequest("a", 1, uuid.uuid4().hex, refuse))
+    assert (handle["rows"], len(handle["files"])) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"format": "json"}, {"partition_by": ["id"]}, {"options": {"parquet.encryption.footer.key": ""}}]
+)
+def test_rows_whose_files_do_not_tell_their_number_are_counted_in_flight(
+    spark: SparkSession, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    asked: list[DataFrame] = []
+
+    def count_in_flight(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+        asked.append(frame)
+        return counted(frame)
+
+    frame = numbers(spark, 7, 3).selectExpr("id", "id AS value")
+    handle = bind(tmp_path, **settings).stage(frame, StageRequest("a", 1, uuid.uuid4().hex, count_in_flight))
+    assert handle["rows"] == 7
+    assert len(asked) == 1
+
+
+def test_a_staged_place_without_any_file_is_refused(tmp_path: Path) -> None:
+    """A local folder on a cluster: the executors write to their own disks, even for an empty frame."""
+
+    class WrittenElsewhere:
+        """Stands for a frame whose files the driver does not see."""
+
+        write = property(lambda self: self)
+        format = mode = options = save = lambda self, *_, **__: self
+
+    with pytest.raises(StagedRowCountError):
+        bind(tmp_path).stage(WrittenElsewhere(), StageRequest("a", 1, "n", counted))  # type: ignore[arg-type]
 
 
 def test_staged_files_that_somebody_deleted_are_missed_by_name(spark: SparkSession, tmp_path: Path) -> None:
@@ -264,18 +297,14 @@ def test_r9_released_files_may_be_consumed_and_deleted_before_a_zombie_comes(
     assert [manifest.checkpoint for manifest in read_manifests(str(tmp_path))] == [1]
 
 
-def test_a_sink_that_was_pointed_elsewhere_does_not_release_what_waits(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_sink_that_was_pointed_elsewhere_does_not_release_what_waits(spark: SparkSession, tmp_path: Path) -> None:
     handle = stage(bind(tmp_path / "old"), numbers(spark, 2), 1)
     with pytest.raises(StagedElsewhereError, match="/old"):
         bind(tmp_path / "new").release([handle], 1)
 
 
 @pytest.mark.parametrize("change", [{"version": 2}, {"format": "other"}])
-def test_handles_of_another_format_are_refused(
-    spark: SparkSession, tmp_path: Path, change: dict[str, Any]
-) -> None:
+def test_handles_of_another_format_are_refused(spark: SparkSession, tmp_path: Path, change: dict[str, Any]) -> None:
     sink = bind(tmp_path)
     handle = {**stage(sink, numbers(spark, 2), 1), **change}
     with pytest.raises(UnknownHandleError):

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.sinks.file_sink import BoundFileSink, FileSink
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.storage.storage import open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
 from tests.sinks.conformance import SCHEMA, Row, SinkConformance, SinkTarget
 from tests.support.crash import CrashingStorage, When
 
@@ -26,7 +27,7 @@ class Folder(SinkTarget):
 
     def dying(self, at: int, when: When) -> BoundFileSink:
         storage = CrashingStorage(open_storage(self.path), at=at, when=when)
-        return BoundFileSink(self.sink, SinkContext("orders", "lake"), storage)
+        return self.sink.bind_to(storage, SinkContext("orders", "lake"))
 
     def rows(self, spark: SparkSession) -> list[Row]:
         """Whoever reads the folder and whoever follows the manifests sees the same."""

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.errors import NewerFormatError, StorageTransientError
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_names import is_data_file, manifests_folder, released_names
-from airflow_provider_ckpt.sinks.file_sink import BoundFileSink, FileSink
+from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
 from airflow_provider_ckpt.sinks.manifests import Manifest, ReleasedFile, read_manifests, released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.crash import LossyStorage, WrappedStorage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sinks-v1"
@@ -154,7 +156,7 @@ def test_r17_a_release_whose_replies_are_lost_is_repeated_without_harm(
         place = f"_ckpt/orders/lake/staging/{handle['id']}/{file['path']}"
         golden_storage.create(place, b"x" * file["size"])
     storage = LossyStorage(golden_storage, frozenset([lost]), repeats=repeats)
-    sink = BoundFileSink(FileSink(GOLDEN_URI), SinkContext("orders", "lake"), storage)
+    sink = FileSink(GOLDEN_URI).bind_to(storage, SinkContext("orders", "lake"))
     try:
         counts = sink.release([handle], 12)
     except StorageTransientError:

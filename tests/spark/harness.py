@@ -22,7 +22,8 @@ from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.spark.execution import execute, prepare
 from airflow_provider_ckpt.spark.main import look
 from airflow_provider_ckpt.storage.layout import subtask_log_path
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 
 Line = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -60,7 +61,7 @@ class World:
         return open_storage(self.root)
 
     def path(self, name: str) -> str:
-        (self.base / name).mkdir(exist_ok=True)
+        (self.base / name).mkdir(parents=True, exist_ok=True)
         return str(self.base / name)
 
     # ---- data

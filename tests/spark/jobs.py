@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.sinks.sink import Sink
@@ -29,11 +30,11 @@ def mixed(
     job = Job("mixed")
 
     @job.source(bounded=True, chain=chain, **{"max_files_per_trigger": 1, **history_options})
-    def history(read: Any) -> DataFrame:
+    def history(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("history"))
 
     @job.source(max_files_per_trigger=2)
-    def live(read: Any) -> DataFrame:
+    def live(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("live"))
 
     @job.transform(inputs=[history, live])
@@ -50,7 +51,7 @@ def bounded(world: World, *, chain: bool = True) -> Job:
     job = Job("bounded")
 
     @job.source(bounded=True, max_files_per_trigger=1, chain=chain)
-    def history(read: Any) -> DataFrame:
+    def history(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("history"))
 
     @job.transform(inputs=[history])
@@ -61,16 +62,36 @@ def bounded(world: World, *, chain: bool = True) -> Job:
     return job
 
 
+def bounded_with_ticks(world: World) -> Job:
+    """History through an edge, beside a bounded source whose end is in no file list."""
+    job = Job("ticking")
+
+    @job.source(bounded=True, max_files_per_trigger=1, chain=False)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.source(bounded=True)
+    def ticks(read: DataStreamReader) -> DataFrame:
+        return read.format("rate-micro-batch").option("rowsPerBatch", 5).load().selectExpr("value AS id", "0L AS k")
+
+    @job.transform(inputs=[history, ticks])
+    def both(rows: DataFrame) -> DataFrame:
+        return rows
+
+    job.sink("out", both, FileSink(world.path("out")))
+    return job
+
+
 def depths(world: World, sink: Callable[[str], Sink] = FileSink) -> Job:
     """History in a query with a sink of its own; two queries deeper it meets the live feed."""
     job = Job("depths")
 
     @job.source(bounded=True, max_files_per_trigger=1, chain=False)
-    def history(read: Any) -> DataFrame:
+    def history(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("history"))
 
     @job.source(max_files_per_trigger=1)
-    def live(read: Any) -> DataFrame:
+    def live(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("live"))
 
     @job.transform(inputs=[history], chain=False)
@@ -92,11 +113,11 @@ def joined(world: World, *, watermarks: bool = False) -> Job:
     watermark = ("ts", "1 second") if watermarks else None
 
     @job.source(bounded=True, watermark=watermark)
-    def history(read: Any) -> DataFrame:
+    def history(read: DataStreamReader) -> DataFrame:
         return timed(read.schema(IDS).parquet(world.path("history")))
 
     @job.source(watermark=watermark)
-    def live(read: Any) -> DataFrame:
+    def live(read: DataStreamReader) -> DataFrame:
         return timed(read.schema(IDS).parquet(world.path("live")))
 
     @job.transform(inputs={"orders": live, "customers": history})
@@ -107,20 +128,20 @@ def joined(world: World, *, watermarks: bool = False) -> Job:
     return job
 
 
-def windows(world: World, *, chain: bool = True, live_too: bool = True) -> Job:
+def windows(world: World, *, chain: bool = True, live_too: bool = True, sink: Callable[[str], Sink] = FileSink) -> Job:
     """Counts in windows of ten seconds; a row's id is its event time in seconds."""
     job = Job("windows")
     inputs: list[Any] = []
 
     @job.source(bounded=True, chain=chain, max_files_per_trigger=1, watermark=("ts", "1 second"))
-    def history(read: Any) -> DataFrame:
+    def history(read: DataStreamReader) -> DataFrame:
         return timed(read.schema(IDS).parquet(world.path("history")))
 
     inputs.append(history)
     if live_too:
 
         @job.source(max_files_per_trigger=1, watermark=("ts", "1 second"))
-        def live(read: Any) -> DataFrame:
+        def live(read: DataStreamReader) -> DataFrame:
             return timed(read.schema(IDS).parquet(world.path("live")))
 
         inputs.append(live)
@@ -130,7 +151,7 @@ def windows(world: World, *, chain: bool = True, live_too: bool = True) -> Job:
         counted = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
         return counted.select(F.unix_seconds("window.start").alias("id"), "n")
 
-    job.sink("out", counts, FileSink(world.path("out")))
+    job.sink("out", counts, sink(world.path("out")))
     return job
 
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Thread
 
 import pytest
 
-from airflow_provider_ckpt.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
-from airflow_provider_ckpt.partitions.records import EndOfData
+from airflow_provider_ckpt.errors import (
+    FencedError,
+    GraphChangedError,
+    HeldWatermarkError,
+    LogFencedError,
+    SchemaChangedError,
+    TransientError,
+)
+from airflow_provider_ckpt.partitions.records import EndOfData, Open
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from tests.spark.faults import Fault, FaultyStorage, HookedStorage
 from tests.spark.harness import Line, Run, World
-from tests.spark.jobs import depths, joined, mixed
+from tests.spark.jobs import depths, joined, mixed, windows
+from tests.support.waiting import wait_until
 
 
 def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(world: World) -> None:
@@ -62,7 +73,6 @@ def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world
 def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     second: list[Run] = []
-    errors: list[BaseException] = []
 
     def run_again() -> None:
         second.append(world.run(mixed(world), world.drain_at(len(expected))))
@@ -74,17 +84,53 @@ def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> 
             takers.append(Thread(target=run_again))
             takers[0].start()
 
-    from airflow_provider_ckpt.errors import FencedError, LogFencedError
-
-    try:
+    with pytest.raises((FencedError, LogFencedError), match="epoch 2"):
         world.run(mixed(world), hear)
-    except (FencedError, LogFencedError) as error:
-        errors.append(error)
     takers[0].join(120)
-    assert "epoch 2" in str(errors[0])
     assert second[0].kinds[0] == "resumed"
     assert second[0].status == "FINISHED"
     assert world.released_ids() == sorted(expected)
+
+
+def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(world: World) -> None:
+    """What was published after it is void in every log, and is read again, through the edges too."""
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
+    fault = Fault(75)
+    with suppress(TransientError):
+        world.run(depths(world), world.drain_at(len(expected)), FaultyStorage(world.storage, fault))
+    number = world.state().last_completed
+    assert number > 0
+    path = f"{world.root}/{world.job_id}/checkpoints/chk-{number}"
+    run = world.run(depths(world), world.drain_at(len(expected)), restore=path)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert world.released_ids("raw") == [*range(8)]
+    opened = [record for _, record in world.records("history") if isinstance(record, Open)]
+    assert opened[-1].continues_at is not None
+
+
+def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(world: World) -> None:
+    """The final batch is planned and did not run: there is no end of data before it has."""
+    world.put_ids("history", 3, 10)
+    spark_folders = f"{world.job_id}/vertices/counts/0/spark"
+    held: list[str] = []
+
+    def hold(verb: str, path: str) -> None:
+        """In the final batch, before it is prepared."""
+        if verb != "replace" or "/prepared/" not in path or held:
+            return
+        attempts = [name for name in world.storage.list(spark_folders) if "." not in name]
+        if any(SparkFolder(world.storage, f"{spark_folders}/{attempt}").is_final() for attempt in attempts):
+            held.append(path)
+            world.request("stop")
+            wait_until(lambda: world.state().status == "STOPPED", "the stop")
+
+    job = windows(world, live_too=False)
+    first = world.run(job, storage=HookedStorage(world.storage, hold), mode="streaming")
+    assert (first.status, len(held)) == ("STOPPED", 1)
+    second = world.run(job, mode="streaming")
+    assert (second.status, second.cause) == ("FINISHED", None)
+    assert sorted((row["id"], row["n"]) for row in world.released()) == [(0, 10), (10, 10), (20, 10)]
 
 
 # ---- what may change between two runs
@@ -99,14 +145,12 @@ def stopped_once(world: World) -> None:
 def test_d16_a_changed_job_is_refused_and_nothing_is_written(world: World) -> None:
     stopped_once(world)
     before = world.everything_under_root()
-    renamed = mixed(world, uid="past")
-    with pytest.raises(GraphChangedError, match="history"):
-        world.run(renamed)
-    with pytest.raises(GraphChangedError, match="history"):
+    with pytest.raises(GraphChangedError, match="gone: history"):
+        world.run(mixed(world, uid="past"))
+    with pytest.raises(GraphChangedError, match="moved to another query: history"):
         world.run(mixed(world, chain=False))
-    with pytest.raises(GraphChangedError, match="copy"):
-        stopped_with_two_sinks = mixed(world, sinks=("copy",))
-        world.run(stopped_with_two_sinks, job_id=world.job_id)
+    with pytest.raises(GraphChangedError, match="gone: out"):
+        world.run(mixed(world, sinks=("copy",)))
     with pytest.raises(SchemaChangedError, match="twice"):
         world.run(mixed(world, column="thrice"))
     assert world.everything_under_root() == before

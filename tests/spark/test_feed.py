@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.spark.feed import EdgeFeed, data_folder, feed_folder
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import write_rows
 
 EDGES = ["b__y", "a__x"]

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.reader import SourceReads, StreamReader
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
-from airflow_provider_ckpt.storage.storage import open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World
 
 NAMES = [

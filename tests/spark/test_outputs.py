@@ -12,7 +12,8 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget, Prepared, PreparedStore
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World, read_rows
 
 

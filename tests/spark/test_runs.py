@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ckpt.partitions.records import Batch
 from tests.spark.harness import Line, World
-from tests.spark.jobs import bounded, depths, joined, mixed, windows
+from tests.spark.jobs import bounded, bounded_with_ticks, depths, joined, mixed, windows
 
 
 def test_r2_finished_history_is_dropped_and_every_row_is_released_once(world: World) -> None:
@@ -192,3 +192,16 @@ def test_history_that_is_moved_away_after_it_was_read_does_not_fail_the_job(worl
     run = world.run(mixed(world), hear)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
+
+
+def test_r11_a_source_that_runs_out_waits_for_the_edges_beside_it(world: World) -> None:
+    """``availableNow`` takes what is there for the end: started early, it would leave history behind."""
+    job = bounded_with_ticks(world)
+    expected = world.put_ids("history", 4, 2, 1_000_000)
+    run = world.run(job, mode="streaming")
+    assert (run.status, run.cause) == ("FINISHED", None)
+    ids = world.released_ids()
+    assert [number for number in ids if number >= 1_000_000] == sorted(expected)
+    ticks = [number for number in ids if number < 1_000_000]
+    assert ticks == [*range(len(ticks))]
+    assert ticks

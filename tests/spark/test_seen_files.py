@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.spark.reader import StreamReader
 from airflow_provider_ckpt.spark.seen_files import SeenFiles, log_offset, normal_path
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World
 
 

@@ -72,6 +72,15 @@ class StorageConformance:
             storage.read("not/there")
         assert storage.full_uri("not/there") in str(raised.value)
 
+    @pytest.mark.parametrize(("start", "end"), [(0, 10), (0, 4), (3, 7), (7, 10), (5, 99)])
+    def test_a_range_is_that_part_of_the_object(self, storage: Storage, start: int, end: int) -> None:
+        storage.create("digits", b"0123456789")
+        assert storage.read_range("digits", start, end) == b"0123456789"[start:end]
+
+    def test_a_range_of_what_is_absent_names_it(self, storage: Storage) -> None:
+        with pytest.raises(ObjectNotFoundError):
+            storage.read_range("not/there", 0, 4)
+
     def test_a_folder_is_no_object(self, storage: Storage) -> None:
         storage.create("folder/object", b"")
         assert not storage.exists("folder")

@@ -18,7 +18,8 @@ from airflow_provider_ckpt.errors import (
     StorageTransientError,
 )
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"

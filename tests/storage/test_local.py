@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.errors import AlreadyExistsError, StorageFailedError
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.storage.conformance import StorageConformance
 
 UNPRIVILEGED = 65534
@@ -30,7 +31,7 @@ class TestLocalStorage(StorageConformance):
         # The child dies by os._exit in the link call, when its temporary file is written.
         program = (
             "import os, sys\n"
-            "from airflow_provider_ckpt.storage.storage import open_storage\n"
+            "from airflow_provider_ckpt.storage.opening import open_storage\n"
             "os.link = lambda *names: os._exit(9)\n"
             "open_storage(sys.argv[1]).create('log/00000000.json', b'half')\n"
         )

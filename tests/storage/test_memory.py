@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import fsspec
 import pytest
 
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.storage.conformance import StorageConformance
 
 

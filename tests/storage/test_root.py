@@ -25,8 +25,9 @@ from airflow_provider_ckpt.errors import (
     StorageUnsuitableError,
 )
 from airflow_provider_ckpt.storage import layout
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root, read_root
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "root-v1"
 SECRET = "hunter2-hunter2"

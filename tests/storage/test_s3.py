@@ -24,8 +24,9 @@ from airflow_provider_ckpt.errors import (
     StorageUnsuitableError,
 )
 from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.s3 import S3Storage
-from airflow_provider_ckpt.storage.storage import Storage, open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.storage.conformance import StorageConformance
 
 SECRET = "a-secret-nobody-may-see"

@@ -119,6 +119,12 @@ def is_alive(pid: int) -> bool:
     return fields is not None and fields[0] != "Z"
 
 
+def parent(pid: int) -> int:
+    fields = _stat(pid)
+    assert fields is not None, f"process {pid} is gone"
+    return int(fields[1])
+
+
 def command_name(pid: int) -> str | None:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()

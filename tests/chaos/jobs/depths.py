@@ -20,7 +20,7 @@ def history(read: DataStreamReader) -> DataFrame:
     return read.schema("id long, k long").parquet(f"{BASE}/history")
 
 
-@job.source(max_files_per_trigger=4)
+@job.source(max_files_per_trigger=10)
 def live(read: DataStreamReader) -> DataFrame:
     return read.schema("id long, k long").parquet(f"{BASE}/live")
 

@@ -1,0 +1,52 @@
+"""What a coordinator is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
+from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
+from airflow_provider_ckpt.coordinator.messages import Effect
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.release import ReleaseQueue
+from airflow_provider_ckpt.coordinator.requests import Requests
+from airflow_provider_ckpt.coordinator.restarts import SourceDrops
+from airflow_provider_ckpt.coordinator.state import Restored, SubtaskTable
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The books of one coordinator, each about one thing, for the rules that span several. Effects go to
+    ``out``, in order."""
+
+    options: CheckpointOptions
+    out: list[Effect]
+    subtasks: SubtaskTable
+    drops: SourceDrops
+    requests: Requests
+    finals: FinalCheckpoints
+    releases: ReleaseQueue
+    cycle: CheckpointCycle
+
+
+def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, restored: Restored) -> Parts:
+    out: list[Effect] = []
+    subtasks = SubtaskTable(graph, restored)
+    drops = SourceDrops(graph, restored.ended, restored.dropped)
+    return Parts(
+        options=options,
+        out=out,
+        subtasks=subtasks,
+        drops=drops,
+        requests=Requests(restored.draining),
+        finals=FinalCheckpoints(graph, restored),
+        releases=ReleaseQueue(restored.last_released, _unreleased(restored)),
+        cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, drops, out),
+    )
+
+
+def _unreleased(restored: Restored) -> tuple[int, ...]:
+    if restored.unreleased:
+        return restored.unreleased
+    return (restored.last_completed,) if restored.last_completed > restored.last_released else ()

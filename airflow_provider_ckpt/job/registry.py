@@ -1,0 +1,41 @@
+"""The operators of one job by uid, in order of definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from airflow_provider_ckpt.errors import DuplicateUidError, IllegalUidError
+from airflow_provider_ckpt.job.operators import LONGEST_UID, UID, Kind, Operator
+
+
+class OperatorRegistry:
+    """Uids are unique without regard to case: they become names of folders."""
+
+    def __init__(self) -> None:
+        self._operators: dict[str, Operator] = {}
+        self._uids: dict[str, str] = {}
+        self.view: Mapping[str, Operator] = MappingProxyType(self._operators)
+        """Uid -> operator, read-only; it grows with the job."""
+
+    def check_uid(self, uid: str, location: str) -> None:
+        """Raises IllegalUidError, DuplicateUidError."""
+        if not isinstance(uid, str) or UID.fullmatch(uid) is None:
+            raise IllegalUidError(uid=uid, location=location, longest=LONGEST_UID)
+        taken = self._operators.get(self._uids.get(uid.casefold(), ""))
+        if taken is not None:
+            raise DuplicateUidError(
+                uid=uid,
+                location=location,
+                other=taken.uid,
+                other_kind=taken.kind,
+                other_location=taken.location,
+            )
+
+    def add(self, operator: Operator) -> Operator:
+        self._uids[operator.uid.casefold()] = operator.uid
+        self._operators[operator.uid] = operator
+        return operator
+
+    def of_kind(self, kind: Kind) -> tuple[Operator, ...]:
+        return tuple(operator for operator in self._operators.values() if operator.kind == kind)

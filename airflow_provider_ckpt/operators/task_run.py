@@ -1,0 +1,90 @@
+"""One execution of the operator, and what its end means for the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.errors import CkptError, NoSuchJobError
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.operators.pointer import Pointer, PointerWriter
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
+
+_ENDED_WELL = ("FINISHED", "STOPPED")
+_TERMINAL = {2: ("refused", "failed"), 3: ("failed",), 4: ("fenced",)}
+"""Exit code of the driver -> the status lines that go with it. Both have to be there: a JVM that ends
+itself because it is out of memory exits with 3 as well, and that is worth another try."""
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """What ``_get_hook`` and ``on_kill``, which are given no context, have to know."""
+
+    hook: CheckpointHook
+    writer: PointerWriter
+    options: RunOptions
+
+    @property
+    def pointer(self) -> Pointer:
+        return self.writer.pointer
+
+    @property
+    def ended_well(self) -> bool:
+        return self.pointer.status in _ENDED_WELL
+
+    def ask_to_stop(self, warn: Callable[..., None]) -> None:
+        pointer = self.pointer
+        if pointer.epoch is None:
+            return  # no driver has taken the job over yet
+        try:
+            write_request(self.hook.storage(), pointer.job_id, "stop", pointer.epoch)
+        except CkptError as error:
+            warn("Could not ask the driver of job %s to stop: %s", pointer.job_id, error)
+
+    def failure(self, submitted: object, error: Exception) -> AirflowException:
+        """AirflowFailException when another try would end the same way, else one that is retried.
+
+        ``submitted``: the hook that ran spark-submit, if it came that far.
+        """
+        hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
+        last, job_id = self.writer.last, self.pointer.job_id
+        code = hook.exit_code if hook is not None else None
+        if last is not None and last.kind in ("refused", "failed", "fenced"):
+            message = f"Job {job_id}: {last.message} (exit code {code})"
+            terminal = last.kind in _TERMINAL.get(code or 0, ())
+            return AirflowFailException(message) if terminal else AirflowException(message)
+        if last is None and hook is not None and hook.deploy_mode == "cluster":
+            state = self._journal()
+            if state is not None and state.status == "FAILED":
+                return AirflowFailException(f"Job {job_id} failed for good: {state.cause}")
+        # The whole command and the end of its output are in the error this one is raised from.
+        return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
+
+    def result(self) -> dict[str, Any]:
+        """Success is a job that ended FINISHED or STOPPED, not an exit code. Raises AirflowException."""
+        if not self.ended_well:
+            state = self._journal()
+            status = state.status if state is not None else "unknown"
+            if state is None or status not in _ENDED_WELL:
+                raise AirflowException(
+                    "spark-submit ended without an error, but the journal says that job "
+                    f"{self.pointer.job_id} is {status}. In cluster mode spark-submit has to wait for "
+                    "its application (waitAppCompletion), or the Spark operator has to track it."
+                )
+            self.writer.pointer = replace(self.pointer.as_of(state), status=status)
+            self.writer.flush()
+        return self.pointer.summary()
+
+    def _journal(self) -> JobState | None:
+        try:
+            return self.hook.job(self.pointer.job_id)
+        except NoSuchJobError:
+            return None

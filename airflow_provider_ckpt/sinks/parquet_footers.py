@@ -1,0 +1,38 @@
+"""How many rows Parquet files hold, read off their footers: no count in flight, which costs every row some time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+from airflow_provider_ckpt.errors import UnreadableFooterError
+from airflow_provider_ckpt.storage.storage import Storage
+
+_MAGIC = b"PAR1"
+_LENGTH = 8  # of the footer's length and the magic, the last bytes of a file
+_FIRST_READ = 16 * 1024
+_THREADS = 8
+
+
+def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
+    """The rows of all ``files`` (path, bytes). Raises UnreadableFooterError, ObjectNotFoundError."""
+    if len(files) == 1:
+        return sum(_rows(storage, path, size) for path, size in files)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return sum(pool.map(lambda file: _rows(storage, *file), files))
+
+
+def _rows(storage: Storage, path: str, size: int) -> int:
+    from pyarrow import ArrowException, parquet
+
+    tail = storage.read_range(path, max(0, size - _FIRST_READ), size)
+    footer = int.from_bytes(tail[-_LENGTH:-4], "little") + _LENGTH
+    if tail[-4:] != _MAGIC or not _LENGTH < footer <= size:
+        raise UnreadableFooterError(uri=storage.full_uri(path), reason=f"it ends in {tail[-4:]!r}")
+    if footer > len(tail):
+        tail = storage.read_range(path, size - footer, size)
+    try:
+        return int(parquet.read_metadata(BytesIO(tail[-footer:])).num_rows)
+    except (ArrowException, OSError) as error:
+        raise UnreadableFooterError(uri=storage.full_uri(path), reason=str(error)) from error

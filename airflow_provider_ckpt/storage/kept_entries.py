@@ -1,0 +1,47 @@
+"""Which entries of an append log its head jumps over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
+
+KeepRule = Callable[[Entry], bool]
+
+
+class KeptEntries:
+    """Remembers the entries that the log's own rule keeps as they are read, so that a truncation need not
+    read them again; those before the first one read, or under another rule, it has to read."""
+
+    def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
+        self._files = files
+        self._rule = rule
+        self._seen_from = 0
+        self._kept: set[int] = set()
+
+    def start(self, head: int, entries: Iterable[Entry]) -> None:
+        """The log was read anew: ``entries`` are all from ``head`` on, and those kept below it."""
+        self._seen_from = head
+        self._kept.clear()
+        for entry in entries:
+            self.note(entry)
+
+    def note(self, entry: Entry) -> None:
+        if self._rule and self._rule(entry):
+            self._kept.add(entry.number)
+
+    def below(self, head: int, listing: Listing, rule: KeepRule | None) -> tuple[int, ...]:
+        """The numbers kept below ``head``; ``rule``: instead of the log's own."""
+        kept = set(listing.kept)
+        for number in range(listing.head, head):
+            if rule is None and number >= self._seen_from:
+                keeps = number in self._kept
+            else:
+                keeps = self._is_kept(number, rule or self._rule)
+            if keeps:
+                kept.add(number)
+        return tuple(sorted(kept))
+
+    def _is_kept(self, number: int, rule: KeepRule | None) -> bool:
+        entry = self._files.read(number) if rule else None
+        return rule is not None and entry is not None and rule(entry)

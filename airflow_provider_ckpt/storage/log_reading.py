@@ -1,0 +1,49 @@
+"""Reading an append log as a whole, or up to where it is damaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.errors import CorruptLogError
+from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
+
+
+@dataclass(frozen=True)
+class WholeLog:
+    """``entries``: the kept ones below the head, then all from the head on. If there is ``damage``, it names
+    the entry that they end before."""
+
+    listing: Listing
+    entries: list[Entry]
+    damage: CorruptLogError | None = None
+
+
+def read_whole(files: LogFiles) -> WholeLog:
+    """List once, then read in order; once more if the log was truncated meanwhile. Raises NewerFormatError."""
+    while True:
+        whole = _read_listed(files, files.list())
+        if whole is not None:
+            return whole
+
+
+def _read_listed(files: LogFiles, listing: Listing) -> WholeLog | None:
+    """None: the log was truncated meanwhile."""
+    entries: list[Entry] = []
+    kept = [number for number in listing.kept if number < listing.head]
+    for number in (*kept, *range(listing.head, listing.end)):
+        try:
+            entry = files.read(number, kept=number < listing.head)
+        except CorruptLogError as error:
+            return _damaged(listing, entries, error)
+        if entry is None:
+            if files.newest_head() > listing.head:
+                return None
+            missing = files.corrupt(number, "it is missing, though later entries are there")
+            return _damaged(listing, entries, missing)
+        entries.append(entry)
+    return WholeLog(listing, entries)
+
+
+def _damaged(listing: Listing, intact: list[Entry], error: CorruptLogError) -> WholeLog:
+    last = error.data["number"] == listing.end - 1
+    return WholeLog(listing, intact, CorruptLogError(**{**error.data, "intact": intact, "last": last}))

@@ -1,0 +1,130 @@
+"""The provider in a whole Airflow: connection form, retries of a killed task, the deferred sensor."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.airflow_real.server import Airflow
+from tests.chaos.data import Feeder
+from tests.chaos.evidence import Evidence
+from tests.chaos.released import check_exactly_once, is_complete
+from tests.chaos.world import JOBS, SMALL, Variant, World
+from tests.support.processes import command_name, is_alive, parent, send
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.airflow_real, pytest.mark.timeout(1500)]
+
+MIXED = Variant("mixed", "mixed.py", ("out", "copy"))
+DAGS = f"""
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_ckpt import CheckpointedSparkJobOperator, CheckpointSensor
+
+with DAG("orders", schedule=None):
+    CheckpointedSparkJobOperator(
+        task_id="run",
+        job={str(JOBS / "mixed.py:job")!r},
+        job_id="mixed",
+        checkpoint_interval=0.5,
+        conf={ {name: value for name, value in SMALL.items() if name != "spark.master"} },
+        retries=2,
+        retry_delay=timedelta(seconds=1),
+    )
+
+with DAG("waits", schedule=None):
+    CheckpointSensor(task_id="final", job_id="mixed", deferrable=True, poke_interval=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(tmp_path_factory.mktemp("world"), MIXED) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    env = {**world.env, "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}'}
+    with Airflow(tmp_path_factory.mktemp("airflow"), env) as running:
+        (running.dags / "dags.py").write_text(DAGS)
+        body = {"connection_id": "ckpt_default", "conn_type": "ckpt", "host": str(world.root)}
+        running.post("/api/v2/connections", body)
+        yield running
+
+
+def test_the_connection_type_has_its_form_and_its_test_button_works(airflow: Airflow, world: World) -> None:
+    (form,) = [one for one in airflow.get("/ui/connections/hook_meta") if one["connection_type"] == "ckpt"]
+    assert form["hook_name"] == "Checkpoint root (ckpt)"
+    assert form["standard_fields"]["host"]["title"] == "Root URI"
+    assert {"endpoint_url", "storage_options"} <= set(form["extra_fields"])
+    good = {"connection_id": "try", "conn_type": "ckpt", "host": str(world.root)}
+    answer = airflow.post("/api/v2/connections/test", good)
+    assert answer["status"] is True, answer
+    answer = airflow.post("/api/v2/connections/test", {**good, "host": "/proc/no-such-folder"})
+    assert answer["status"] is False, answer
+
+
+def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow: Airflow, world: World) -> None:
+    """R8, and AIRFLOW.md: nobody calls on_kill for a task process that was killed."""
+    with Feeder(world.data, every=1.0):
+        waits = airflow.start_dag("waits")
+        run = airflow.start_dag("orders")
+        wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
+        before = world.state()
+        driver = int(before.worker["pid"])
+        task = parent(parent(driver))
+        assert command_name(parent(driver)) == "java"
+        send(task, signal.SIGKILL)
+        killed = time.monotonic()
+        wait_until(lambda: world.state().epoch == 2, lambda: f"the retry\n{_told(airflow)}", seconds=400)
+        print(f"the retry claimed the job {time.monotonic() - killed:.0f} s after the kill")
+        wait_until(lambda: not is_alive(driver), "the end of the orphan", seconds=60)
+        wait_until(lambda: world.state().last_released > before.last_completed, lambda: f"a release\n{_told(airflow)}")
+        print(f"the retry released a checkpoint {time.monotonic() - killed:.0f} s after the kill")
+        assert airflow.task("waits", waits, "final")["state"] == "deferred"
+    wait_until(lambda: is_complete(world), lambda: f"everything released\n{_told(airflow)}", seconds=400, every=1)
+    world.drain()
+    for dag, dag_run, name in (("orders", run, "run"), ("waits", waits, "final")):
+        _succeeds(airflow, dag, dag_run, name)
+    assert airflow.task("orders", run, "run")["try_number"] == 2
+    _check(airflow, world, run)
+
+
+def _check(airflow: Airflow, world: World, run: str) -> None:
+    log = airflow.task_log("orders", "run")
+    assert "Resuming job mixed" in log, log[-4000:]
+    assert "finished operators: history" in log, log[-4000:]
+    assert "skipped finished operators: history" in log, log[-4000:]
+    base = f"/api/v2/dags/orders/dagRuns/{run}/taskInstances/run"
+    pointer = airflow.get(f"{base}/state-store/ckpt")["value"]
+    assert pointer["status"] == "FINISHED"
+    assert pointer["epoch"] == 2
+    evidence = Evidence(world)
+    evidence.gather()
+    evidence.check()
+    check_exactly_once(world)
+
+
+def _left_history(world: World) -> bool:
+    if not (world.root / "mixed" / "journal").exists():
+        return False
+    state = world.state()
+    return bool(state.dropped) and state.last_released > 2
+
+
+def _succeeds(airflow: Airflow, dag: str, run: str, name: str) -> None:
+    def ended() -> bool:
+        return airflow.task(dag, run, name)["state"] in ("success", "failed")
+
+    wait_until(ended, lambda: f"the end of {dag}.{name}\n{_told(airflow)}", every=1)
+    assert airflow.task(dag, run, name)["state"] == "success", airflow.task_log(dag, name)[-4000:]
+
+
+def _told(airflow: Airflow) -> str:
+    return "\n".join(airflow.task_log(dag, name)[-3000:] for dag, name in (("orders", "run"), ("waits", "final")))

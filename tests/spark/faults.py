@@ -1,0 +1,84 @@
+"""Storages and sinks that stop working at a chosen verb: as a process that dies, seen from the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.errors import StorageTransientError
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.support.crash import Verbs, When, WrappedStorage
+
+
+@dataclass
+class Fault:
+    """Nothing is written any more from the ``at``-th mutating verb on, counted over all storages together;
+    ``when``: whether that verb itself still takes effect. ``once``: only that verb fails."""
+
+    at: int | None = None
+    when: When = "before"
+    once: bool = False
+    verbs: Verbs = field(default_factory=Verbs)
+
+    @property
+    def happened(self) -> bool:
+        return self.at is not None and self.verbs.count >= self.at
+
+
+class FaultyStorage(WrappedStorage):
+    def __init__(self, inner: Storage, fault: Fault) -> None:
+        super().__init__(inner, fault.verbs)
+        self.fault = fault
+
+    def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:
+        fault, number = self.fault, self.verbs.next(verb, path)
+        if fault.at is None or number < fault.at or (fault.once and number > fault.at):
+            act()
+            return
+        if number == fault.at and fault.when == "after":
+            act()
+        raise StorageTransientError(verb=verb, uri=self.full_uri(path), reason=f"gone at verb {fault.at}")
+
+    def _wrap(self, inner: Storage) -> FaultyStorage:
+        return FaultyStorage(inner, self.fault)
+
+
+@dataclass(frozen=True)
+class FaultySink(FileSink):
+    """A FileSink whose folder is reached through the fault."""
+
+    fault: Fault = field(default_factory=Fault, compare=False, repr=False)
+
+    def bind(self, context: SinkContext) -> BoundFileSink:
+        return self.bind_to(FaultyStorage(open_storage(self.path), self.fault), context)
+
+
+class HookedStorage(WrappedStorage):
+    """Calls ``hook`` before each verb that writes: with its name and the path."""
+
+    def __init__(self, inner: Storage, hook: Callable[[str, str], None], verbs: Verbs | None = None) -> None:
+        super().__init__(inner, verbs)
+        self.hook = hook
+
+    def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:
+        self.hook(verb, path)
+        super()._mutate(verb, path, act)
+
+    def _wrap(self, inner: Storage) -> HookedStorage:
+        return HookedStorage(inner, self.hook, self.verbs)
+
+
+class NothingIsPublished(WrappedStorage):
+    """Batches are staged, prepared and committed by Spark; their entry never lands."""
+
+    def create(self, path: str, data: bytes) -> None:
+        if b'"type": "Batch"' in data:
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
+        super().create(path, data)
+
+    def child(self, path: str) -> NothingIsPublished:
+        return NothingIsPublished(self.inner.child(path), self.verbs)

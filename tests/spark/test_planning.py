@@ -1,0 +1,269 @@
+"""From a job to its queries: united inputs, event time, what is refused, what is left out (R2, R13, R24)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import (
+    FunctionFailedError,
+    HeldWatermarkError,
+    NotADataFrameError,
+    NotAStreamError,
+    OneSourceError,
+    UnsupportedConfError,
+    WatermarkOverUnionError,
+)
+from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, watermark_over_union
+from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls, can_drop, unite
+from airflow_provider_ckpt.spark.session import session_conf
+from tests.spark.harness import World
+from tests.spark.jobs import IDS, bounded, depths, joined, mixed, timed, windows
+
+
+def plan(spark: SparkSession, world: World, job: Job, **options: Any) -> JobPlan:
+    return plan_job(spark, job, world.options(**options))
+
+
+def vertices(found: JobPlan) -> dict[str, tuple[str, ...]]:
+    return {vertex.uid: vertex.operators for vertex in found.graph.vertices}
+
+
+# ---- which query runs what
+
+
+def test_file_history_beside_a_live_source_is_inline(spark: SparkSession, world: World) -> None:
+    assert vertices(plan(spark, world, mixed(world))) == {"doubled": ("history", "live", "doubled")}
+
+
+def test_a_job_of_one_boundedness_is_one_query(spark: SparkSession, world: World) -> None:
+    for mode in ("streaming", "batch"):
+        assert vertices(plan(spark, world, bounded(world), mode=mode)) == {"doubled": ("history", "doubled")}
+    job = Job("unbounded")
+    one = job.source(uid="one")(lambda read: read.schema(IDS).parquet(world.path("a")))
+    two = job.source(uid="two")(lambda read: read.schema(IDS).parquet(world.path("b")))
+    both = job.transform(inputs=[one, two], uid="both")(lambda rows: rows)
+    job.sink("out", both, FileSink(world.path("out")))
+    assert vertices(plan(spark, world, job)) == {"both": ("one", "two", "both")}
+
+
+def with_bounded_step(world: World, step: Callable[[DataFrame], DataFrame]) -> Job:
+    job = Job("stepwise")
+    history = job.source(bounded=True, uid="history")(lambda read: read.schema(IDS).parquet(world.path("history")))
+    live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    first = job.transform(inputs=[history], uid="first")(lambda rows: step(rows))
+    both = job.transform(inputs=[first, live], uid="both")(lambda rows: rows)
+    job.sink("out", both, FileSink(world.path("out")))
+    return job
+
+
+def test_bounded_steps_without_state_are_inline_too(spark: SparkSession, world: World) -> None:
+    found = plan(spark, world, with_bounded_step(world, lambda rows: rows.where("id > 1")))
+    assert len(found.graph.vertices) == 1
+
+
+def test_r2_a_bounded_step_with_state_is_a_query_of_its_own(spark: SparkSession, world: World) -> None:
+    """Left out together with its finished source, its state would be lost."""
+    found = plan(spark, world, with_bounded_step(world, lambda rows: rows.dropDuplicates(["id"])))
+    assert vertices(found) == {"first": ("history", "first"), "both": ("live", "both")}
+
+
+def test_a_bounded_source_without_a_file_list_is_a_query_of_its_own(spark: SparkSession, world: World) -> None:
+    job = Job("ticks")
+    ticks = job.source(bounded=True, uid="ticks")(
+        lambda read: read.format("rate-micro-batch").option("rowsPerBatch", 5).load().selectExpr("value id", "value k")
+    )
+    live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    both = job.transform(inputs=[ticks, live], uid="both")(lambda rows: rows)
+    job.sink("out", both, FileSink(world.path("out")))
+    assert vertices(plan(spark, world, job)) == {"ticks": ("ticks",), "both": ("live", "both")}
+
+
+def test_r24_sinks_of_different_depth_ask_for_aligned_barriers(spark: SparkSession, world: World) -> None:
+    assert plan(spark, world, depths(world)).aligned()
+    assert not plan(spark, world, mixed(world, sinks=("out", "copy"))).aligned()
+
+
+def test_planning_writes_nothing(spark: SparkSession, world: World) -> None:
+    plan(spark, world, windows(world, chain=False))
+    assert world.everything_under_root() == []
+
+
+# ---- event time
+
+
+def two_streams(spark: SparkSession, world: World) -> list[DataFrame]:
+    def read(name: str) -> DataFrame:
+        return timed(spark.readStream.name(name).schema(IDS).parquet(world.path(name)))
+
+    return [read("one"), read("two")]
+
+
+def test_a_watermark_on_united_inputs_is_set_on_each(spark: SparkSession, world: World) -> None:
+    united = unite(two_streams(spark, world)).withWatermark("ts", "1 hour")
+    assert has_watermark(united)
+    assert not watermark_over_union(united)
+
+
+def test_inputs_are_united_by_column_name(spark: SparkSession, world: World) -> None:
+    one, two = two_streams(spark, world)
+    assert unite([one, two.select("ts", "k", "id")]).columns == one.columns
+
+
+def over_union(world: World, chain: bool) -> Job:
+    job = Job("late")
+    history = job.source(bounded=True, uid="history", chain=chain)(
+        lambda read: timed(read.schema(IDS).parquet(world.path("history")))
+    )
+    live = job.source(uid="live")(lambda read: timed(read.schema(IDS).parquet(world.path("live"))))
+
+    @job.transform(inputs=[history, live])
+    def counts(rows: DataFrame) -> DataFrame:
+        return rows.where("id > 0").withWatermark("ts", "1 hour").groupBy(F.window("ts", "1 day")).count()
+
+    job.sink("out", counts, FileSink(world.path("out")))
+    return job
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
+def test_a_watermark_that_would_make_history_late_is_refused(spark: SparkSession, world: World, chain: bool) -> None:
+    with pytest.raises(WatermarkOverUnionError, match="'counts'"):
+        plan(spark, world, over_union(world, chain))
+
+
+def test_r13_the_watermark_of_history_crosses_its_partition(spark: SparkSession, world: World) -> None:
+    """Lost on the way, live event time alone would make history late."""
+    found = plan(spark, world, windows(world, chain=False))
+    assert "history" in vertices(found)
+    assert "watermarkDelayMs" not in "".join(found.schemas_json().values())
+
+
+@pytest.mark.parametrize("watermarks", [True, False])
+def test_r13_a_held_watermark_is_refused_only_if_there_is_one(
+    spark: SparkSession, world: World, watermarks: bool
+) -> None:
+    if watermarks:
+        with pytest.raises(HeldWatermarkError):
+            plan(spark, world, joined(world, watermarks=True))
+    else:
+        assert plan(spark, world, joined(world)).graph.vertices
+
+
+# ---- dropping
+
+
+def builder(spark: SparkSession, world: World, job: Job) -> QueryBuilder:
+    (vertex,) = plan(spark, world, job).graph.vertices
+    calls = SourceCalls(spark, streaming=True)
+
+    def no_edge(uid: str) -> DataFrame:
+        raise AssertionError(uid)
+
+    return QueryBuilder(job, vertex, (), calls, no_edge)
+
+
+def test_r2_a_query_without_its_finished_source_reads_the_rest(spark: SparkSession, world: World) -> None:
+    one = builder(spark, world, mixed(world))
+    assert can_drop(one, "history", frozenset())
+    assert set(one.build().reads) == {"history", "live"}
+    without = builder(spark, world, mixed(world)).build(frozenset({"history"}))
+    assert set(without.reads) == {"live"}
+    assert not can_drop(one, "live", frozenset({"history"}))
+
+
+def test_the_only_input_of_a_parameter_cannot_be_left_out(spark: SparkSession, world: World) -> None:
+    assert not can_drop(builder(spark, world, joined(world)), "history", frozenset())
+
+
+def test_state_is_seen_in_the_plan(spark: SparkSession, world: World) -> None:
+    one, two = two_streams(spark, world)
+    for stateful in (one.groupBy("k").count(), one.dropDuplicates(["id"]), one.join(two, "k"), one.distinct()):
+        assert is_stateful(stateful)
+    table = spark.range(3)
+    for plain in (one.where("id > 1"), one.unionByName(two), one.join(table, "id")):
+        assert not is_stateful(plain)
+
+
+# ---- what functions may give back
+
+
+def source(world: World, function: Callable[[Any], Any], *, bounded_one: bool = False) -> Job:
+    job = Job("wrong")
+    handle = job.source(uid="wrong", bounded=bounded_one)(function)
+    job.sink("out", handle, FileSink(world.path("out")))
+    return job
+
+
+def test_a_function_that_gives_no_dataframe_is_named(spark: SparkSession, world: World) -> None:
+    for given, name in ((None, "NoneType"), ([1], "list")):
+
+        def function(read: Any, given: object = given) -> object:
+            return given
+
+        with pytest.raises(NotADataFrameError, match=f"'wrong'.*{name}"):
+            plan(spark, world, source(world, function))
+
+
+def test_a_function_that_raises_keeps_its_own_traceback(spark: SparkSession, world: World) -> None:
+    def broken(read: Any) -> Any:
+        return 1 / 0
+
+    with pytest.raises(FunctionFailedError, match="ZeroDivisionError") as caught:
+        plan(spark, world, source(world, broken))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert __file__.rpartition("/")[2] in str(caught.value)
+
+
+def test_a_folder_that_is_not_there_is_refused_before_the_start(spark: SparkSession, world: World) -> None:
+    missing = f"{world.base}/nowhere"
+    with pytest.raises(FunctionFailedError, match="nowhere"):
+        plan(spark, world, source(world, lambda read: read.schema(IDS).parquet(missing)))
+
+
+def test_a_source_reads_exactly_one_source_through_its_reader(spark: SparkSession, world: World) -> None:
+    def two(read: Any) -> DataFrame:
+        first: DataFrame = read.schema(IDS).parquet(world.path("a"))
+        return first.unionByName(read.schema(IDS).parquet(world.path("b")))
+
+    def none(read: Any) -> DataFrame:
+        return spark.read.schema(IDS).parquet(world.path("a"))
+
+    for function, loads in ((two, 2), (none, 0)):
+        with pytest.raises(OneSourceError, match=f"loaded {loads} sources"):
+            plan(spark, world, source(world, function))
+
+
+def test_a_batch_frame_where_a_stream_is_needed_is_refused(spark: SparkSession, world: World) -> None:
+    def collected(read: Any) -> DataFrame:
+        read.schema(IDS).parquet(world.path("a"))
+        return spark.range(3)
+
+    with pytest.raises(NotAStreamError, match="'wrong'"):
+        plan(spark, world, source(world, collected))
+    job = Job("wrong")
+    live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    swapped = job.transform(inputs=[live], uid="swapped")(lambda rows: spark.range(3))
+    job.sink("out", swapped, FileSink(world.path("out")))
+    with pytest.raises(NotAStreamError, match="'swapped'"):
+        plan(spark, world, job)
+
+
+# ---- the session
+
+
+def test_a_setting_that_cannot_be_honoured_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedConfError, match="enableSourceEvolution"):
+        session_conf({"spark.sql.streaming.queryEvolution.enableSourceEvolution": "false"})
+
+
+def test_another_state_store_is_the_user_s_choice() -> None:
+    key = "spark.sql.streaming.stateStore.providerClass"
+    conf = session_conf({key: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"})
+    assert conf["spark.sql.streaming.stateStore.checkpointFormatVersion"] == "1"
+    assert session_conf({})["spark.sql.streaming.stateStore.checkpointFormatVersion"] == "2"

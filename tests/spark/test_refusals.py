@@ -1,0 +1,197 @@
+"""What is refused before anything is written, and how it is told: exit code, status line, the user's traceback."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.journal.events import StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.spark.main import FAILED, FINISHED, REFUSED, TERMINAL, main, run_job
+from airflow_provider_ckpt.storage.root import open_root
+from tests.spark.harness import Line, World
+
+JOB = """
+from pyspark.sql import functions as F
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job("file")
+
+@job.source(bounded=True)
+def history(read):
+    return read.schema("id long, k long").parquet("{base}/history")
+
+@job.transform(inputs=[history])
+def doubled(rows):
+    {body}
+
+job.sink("out", doubled, FileSink("{base}/out"))
+"""
+GOOD = 'return rows.withColumn("twice", F.col("id") * 2)'
+
+
+@pytest.fixture(autouse=True)
+def _a_driver_is_there(spark: SparkSession) -> None:
+    pass
+
+
+def job_file(world: World, body: str = GOOD) -> str:
+    path = world.base / "file_job.py"
+    path.write_text(JOB.format(base=world.base, body=body))
+    return f"{path}:job"
+
+
+def run(world: World, reference: str, storage_options: dict[str, Any] | None = None, **given: Any) -> tuple[int, Line]:
+    lines: list[Line] = []
+    code = run_job(world.options(job=reference, **given), storage_options or {}, lines.append)
+    return code, lines[-1]
+
+
+def test_a_job_out_of_a_file_runs_once_and_never_again(world: World) -> None:
+    expected = world.put_ids("history", 2, 3)
+    code, line = run(world, job_file(world))
+    assert (code, line["kind"], line["status"]) == (FINISHED, "finished", "FINISHED")
+    assert world.released_ids() == sorted(expected)
+    before = world.everything_under_root()
+    code, line = run(world, job_file(world))
+    assert (code, line["kind"]) == (FINISHED, "finished")
+    assert "nothing runs again" in line["message"]
+    assert world.everything_under_root() == before
+
+
+def test_a_reference_that_does_not_import_shows_the_user_s_traceback(world: World) -> None:
+    path = world.base / "broken_job.py"
+    path.write_text(textwrap.dedent("def helper():\n    return {}['missing']\n\njob = helper()\n"))
+    code, line = run(world, f"{path}:job")
+    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert "KeyError" in line["traceback"]
+    assert f'{path}", line 2, in helper' in line["traceback"]
+    assert world.everything_under_root() == []
+
+
+@pytest.mark.parametrize("reference", ["nowhere.py:job", "no.such.module:job", "job.py"])
+def test_a_reference_to_nothing_is_refused(world: World, reference: str) -> None:
+    code, line = run(world, reference)
+    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert reference in line["message"]
+    assert world.everything_under_root() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return None", "returned NoneType"),
+        ("raise ValueError('no such shop')", "ValueError: no such shop"),
+        ("return rows.select('missing')", "missing"),
+    ],
+)
+def test_a_function_that_fails_is_refused_before_anything_is_written(world: World, body: str, message: str) -> None:
+    world.put_ids("history", 1, 3)
+    code, line = run(world, job_file(world, body))
+    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert message in line["message"]
+    assert world.everything_under_root() == []
+    assert world.released() == []
+
+
+def test_a_root_that_cannot_be_written_is_told_and_nothing_is_started(world: World) -> None:
+    world.put_ids("history", 1, 3)
+    (world.base / "file").write_text("no folder")
+    for root in ("/proc/ckpt", str(world.base / "file" / "root")):
+        code, line = run(world, job_file(world), root=root)
+        assert code in (FAILED, TERMINAL)
+        assert line["kind"] == "failed"
+        assert root in line["message"]
+    assert world.released() == []
+
+
+def test_a_root_that_cannot_be_reached_may_be_tried_again(world: World) -> None:
+    world.put_ids("history", 1, 3)
+    options = {
+        "key": "k",
+        "secret": "s3cr3t",
+        "endpoint_url": "http://127.0.0.1:9",
+        "config_kwargs": {"retries": {"max_attempts": 1}, "connect_timeout": 1},
+    }
+    code, line = run(world, job_file(world), options, root="s3://bucket/ckpt")
+    assert (code, line["kind"], line["terminal"]) == (FAILED, "failed", False)
+    assert "s3cr3t" not in json.dumps(line)
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        '{"format": "somebody-else/root", "version": 1}',
+        "not json at all",
+        '{"format": "airflow-provider-ckpt/root", "version": 99}',
+    ],
+    ids=["another format", "garbage", "newer"],
+)
+def test_a_root_that_is_not_ours_is_left_as_it_is(world: World, marker: str) -> None:
+    world.put_ids("history", 1, 3)
+    world.root.mkdir()
+    (world.root / "ckpt-root.json").write_text(marker)
+    code, line = run(world, job_file(world))
+    assert (code, line["kind"]) == (TERMINAL, "failed")
+    assert world.everything_under_root() == ["ckpt-root.json"]
+    assert (world.root / "ckpt-root.json").read_text() == marker
+
+
+def test_an_illegal_job_id_is_refused(world: World) -> None:
+    code, line = run(world, job_file(world), job_id="../escape")
+    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert world.everything_under_root() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checkpoint_intervall": "3s"}, "checkpoint_interval"),
+        ({"checkpoint_interval": "soon"}, "soon"),
+        ({"stop_after": 1, "drain_after": 2}, "stop_after and drain_after"),
+        ({"version": 99}, "99"),
+    ],
+    ids=["unknown", "duration", "conflict", "newer"],
+)
+def test_options_that_cannot_be_read_are_refused(
+    world: World, capsys: pytest.CaptureFixture[str], options: dict[str, Any], message: str
+) -> None:
+    given = {"job": job_file(world), "root": str(world.root), "job_id": "job", **options}
+    assert main(["--options", json.dumps(given)]) == REFUSED
+    line = json.loads(capsys.readouterr().out.removeprefix("CKPT "))
+    assert line["kind"] == "refused"
+    assert message in line["message"]
+    assert world.everything_under_root() == []
+
+
+def test_a_job_that_failed_terminally_is_not_tried_again_unless_somebody_says_so(world: World) -> None:
+    expected = world.put_ids("history", 1, 3)
+    journal = Journal(open_root(world.storage), world.job_id)
+    journal.claim("before", {}, time.time())
+    journal.write_now(StatusChanged("FAILED", time.time(), "the disk is full"))
+    before = world.everything_under_root()
+    code, line = run(world, job_file(world))
+    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert "the disk is full" in line["message"]
+    assert world.everything_under_root() == before
+    code, line = run(world, job_file(world), resume_failed=True)
+    assert (code, line["kind"]) == (FINISHED, "finished")
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_damaged_journal_stops_the_job(world: World) -> None:
+    world.put_ids("history", 1, 3)
+    journal = Journal(open_root(world.storage), world.job_id)
+    journal.claim("before", {}, time.time())
+    entry = Path(world.root, world.job_id, "journal", "00000000.json")
+    entry.write_text(entry.read_text()[:40])
+    before = world.everything_under_root()
+    code, line = run(world, job_file(world))
+    assert (code, line["kind"]) == (TERMINAL, "failed")
+    assert world.everything_under_root() == before

@@ -1,0 +1,131 @@
+"""Which handles a checkpoint releases (R9)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed
+from airflow_provider_ckpt.errors import StagedFilesMissingError, StorageTransientError
+from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.partitions.codec import snapshot_to_json
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.spark.releaser import Releaser
+from airflow_provider_ckpt.storage.opening import open_storage
+
+GRAPH = ExecutionGraph((Vertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
+
+
+class Target(BoundSink):
+    """A sink that is a list."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.released: list[tuple[int, list[str]]] = []
+        self.error = error
+
+    def stage(self, frame: object, request: StageRequest) -> Handle:
+        return {"id": request.id, "rows": 0}
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        if self.error is not None:
+            raise self.error
+        self.released.append((checkpoint, [handle["id"] for handle in handles]))
+        return {"rows": len(handles)}
+
+    def last_released(self) -> int:
+        return max((checkpoint for checkpoint, _ in self.released), default=0)
+
+    def abort(self, handles: Sequence[Handle]) -> None:
+        pass
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        return []
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> SubtaskLog:
+    one = SubtaskLog(open_storage(tmp_path), "log")
+    one.load()
+    one.open("a", 1, "a")
+    return one
+
+
+def publish(log: SubtaskLog, number: int) -> None:
+    log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": 1}}))
+
+
+def completed(log: SubtaskLog, number: int, kind: str = "checkpoint") -> CheckpointCompleted:
+    return CheckpointCompleted(number, 0.0, 1.0, kind, {"v/0": snapshot_to_json(log.barrier(1, number))}, {})
+
+
+def release(
+    log: SubtaskLog,
+    target: Target,
+    *pairs: tuple[CheckpointCompleted, CheckpointCompleted | None],
+    final_only: bool = False,
+) -> list[object]:
+    answers: list[object] = []
+    final = frozenset({"s"} if final_only else ())
+    releaser = Releaser(
+        GRAPH, {"v/0": log}, {"s": target}, final, epoch=1, post=answers.append, check_fenced=lambda: None
+    )
+    for one, after in pairs:
+        releaser.release(one, after)
+    releaser.close()
+    return answers
+
+
+def test_a_checkpoint_releases_what_lies_between_it_and_the_one_before(log: SubtaskLog) -> None:
+    publish(log, 0)
+    first = completed(log, 1)
+    publish(log, 1)
+    publish(log, 2)
+    second = completed(log, 2)
+    publish(log, 3)
+    target = Target()
+    answers = release(log, target, (first, None), (second, first))
+    assert target.released == [(1, ["h0"]), (2, ["h1", "h2"])]
+    assert answers == [ReleaseDone(1, 1, {"s": {"rows": 1}}), ReleaseDone(1, 2, {"s": {"rows": 2}})]
+
+
+def test_a_sink_that_releases_at_the_end_gets_everything_with_the_final_checkpoint(log: SubtaskLog) -> None:
+    publish(log, 0)
+    first = completed(log, 1)
+    publish(log, 1)
+    log.end_of_data("finish")
+    final = completed(log, 2, "final")
+    target = Target()
+    release(log, target, (first, None), (final, first), final_only=True)
+    assert target.released == [(2, ["h0", "h1"])]
+
+
+def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_end(log: SubtaskLog) -> None:
+    """The end of data overtook the barrier: no other checkpoint follows, and the sink would never release."""
+    publish(log, 0)
+    log.end_of_data("drain")
+    target = Target()
+    release(log, target, (completed(log, 1, "checkpoint"), None), final_only=True)
+    assert target.released == [(1, ["h0"])]
+
+
+def test_a_savepoint_is_no_end(log: SubtaskLog) -> None:
+    publish(log, 0)
+    target = Target()
+    release(log, target, (completed(log, 1, "savepoint"), None), final_only=True)
+    assert target.released == []
+
+
+def test_a_release_that_fails_says_whether_trying_again_may_help(log: SubtaskLog) -> None:
+    publish(log, 0)
+    one = completed(log, 1)
+    lost = StagedFilesMissingError(checkpoint=1, sink="s", count=1, path="p", uri="u")
+    errors = [StorageTransientError(verb="move", uri="u", reason="gone"), lost, OSError("odd")]
+    for error, terminal in zip(errors, (False, True, False), strict=True):
+        (answer,) = release(log, Target(error), (one, None))
+        assert isinstance(answer, ReleaseFailed)
+        assert (answer.checkpoint, answer.terminal) == (1, terminal)
