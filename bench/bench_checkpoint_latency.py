@@ -63,7 +63,7 @@ def measure(case: str, history: data.History, checkpoints: int) -> Figures:
 
 class Clock:
     """Notes when a completed checkpoint is told, which is after its journal entry is durable. ``enough`` is set
-    after ``wanted`` of them, or when history has been read (if there is any)."""
+    after ``wanted`` of them, or (``until_read``) when history has been read."""
 
     def __init__(self, wanted: int, until_read: bool) -> None:
         self.told: dict[int, float] = {}
@@ -74,7 +74,7 @@ class Clock:
     def __call__(self, line: dict[str, Any]) -> None:
         if line["kind"] == "checkpoint":
             self.told[line["checkpoint"]] = time.time()
-        if len(self.told) >= self._wanted or (self._until_read and line["kind"] == "source_ended"):
+        if line["kind"] == "source_ended" if self._until_read else len(self.told) >= self._wanted:
             self.enough.set()
 
     def seconds(self, journal: Path) -> list[float]:
@@ -88,7 +88,7 @@ class Clock:
 
 
 def run_here(case: str, checkpoints: int, work: Path) -> Figures:
-    """In a process of its own: run the job until there were enough checkpoints (busy: or history has ended)."""
+    """In a process of its own: run the job until there were enough checkpoints (busy: until history was read)."""
     from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.spark.main import run_job
@@ -137,7 +137,7 @@ def durable_create() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoints", type=int, default=100)
+    parser.add_argument("--checkpoints", type=int, default=100, help="of the idle run")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--case", choices=("idle", "busy"), help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from airflow_provider_ckpt.errors import AlreadyExistsError
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Open
@@ -32,16 +34,18 @@ class AttemptFolders:
         """The newest attempt before ``attempt`` that has a complete folder."""
         return next((one for one in before(records, attempt) if self._storage.exists(self._marker(one))), None)
 
-    def create(self, attempt: str, previous: str | None, rewind_to: int | None = None) -> SparkFolder:
+    def create(
+        self, attempt: str, previous: str | None, rewind_to: int | None = None, edges: Collection[str] = ()
+    ) -> SparkFolder:
         """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
 
-        ``rewind_to``: the batch to go back to (a restore).
+        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`.
         """
         folder = self.folder(attempt)
         if previous is not None:
             folder.copy_from(self.folder(previous))
         if rewind_to is not None:
-            folder.rewind(rewind_to)
+            folder.rewind(rewind_to, edges)
         marker = encode_document(KIND, VERSION, attempt=attempt, copied_from=previous)
         try:
             self._storage.create(self._marker(attempt), marker)

@@ -49,6 +49,8 @@ class EdgeFeed:
         self._positions: dict[str, int] = {}
         self.fed = -1
         """Highest position of the producer's log that was fed."""
+        self._read_before: set[str] | None = None
+        """After a reset: normal paths that the query has read already, and that may be fed once more."""
         self._load()
 
     @property
@@ -84,6 +86,8 @@ class EdgeFeed:
         returns the highest position among them."""
         if any(path not in self._positions for path in paths):
             self._catch_up()  # the driver before us fed it after we had looked
+            if self._read_before is not None:
+                self._read_before.update(path for path in paths if path not in self._positions)
         positions = [self._positions.pop(path) for path in paths if path in self._positions]
         for path in paths:
             self._lines.pop(path, None)
@@ -95,7 +99,7 @@ class EdgeFeed:
     def reset(self) -> None:
         """Forget all that was fed; for a rewind, when part of it became void."""
         self._storage.delete_tree(f"{self._path}/_spark_metadata")
-        self._lines, self._positions, self.fed = {}, {}, -1
+        self._lines, self._positions, self.fed, self._read_before = {}, {}, -1, set()
         self._begin()
 
     def _load(self) -> None:
@@ -131,8 +135,9 @@ class EdgeFeed:
         entry = json.loads(line)
         position = (entry["modificationTime"] - _EPOCH_MS) // _STEP_MS
         path = normal_path(entry["path"])
-        self._lines[path] = line
-        self._positions[path] = position
+        if path not in (self._read_before or ()):
+            self._lines[path] = line
+            self._positions[path] = position
         self.fed = max(self.fed, position)
 
     def _name(self, number: int) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 
 from airflow_provider_ckpt.errors import ObjectNotFoundError
+from airflow_provider_ckpt.spark.seen_files import forget_after, log_offset
 from airflow_provider_ckpt.storage.storage import Storage
 
 MAX_WATERMARK = 253_402_300_799_000
@@ -101,8 +103,15 @@ class SparkFolder:
         """Whether the folder can go on after the batch; Spark purges old ones (``minBatchesToRetain``)."""
         return all(self.storage.exists(f"{self.path}/{log}/{batch_id}") for log in ("offsets", "commits"))
 
-    def rewind(self, batch_id: int) -> None:
-        """Go back to just after ``batch_id``: forget what was planned and committed later. Own folder only."""
+    def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:
+        """Go back to just after ``batch_id``: forget what was planned and committed later. Own folder only.
+
+        ``edges``: sources that read result partitions. What they took later is void; left in their logs, Spark
+        would read it again, beside what the producer publishes in its place (R4).
+        """
+        offsets = self.offsets(batch_id)
+        for edge in edges:
+            forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))
         for log in ("commits", "offsets"):
             for name in self.storage.list(f"{self.path}/{log}"):
                 if name.isdigit() and int(name) > batch_id:

@@ -315,7 +315,7 @@ class VertexRunner:
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.vertex.uid)
         self._failure = None
         query = (
-            built.frame.writeStream.queryName(f"{self._context.job_id}:{self.vertex.uid}")
+            built.frame.writeStream.queryName(f"{self._context.job_id}:{self.vertex.uid}:{self._context.epoch}")
             .outputMode(built.output_mode)
             .option("checkpointLocation", self.folder.location)
             .foreachBatch(self._foreach_batch)

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 from airflow_provider_ckpt.storage.storage import Storage
 
+_COMPACT_EVERY = 10
+"""Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 
 
@@ -61,6 +63,31 @@ class SeenFiles:
     def _parse(self, name: str, after: int, up_to: int) -> set[str]:
         lines = self._storage.read(f"{self._path}/{name}").decode().splitlines()[1:]
         return {normal_path(entry["path"]) for entry in _entries(lines) if after < entry["batchId"] <= up_to}
+
+
+def forget_after(storage: Storage, path: str, offset: int) -> None:
+    """Take a source's log back to ``offset``: the files it took later are void (R4). For a folder of our own,
+    before its query starts."""
+    numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if name[0].isdigit()}
+    later = [name for name, number in numbers.items() if number > offset]
+    compact = max((name for name in later if name.endswith(".compact")), key=numbers.__getitem__, default=None)
+    lines = [] if compact is None else storage.read(f"{path}/{compact}").decode().splitlines()[1:]
+    for name in later:
+        storage.delete(f"{path}/{name}")
+    if compact is not None and offset >= 0:
+        _write_log(storage, path, [line for line in lines if line], offset)
+
+
+def _write_log(storage: Storage, path: str, lines: list[str], offset: int) -> None:
+    """The log up to ``offset``, of which Spark may have deleted what its next compact entry covers."""
+    last_compact = (offset + 1) // _COMPACT_EVERY * _COMPACT_EVERY - 1
+    by_batch = [(int(json.loads(line)["batchId"]), line) for line in lines]
+    names = {number: f"{number}" for number in range(last_compact + 1, offset + 1)}
+    if last_compact >= 0:
+        names[last_compact] = f"{last_compact}.compact"
+    for number, name in names.items():
+        own = [line for batch, line in by_batch if batch == number or batch < number == last_compact]
+        storage.replace(f"{path}/{name}", "\n".join(["v1", *own]).encode())
 
 
 def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:

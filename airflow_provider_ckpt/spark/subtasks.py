@@ -63,6 +63,7 @@ class SubtaskFactory:
             context.attempt,
             previous if last is not None or not rewound else None,
             rewind_to=last.batch_id if last is not None and rewound else None,
+            edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
         edges = {edge: e for edge, e in self._edges(vertex).items() if edge not in dropped}
@@ -93,11 +94,12 @@ class SubtaskFactory:
             partition = partition_path(context.job_id, edge.producer, 0)
             siblings = [other.uid for other in context.graph.outputs(edge.producer)]
             feed = EdgeFeed(context.storage, feed_folder(partition, siblings, edge.uid), partition)
-            if self._restore is not None:
-                feed.reset()
             last = self._logs[f"{vertex.uid}/0"].state.last_batch
             read = 0 if last is None else last.inputs.get(edge.uid, 0)
             start = feed.fed + 1
+            if self._restore is not None:
+                feed.reset()
+                start = max(0, read - 1)  # the entry at the edge may have been read in part
             found[edge.uid] = EdgeInput(
                 edge, self._logs[f"{edge.producer}/0"], feed, offered=start, read=read, passed=start
             )

@@ -10,8 +10,9 @@ import pytest
 
 from tests.airflow_real.server import Airflow
 from tests.chaos.data import Feeder
+from tests.chaos.ending import wait_for_all
 from tests.chaos.evidence import Evidence
-from tests.chaos.released import check_exactly_once, is_complete
+from tests.chaos.released import check_exactly_once
 from tests.chaos.world import JOBS, SMALL, Variant, World
 from tests.support.processes import command_name, is_alive, parent, send
 from tests.support.waiting import wait_until
@@ -88,7 +89,7 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         wait_until(lambda: world.state().last_released > before.last_completed, lambda: f"a release\n{_told(airflow)}")
         print(f"the retry released a checkpoint {time.monotonic() - killed:.0f} s after the kill")
         assert airflow.task("waits", waits, "final")["state"] == "deferred"
-    wait_until(lambda: is_complete(world), lambda: f"everything released\n{_told(airflow)}", seconds=400, every=1)
+    wait_for_all(world)
     world.drain()
     for dag, dag_run, name in (("orders", run, "run"), ("waits", waits, "final")):
         _succeeds(airflow, dag, dag_run, name)

@@ -28,6 +28,7 @@ COUNTS = Variant("counts", "counts.py", ("out",), counts=True, last_vertex="coun
         (windows.completed_not_released, MIXED, False),
         (windows.moved_not_in_a_manifest, MIXED, False),
         (windows.ended_not_dropped, MIXED, False),
+        (windows.dropped_not_restarted, COUNTS, False),
         (windows.claimed_not_opened, MIXED, True),
     ],
     ids=lambda value: getattr(value, "__name__", None),

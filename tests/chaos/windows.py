@@ -49,6 +49,11 @@ def ended_not_dropped(world: World) -> bool:
     return bool(state.ended) and not state.dropped
 
 
+def dropped_not_restarted(world: World) -> bool:
+    """R2: the drop is in the journal, no query runs without history yet."""
+    return bool(world.state().dropped)
+
+
 def claimed_not_opened(world: World) -> bool:
     """R8: the job has a new owner, the logs have not."""
     opened = _log(world).state.opened

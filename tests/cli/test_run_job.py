@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.cli import main
+from tests.support.waiting import wait_until
+
 JOB = """
 from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
@@ -44,17 +47,27 @@ class Pipeline:
         code = JOB.format(source=str(self.source), target=str(self.target), line=line or "pass")
         (self.folder / "pipeline.py").write_text(code)
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def command(self, *words: str) -> list[str]:
         code = "import sys; from airflow_provider_ckpt.cli import main; sys.exit(main())"
         reference = f"{self.folder / 'pipeline.py'}:job"
         conf = ("--conf", "spark.master=local[1]", "--conf", "spark.ui.enabled=false")
-        return subprocess.run(
-            [sys.executable, "-c", code, "run", reference, "--root", str(self.root), *conf, *words],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+        return [sys.executable, "-c", code, "run", reference, "--root", str(self.root), *conf, *words]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=280, check=False)
+
+    def run_until(self, rows: list[int], end: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run until ``rows`` are released, then ask for ``end`` ("stop" or "drain") and wait for the exit."""
+        command = self.command("--checkpoint-interval", "1s", *words)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                wait_until(lambda: self.rows() == rows or process.poll() is not None, f"rows {rows}", seconds=200)
+                if process.poll() is None:
+                    assert main([end, "orders", "--root", str(self.root)]) == 0
+                out, err = process.communicate(timeout=200)
+            finally:
+                process.kill()
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def rows(self) -> list[int]:
         files = self.target.glob("*.json")
@@ -67,12 +80,12 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline) -> None:
-    first = pipeline.run("--stop-after", "5s")
+    first = pipeline.run_until([2, 4], "stop")
     assert first.returncode == 0, first.stderr
     assert pipeline.rows() == [2, 4]
 
     (pipeline.source / "2.json").write_text('{"id": 3}\n')
-    second = pipeline.run("--drain-after", "5s", "--json")
+    second = pipeline.run_until([2, 4, 6], "drain", "--json")
     assert second.returncode == 0, second.stderr
     lines = [json.loads(line) for line in second.stdout.splitlines()]
     assert lines[-1]["kind"] == "finished"
@@ -86,7 +99,7 @@ def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline)
 
 def test_a_function_that_raises_is_refused_with_its_traceback(pipeline: Pipeline) -> None:
     pipeline.write("raise KeyError('no such shop')")
-    done = pipeline.run("--stop-after", "5s")
+    done = pipeline.run()
     assert done.returncode == 2, done.stdout + done.stderr
     assert f'File "{pipeline.folder / "pipeline.py"}"' in done.stderr
     assert "KeyError: 'no such shop'" in done.stderr
@@ -95,7 +108,7 @@ def test_a_function_that_raises_is_refused_with_its_traceback(pipeline: Pipeline
 
 def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None:
     pipeline.write("orders = orders.where(F.raise_error(F.lit('no such shop')).isNull())")
-    done = pipeline.run("--stop-after", "60s")
+    done = pipeline.run()
     assert done.returncode == 1, done.stdout + done.stderr
     assert "no such shop" in done.stderr
     assert pipeline.rows() == []

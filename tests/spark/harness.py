@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +53,8 @@ class World:
 
     base: Path
     job_id: str = "job"
+    began: float = field(default_factory=lambda: time.time() - 3600)
+    puts: int = 0
 
     @property
     def root(self) -> Path:
@@ -67,7 +71,8 @@ class World:
     # ---- data
 
     def put(self, folder: str, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        write_rows(Path(self.path(folder)) / f"{name}.parquet", rows)
+        self.puts += 1
+        write_rows(Path(self.path(folder)) / f"{name}.parquet", rows, self.began + self.puts)
 
     def put_ids(self, folder: str, files: int, each: int, start: int = 0) -> set[int]:
         """``files`` files of ``each`` rows {"id", "k"}; returns the ids."""
@@ -171,12 +176,15 @@ class World:
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*")) if self.root.exists() else []
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Appears under its name at once, as a streaming reader needs it."""
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], modified: float | None = None) -> None:
+    """Appears under its name at once, as a streaming reader needs it. Spark reads in the order of the times
+    of modification; files of one millisecond are in no order."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}")
     table = pa.Table.from_pylist([dict(row) for row in rows])
     parquet.write_table(table, hidden, coerce_timestamps="us", allow_truncated_timestamps=True)
+    if modified is not None:
+        os.utime(hidden, (modified, modified))
     hidden.rename(path)
 
 

@@ -160,3 +160,17 @@ def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: Partition) -> 
     assert partition.feed().fed == -1
     feed.add(4, partition.batches[4])
     assert flat(partition.read(feed)) == [4]
+
+
+def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fed_again(partition: Partition) -> None:
+    feed = partition.feed()
+    for position in range(3):
+        feed.add(position, partition.write(position))
+    assert flat(partition.read(feed)) == [0, 1, 2]
+    feed.reset()
+    assert feed.consumed(partition.taken()) is None
+    feed.add(2, partition.batches[2])
+    assert not feed.has_unread()
+    feed.add(3, partition.write(3))
+    assert feed.has_unread()
+    assert flat(partition.read(feed)) == [3]

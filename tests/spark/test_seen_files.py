@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.spark.reader import StreamReader
-from airflow_provider_ckpt.spark.seen_files import SeenFiles, log_offset, normal_path
+from airflow_provider_ckpt.spark.seen_files import SeenFiles, forget_after, log_offset, normal_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World
@@ -50,6 +50,19 @@ def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_delet
     seen = SeenFiles(storage, "s")
     assert seen.advance(8) == {f"d/{n} .parquet" for n in range(9)}
     assert seen.advance(9) == {"d/9 .parquet"}
+
+
+def test_r4_a_log_goes_back_to_an_offset_also_over_a_compaction(tmp_path: Path) -> None:
+    for offset in (-1, 0, 7, 9, 12, 14):
+        storage = open_storage(tmp_path / str(offset))
+        write(storage, "9.compact", *range(10))
+        for number in range(10, 19):
+            write(storage, str(number), number)
+        write(storage, "19.compact", *range(20))
+        forget_after(storage, "s", offset)
+        newest = max((int(name.partition(".")[0]) for name in storage.list("s")), default=-1)
+        assert newest == offset
+        assert SeenFiles(storage, "s").advance(1000) == {f"d/{n} .parquet" for n in range(offset + 1)}
 
 
 def test_an_offset_that_was_read_gives_nothing_new(tmp_path: Path) -> None:
