@@ -92,7 +92,12 @@ def cpu_seconds(pid: int) -> float:
 
 def history_batches(batches: list[MicroBatch], query: str) -> list[MicroBatch]:
     """The batches of ``query`` that read history, inline or from its result partition."""
-    return [batch for batch in batches if batch.query == query and history_rows(batch)]
+    return [batch for batch in batches if is_of(query, batch) and history_rows(batch)]
+
+
+def is_of(query: str, batch: MicroBatch) -> bool:
+    """Whether ``query`` made the batch; the library's names go on with the driver's epoch."""
+    return batch.query == query or batch.query.startswith(f"{query}:")
 
 
 def history_rows(batch: MicroBatch) -> int:

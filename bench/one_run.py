@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from pyarrow import compute, parquet
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import data, plans
-from bench.measure import CpuMeter, MicroBatch, Progress, history_batches, history_rows
+from bench.measure import CpuMeter, MicroBatch, Progress, history_batches, history_rows, is_of
 
 CONF = {
     "spark.master": os.environ.get("CKPT_BENCH_MASTER", "local[2]"),
@@ -37,6 +36,8 @@ CONF = {
 }
 JOB_ID = "bench"
 QUERY = f"{JOB_ID}:result"
+LONGEST_RUN = 1800.0
+"""Seconds; a run that hangs is given up."""
 
 
 @dataclass(frozen=True)
@@ -68,35 +69,39 @@ def measured(run: Run) -> dict[str, Any]:
     os.environ.update(run.plan.to_environ())
     spark = build_session(JOB_ID, {**CONF, **run.conf})
     spark.sparkContext.setLogLevel("ERROR")
-    whole = threading.Event()
-    progress = Progress(_Counter(run.rows, whole))
+    whole = Whole(run.rows)
+    progress = Progress(whole)
     spark.streams.addListener(progress)
-    jvm = spark.sparkContext._gateway.proc.pid
+    gateway: Any = spark.sparkContext._gateway
+    jvm = gateway.proc.pid
     with CpuMeter(jvm) as jvm_cpu, CpuMeter(os.getpid()) as own_cpu, data.LiveFeed(Path(run.work) / "live"):
         run_it = _run_library if run.engine == "ckpt" else _run_plain
         released = run_it(spark, run, whole)
     report = _report(run, progress.batches, jvm_cpu, own_cpu)
     report["wrong"] = wrong(run)
     if released is not None:
-        report["released_after"] = released(report["last_batch"]) - report["end"]
+        report["released_after"] = released - report["end"]
     spark.stop()
     return report
 
 
-class _Counter:
-    """Sets an event when the result's query has read all of the history."""
+class Whole:
+    """Listens until the result's query has read all of the history; ``batch_id`` is then the last batch of it."""
 
-    def __init__(self, rows: int, whole: threading.Event) -> None:
-        self._left, self._whole = rows, whole
+    def __init__(self, rows: int) -> None:
+        self.batch_id: int | None = None
+        self.reached = threading.Event()
+        self._left = rows
 
     def __call__(self, batch: MicroBatch) -> None:
-        if batch.query == QUERY:
+        if self.batch_id is None and is_of(QUERY, batch):
             self._left -= history_rows(batch)
             if self._left <= 0:
-                self._whole.set()
+                self.batch_id = batch.batch_id
+                self.reached.set()
 
 
-def _run_plain(spark: Any, run: Run, whole: threading.Event) -> None:
+def _run_plain(spark: Any, run: Run, whole: Whole) -> None:
     plan = run.plan
     read = spark.readStream.name("history").option("maxFilesPerTrigger", plan.files_per_trigger)
     rows = read.schema(plans.SCHEMA).parquet(plan.history)
@@ -111,14 +116,14 @@ def _run_plain(spark: Any, run: Run, whole: threading.Event) -> None:
         query = writer.format("parquet").option("path", plan.out).start()
     else:
         query = writer.foreachBatch(lambda frame, n: frame.write.parquet(f"{plan.out}/batch={n}")).start()
-    while not whole.wait(0.2):
+    while not whole.reached.wait(0.2):
         if query.exception() is not None:
             raise RuntimeError(str(query.exception()))
     query.stop()
 
 
-def _run_library(spark: Any, run: Run, whole: threading.Event) -> Callable[[int], float]:
-    """Returns a function: batch of the result's query -> when it was released."""
+def _run_library(spark: Any, run: Run, whole: Whole) -> float:
+    """Returns when the last of the history was released."""
     from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.sinks.manifests import read_manifests
@@ -136,21 +141,23 @@ def _run_library(spark: Any, run: Run, whole: threading.Event) -> Callable[[int]
     )
     lines: list[tuple[float, dict[str, Any]]] = []
 
-    def stop_when_whole() -> None:
-        whole.wait()
+    def covering() -> list[int]:
+        """Checkpoints that released the last batch of the history."""
+        manifests = read_manifests(run.plan.out)
+        return [m.checkpoint for m in manifests if any(f"-{whole.batch_id}-" in one for one in m.batches)]
+
+    def stop_when_released() -> None:
+        whole.reached.wait()
+        while not covering():
+            time.sleep(0.2)
         write_request(open_storage(root), JOB_ID, "stop", 1)
 
-    threading.Thread(target=stop_when_whole, daemon=True).start()
+    threading.Thread(target=stop_when_released, daemon=True).start()
     code = run_job(options, {}, lambda line: lines.append((time.time(), line)))
     if code:
         raise RuntimeError(f"exit code {code}: {lines[-1:]}")
 
-    def released(batch_id: int) -> float:
-        manifests = read_manifests(run.plan.out)
-        covering = [m.checkpoint for m in manifests if any(f"-{batch_id}-" in one for one in m.batches)]
-        return min(at for at, line in lines if line["kind"] == "released" and line["released"] >= min(covering))
-
-    return released
+    return min(at for at, line in lines if line["kind"] == "released" and line["released"] >= min(covering()))
 
 
 def _report(run: Run, batches: list[MicroBatch], jvm: CpuMeter, own: CpuMeter) -> dict[str, Any]:
@@ -169,7 +176,6 @@ def _report(run: Run, batches: list[MicroBatch], jvm: CpuMeter, own: CpuMeter) -
         "between_batches": end - start - sum(times),
         "median_batch": statistics.median(times),
         "median_ms": {name: statistics.median(values) for name, values in phases.items()},
-        "last_batch": taken[-1].batch_id,
         "end": end,
     }
 
@@ -196,7 +202,7 @@ def start(run: Run) -> dict[str, Any]:
     """Run it in a fresh process; returns its report. Raises RuntimeError with the end of its output."""
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, __file__, json.dumps(asdict(run))]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, timeout=LONGEST_RUN)
         errors.seek(0)
         if done.returncode:
             raise RuntimeError(f"{run} failed:\n{done.stdout[-2000:]}\n{errors.read()[-4000:]}")

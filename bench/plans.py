@@ -60,7 +60,7 @@ def build(plan: Plan) -> Job:
     job = Job("bench")
 
     @job.source(bounded=True, chain=plan.chain, max_files_per_trigger=plan.files_per_trigger)
-    def history(read: Any) -> DataFrame:
+    def history(read: Any) -> Any:
         return read.schema(SCHEMA).parquet(plan.history)
 
     if plan.variant == "A":
@@ -68,7 +68,7 @@ def build(plan: Plan) -> Job:
     else:
 
         @job.source
-        def live(read: Any) -> DataFrame:
+        def live(read: Any) -> Any:
             return read.schema(SCHEMA).parquet(plan.live)
 
         result = job.transform(inputs=[history, live], uid="result", output_mode="update")(totals)

@@ -111,18 +111,24 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     """
     names = (*_VALUES, *_COUNTS, *_ENDINGS, "mode", "allow_non_restored_state", "resume_failed", "journal_buffer_bytes")
     given = {name: getattr(args, name) for name in names}
+    conf = arguments.assignments("--conf", args.conf)
     return RunOptions(
         job=args.job,
         root=args.root,
-        job_id=check_job_id(args.job_id) if args.job_id else default_job_id(args.job),
-        conf=arguments.assignments("--conf", args.conf),
+        job_id=check_job_id(args.job_id) if args.job_id else default_job_id(args.job, conf),
+        conf=conf,
         **{name: value for name, value in given.items() if value is not None},
     )
 
 
-def default_job_id(reference: str) -> str:
+def default_job_id(reference: str, conf: Mapping[str, str]) -> str:
     """The Job's name. Raises JobIdNeededError if it has none, or one that cannot be an id."""
-    name = load_job(reference).name
+    if spark_absent():
+        name = load_job(reference).name
+    else:
+        from airflow_provider_ckpt.spark.main import load_with_spark
+
+        name = load_with_spark(reference, "ckpt", conf).job.name
     try:
         return check_job_id(name or "")
     except InvalidJobIdError:

@@ -25,6 +25,7 @@ from airflow_provider_ckpt.errors import (
     FencedError,
     InvalidInputError,
     JobFailedTerminallyError,
+    JobImportError,
     LogFencedError,
     RootNotForSparkError,
 )
@@ -61,7 +62,7 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
 def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> int:
     from airflow_provider_ckpt.spark.execution import execute, prepare
 
-    loaded = load(options.job)
+    loaded = load_with_spark(options.job, options.job_id, options.conf)
     _ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)
@@ -77,6 +78,20 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
     if outcome.status in ("FINISHED", "STOPPED"):
         return FINISHED
     return TERMINAL if outcome.status == "FAILED" else FAILED
+
+
+def load_with_spark(reference: str, name: str, conf: Mapping[str, str]) -> LoadedJob:
+    """Load the job's file: before Spark starts, unless it needs Spark (a UDF at module level with a return type
+    that is a text), so that a wrong reference is refused in no time. ``name``, ``conf``: of the session."""
+    try:
+        return load(reference)
+    except JobImportError as error:
+        if "SESSION_OR_CONTEXT_NOT_EXISTS" not in str(error.__cause__):
+            raise
+    from airflow_provider_ckpt.spark.session import build_session
+
+    build_session(name, conf)
+    return load(reference)
 
 
 def _ship_functions(loaded: LoadedJob) -> None:

@@ -77,8 +77,7 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         waits = airflow.start_dag("waits")
         run = airflow.start_dag("orders")
         wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
-        before = world.state()
-        driver = int(before.worker["pid"])
+        driver = int(world.state().worker["pid"])
         task = parent(parent(driver))
         assert command_name(parent(driver)) == "java"
         send(task, signal.SIGKILL)
@@ -86,7 +85,8 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         wait_until(lambda: world.state().epoch == 2, lambda: f"the retry\n{_told(airflow)}", seconds=400)
         print(f"the retry claimed the job {time.monotonic() - killed:.0f} s after the kill")
         wait_until(lambda: not is_alive(driver), "the end of the orphan", seconds=60)
-        wait_until(lambda: world.state().last_released > before.last_completed, lambda: f"a release\n{_told(airflow)}")
+        of_the_orphan = world.state().last_triggered
+        wait_until(lambda: world.state().last_released > of_the_orphan, lambda: f"a release\n{_told(airflow)}")
         print(f"the retry released a checkpoint {time.monotonic() - killed:.0f} s after the kill")
         assert airflow.task("waits", waits, "final")["state"] == "deferred"
     wait_for_all(world)

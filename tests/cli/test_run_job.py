@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 
 job = Job("orders")
+twice = F.udf(lambda number: number * 2, "long")
 
 @job.source
 def live(read):
@@ -25,7 +26,7 @@ def live(read):
 @job.transform(inputs=[live])
 def doubled(orders):
     {line}
-    return orders.select((F.col("id") * 2).alias("id"))
+    return orders.select(twice("id").alias("id"))
 
 job.sink("lake", doubled, FileSink({target!r}, format="json"))
 """

@@ -10,13 +10,14 @@ from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.crash import Verbs, When, WrappedStorage
 
 
 @dataclass
 class Fault:
-    """Nothing is written any more from the ``at``-th mutating verb on, counted over all storages together;
+    """The storage cannot be reached from the ``at``-th mutating verb on, counted over all storages together;
     ``when``: whether that verb itself still takes effect. ``once``: only that verb fails."""
 
     at: int | None = None
@@ -42,6 +43,26 @@ class FaultyStorage(WrappedStorage):
         if number == fault.at and fault.when == "after":
             act()
         raise StorageTransientError(verb=verb, uri=self.full_uri(path), reason=f"gone at verb {fault.at}")
+
+    def _look(self, verb: str, path: str) -> None:
+        if self.fault.happened and not self.fault.once:
+            raise StorageTransientError(verb=verb, uri=self.full_uri(path), reason=f"gone at verb {self.fault.at}")
+
+    def read(self, path: str) -> bytes:
+        self._look("read", path)
+        return super().read(path)
+
+    def exists(self, path: str) -> bool:
+        self._look("look for", path)
+        return super().exists(path)
+
+    def list(self, path: str) -> list[str]:
+        self._look("list", path)
+        return super().list(path)
+
+    def files(self, path: str) -> Sizes:
+        self._look("list", path)
+        return super().files(path)
 
     def _wrap(self, inner: Storage) -> FaultyStorage:
         return FaultyStorage(inner, self.fault)
