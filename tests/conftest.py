@@ -10,6 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
+
 _FOREIGN = ("AIRFLOW", "SPARK", "PYSPARK", "HADOOP", "AWS_")
 
 
@@ -29,3 +31,9 @@ def _one_python_everywhere() -> None:
 
 _forget_the_users_setup()
 _one_python_everywhere()
+
+# The same examples in every run: a failure is one that can be run again. Look for new ones with
+# HYPOTHESIS_PROFILE=search.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("search", deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))

@@ -18,9 +18,9 @@ _SECONDS = {
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
     **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
-_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
-_NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
-_SIZE = re.compile(r"\s*([0-9]{1,18})(?:\.([0-9]{1,18}))?\s*([kmgtp]?)(?:i?b)?\s*")
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*", re.ASCII)
+_SIZE = re.compile(r"\s*([0-9]{1,18})(?:\.([0-9]{1,18}))?\s*([kmgtp]?)(?:i?b)?\s*", re.ASCII)
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 

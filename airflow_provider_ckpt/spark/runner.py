@@ -168,7 +168,10 @@ class VertexRunner:
     def check(self) -> None:
         """Raise what ended the query, if it was not us. Called by the driver's loop all the time."""
         query = self._query
-        if self._expected_stop or query is None or query.isActive:
+        if query is None or query.isActive:
+            return
+        # asked for after it was found ended: the runner's thread says so before it stops a query
+        if self._expected_stop or query is not self._query:
             return
         if query.exception() is None and self._runs_out:
             self._ran_out()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pendulum
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.errors import BadDurationError, BadSizeError
@@ -119,6 +119,7 @@ def test_parts_of_a_duration_add_up(hours: int, minutes: int, seconds: int) -> N
 
 
 @given(st.text(max_size=12))
+@example("0\x1f")
 def test_any_text_is_a_value_or_an_error_of_ours(text: str) -> None:
     for parse, error in ((parse_duration, BadDurationError), (parse_bytes, BadSizeError)):
         with contextlib.suppress(error):
