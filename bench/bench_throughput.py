@@ -56,7 +56,8 @@ def show(case: str, number: int, side: str, report: dict[str, Any]) -> None:
         f"{case:3} {number} {side:13} {report['rows_per_second'] / 1e3:7.0f} k rows/s {report['seconds']:6.1f} s "
         f"CPU {report['cpu_us_per_row']:5.2f} µs/row ({report['python_us_per_row']:.2f} in Python)  "
         f"{report['batches']:3} batches, first {report['first_batch']:.2f} s, median {report['median_batch']:.2f} s, "
-        f"between {report['between_batches']:.1f} s, load {os.getloadavg()[0]:.1f}{released}",
+        f"between {report['between_batches']:.1f} s; cores {report['cores']:.2f}, others' "
+        f"{report['cores_of_others']:.2f}{released}",
         flush=True,
     )
     if report["wrong"]:

@@ -57,10 +57,10 @@ class Progress(StreamingQueryListener):
 
 
 class CpuMeter:
-    """CPU seconds of a process over time, read from /proc each tenth of a second."""
+    """CPU seconds that ``read`` gives, over time: read each tenth of a second. Use as a context."""
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    def __init__(self, read: Callable[[], float]) -> None:
+        self._read = read
         self._samples: list[tuple[float, float]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -81,13 +81,20 @@ class CpuMeter:
 
     def _run(self) -> None:
         while not self._over.wait(0.1):
-            self._samples.append((time.time(), cpu_seconds(self._pid)))
+            self._samples.append((time.time(), self._read()))
 
 
-def cpu_seconds(pid: int) -> float:
+def process_seconds(pid: int | str) -> float:
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def machine_seconds() -> float:
+    """CPU seconds of all processes, and of other guests of the host (steal)."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _, _, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / TICKS
 
 
 def history_batches(batches: list[MicroBatch], query: str) -> list[MicroBatch]:

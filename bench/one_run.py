@@ -6,6 +6,7 @@ The clock runs from the start of the first micro-batch to the end of the one tha
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -25,7 +26,16 @@ from pyarrow import compute, parquet
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import data, plans
-from bench.measure import CpuMeter, MicroBatch, Progress, history_batches, history_rows, is_of
+from bench.measure import (
+    CpuMeter,
+    MicroBatch,
+    Progress,
+    history_batches,
+    history_rows,
+    is_of,
+    machine_seconds,
+    process_seconds,
+)
 
 CONF = {
     "spark.master": os.environ.get("CKPT_BENCH_MASTER", "local[2]"),
@@ -74,10 +84,17 @@ def measured(run: Run) -> dict[str, Any]:
     spark.streams.addListener(progress)
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.proc.pid
-    with CpuMeter(jvm) as jvm_cpu, CpuMeter(os.getpid()) as own_cpu, data.LiveFeed(Path(run.work) / "live"):
+    meters = [
+        CpuMeter(lambda: process_seconds(jvm)),
+        CpuMeter(lambda: process_seconds("self")),
+        CpuMeter(machine_seconds),
+    ]
+    with contextlib.ExitStack() as stack:
+        for context in (*meters, data.LiveFeed(Path(run.work) / "live")):
+            stack.enter_context(context)
         run_it = _run_library if run.engine == "ckpt" else _run_plain
         released = run_it(spark, run, whole)
-    report = _report(run, progress.batches, jvm_cpu, own_cpu)
+    report = _report(run, progress.batches, meters)
     report["wrong"] = wrong(run)
     if released is not None:
         report["released_after"] = released - report["end"]
@@ -160,17 +177,19 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
     return min(at for at, line in lines if line["kind"] == "released" and line["released"] >= min(covering()))
 
 
-def _report(run: Run, batches: list[MicroBatch], jvm: CpuMeter, own: CpuMeter) -> dict[str, Any]:
+def _report(run: Run, batches: list[MicroBatch], meters: list[CpuMeter]) -> dict[str, Any]:
     taken = history_batches(batches, QUERY)
     start, end = min(batch.start for batch in batches), taken[-1].end
-    cpu = [meter.between(start, end) / run.rows * 1e6 for meter in (jvm, own)]
+    jvm, python, machine = (meter.between(start, end) for meter in meters)
     times = [batch.end - batch.start for batch in taken]
     phases = {name: [batch.durations.get(name, 0) for batch in taken] for name in taken[0].durations}
     return {
         "seconds": end - start,
         "rows_per_second": run.rows / (end - start),
-        "cpu_us_per_row": sum(cpu),
-        "python_us_per_row": cpu[1],
+        "cpu_us_per_row": (jvm + python) / run.rows * 1e6,
+        "python_us_per_row": python / run.rows * 1e6,
+        "cores": (jvm + python) / (end - start),
+        "cores_of_others": (machine - jvm - python) / (end - start),
         "batches": len(taken),
         "first_batch": times[0],
         "between_batches": end - start - sum(times),
