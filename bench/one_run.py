@@ -90,8 +90,9 @@ def measured(run: Run) -> dict[str, Any]:
         CpuMeter(machine_seconds),
     ]
     with contextlib.ExitStack() as stack:
-        for context in (*meters, data.LiveFeed(Path(run.work) / "live")):
-            stack.enter_context(context)
+        for meter in meters:
+            stack.enter_context(meter)
+        stack.enter_context(data.LiveFeed(Path(run.work) / "live"))
         run_it = _run_library if run.engine == "ckpt" else _run_plain
         released = run_it(spark, run, whole)
     report = _report(run, progress.batches, meters)

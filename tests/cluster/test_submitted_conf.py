@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,21 +12,25 @@ from tests.support.processes import Process
 
 pytestmark = pytest.mark.spark
 
+# The answer goes into a file: on a pipe that Spark's log shares, a line of it may come out in two pieces.
 PROGRAM = """
+import json, pathlib, sys
+
 from airflow_provider_ckpt.spark.session import build_session
 
 session = build_session("name of the job", {"spark.ui.enabled": "false", "spark.test.both": "of the job"})
 conf = session.sparkContext.getConf()
-print("GOT", session.sparkContext.master, conf.get("spark.test.given"), conf.get("spark.test.both"))
+got = [session.sparkContext.master, conf.get("spark.test.given"), conf.get("spark.test.both")]
+pathlib.Path(sys.argv[1]).write_text(json.dumps(got))
 session.stop()
 """
 
 
 def test_master_and_conf_of_spark_submit_hold_and_the_jobs_own_conf_goes_before_it(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
+    program, answer = tmp_path / "program.py", tmp_path / "answer"
     program.write_text(PROGRAM)
     submit = str(Path(sys.executable).with_name("spark-submit"))
     conf = ["--conf", "spark.test.given=submitted", "--conf", "spark.test.both=submitted"]
-    with Process([submit, "--master", "local[1,2]", *conf, str(program)], tmp_path / "log") as process:
+    with Process([submit, "--master", "local[1,2]", *conf, str(program), str(answer)], tmp_path / "log") as process:
         assert process.wait() == 0, process.tail()
-        assert "GOT local[1,2] submitted of the job" in process.text(), process.tail()
+    assert json.loads(answer.read_text()) == ["local[1,2]", "submitted", "of the job"]
