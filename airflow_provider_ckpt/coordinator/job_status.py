@@ -72,12 +72,19 @@ class JobStatus:
         """Decide it if the job came to its end or stopped, and end it once nothing holds the end up."""
         self._decide()
         ending = self._ending
-        if ending is None or self.is_over or (len(self._parts.releases) and not ending.at_once):
+        if ending is None or self.is_over or self._waits_for_releases(ending):
             return
         self.is_over = True
         self.name = ending.status
         self._parts.out.append(Append(StatusChanged(ending.status, now, ending.cause)))
         self._parts.out.append(EndJob(ending.status, ending.cause))
+
+    def _waits_for_releases(self, ending: _Ending) -> bool:
+        releases = self._parts.releases
+        if ending.at_once or not len(releases):
+            return False
+        # the next driver rolls forward anyway: one that failed need not try an unreachable sink for minutes first
+        return not (ending.status == "RESTARTING" and releases.is_failing)
 
     def _decide(self) -> None:
         parts = self._parts

@@ -66,5 +66,10 @@ class ReleaseQueue:
         return True
 
     @property
+    def is_failing(self) -> bool:
+        """The last try of the first one failed; it is asked for again later."""
+        return self._retry_at is not None
+
+    @property
     def exhausted(self) -> bool:
         return not self._asked and self._tries >= MAX_TRIES

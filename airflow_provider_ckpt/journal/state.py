@@ -46,6 +46,9 @@ class JobState:
     """Subtasks "<vertex>/<index>"."""
     late_files: list[ev.LateFilesFound] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)
+    restored: int = 0
+    """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it."""
+    restored_epoch: int = 0
     draining: bool = False
     """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
     damage: list[str] = field(default_factory=list)

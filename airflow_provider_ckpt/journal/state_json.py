@@ -27,6 +27,8 @@ _PLAIN = (
     "last_released",
     "draining",
 )
+_ADDED = ("restored", "restored_epoch")
+"""Came later in version 1: 0 in a file that does not have them."""
 _EVENTS = ("triggered", "checkpoints", "releases")
 
 
@@ -36,7 +38,7 @@ def state_to_json(state: JobState) -> dict[str, Any]:
         "format": PREFIX + _KIND,
         "version": _VERSION,
         "job_id": state.job_id,
-        **{name: getattr(state, name) for name in _PLAIN},
+        **{name: getattr(state, name) for name in (*_PLAIN, *_ADDED)},
         "worker": dict(state.worker),
         "created": _event(state.created),
         "plan": _event(state.plan),
@@ -64,6 +66,7 @@ def state_from_json(data: Mapping[str, Any]) -> JobState:
 
 def _read(data: Mapping[str, Any]) -> JobState:
     values: dict[str, Any] = {name: data[name] for name in _PLAIN}
+    values |= {name: data.get(name, 0) for name in _ADDED}
     for name in _EVENTS:
         values[name] = {event.checkpoint: event for event in map(_decoded, data[name])}
     return JobState(

@@ -57,5 +57,5 @@ def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mappin
         home = subtask_path(job_id, vertex.uid, 0)
         for part in ("partition", "spark", "prepared", "scratch"):
             storage.delete_tree(f"{home}/{part}")
-        for uid in vertex.sinks:
+        for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
             sinks[uid].collect_garbage(set(), set())

@@ -26,16 +26,17 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted, LateFilesF
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark import takeover
 from airflow_provider_ckpt.spark.batch import BatchRunner
 from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.driver import JobDriver, Outcome, Runner
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, list_files, unescaped_path
-from airflow_provider_ckpt.spark.planning import JobPlan, check_resumable, plan_job
+from airflow_provider_ckpt.spark.outputs import bind_sinks
+from airflow_provider_ckpt.spark.planning import Done, JobPlan, check_resumable, plan_job
 from airflow_provider_ckpt.spark.releaser import Releaser
-from airflow_provider_ckpt.spark.restore import restore_point, restored_event
+from airflow_provider_ckpt.spark.restore import interrupted_restore, restore_point, restored_event
 from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
@@ -66,7 +67,8 @@ def prepare(job: Job, options: RunOptions, storage: Storage, state: JobState) ->
     if state.damage:
         raise CorruptJournalError(job_id=options.job_id, reason="; ".join(state.damage))
     spark = build_session(options.job_id, options.conf)
-    plan = plan_job(spark, job, options)
+    # a checkpoint may bring back what is over by now
+    plan = plan_job(spark, job, options, Done.of(state) if options.restore == "latest" else None)
     check_resumable(state, plan, allow_non_restored_state=options.allow_non_restored_state)
     restore = restore_point(storage, options.job_id, options.restore, state, plan.graph)
     return PreparedJob(job, options, spark, plan, restore)
@@ -96,7 +98,7 @@ class _Execution:
         self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-batch")
 
     def run(self) -> Outcome:
-        sinks = self._bind_sinks()
+        sinks = bind_sinks(self._job, self._options.job_id, self._storage_options)
         open_root(self._storage)
         for sink in sinks.values():
             sink.prepare()
@@ -137,15 +139,10 @@ class _Execution:
         taken = takeover.claim(journal, options.attempt or nonce, nonce, identify(self._application))
         return takeover.OwnedJournal(journal), taken
 
-    def _bind_sinks(self) -> dict[str, BoundSink]:
-        options = self._options
-        return {
-            operator.uid: operator.sink.bind(SinkContext(options.job_id, operator.uid, self._storage_options))
-            for operator in self._job.sinks
-        }
-
     def _bounded_reads(self) -> dict[str, Any]:
-        return {source.uid: self._plan.reads[source.uid] for source in self._job.sources if source.bounded}
+        """Of the sources that are not over."""
+        reads = self._plan.reads
+        return {source.uid: reads[source.uid] for source in self._job.sources if source.bounded and source.uid in reads}
 
     # ---- the run itself
 
@@ -158,6 +155,8 @@ class _Execution:
     ) -> Outcome:
         options, graph = self._options, self._plan.graph
         logs = takeover.load_logs(self._storage, options.job_id, graph)
+        if self._restore is None and self._plan.mode == "streaming":
+            self._restore = interrupted_restore(self._storage, options.job_id, journal.state, logs)
         context = self._context(journal, taken)
         runners = self._runners(context, journal.state, logs, sinks, frozen)
         if taken.resumed:

@@ -50,7 +50,8 @@ class EdgeFeed:
         self.fed = -1
         """Highest position of the producer's log that was fed."""
         self._read_before: set[str] | None = None
-        """After a reset: normal paths that the query has read already, and that may be fed once more."""
+        """In an empty feed (new, or reset): normal paths that the query has read already, and that may be fed
+        once more."""
         self._load()
 
     @property
@@ -111,6 +112,8 @@ class EdgeFeed:
             if number >= compact:
                 self._absorb(number)
         self._next = numbers[-1] + 1 if numbers else 0
+        if self.fed < 0:
+            self._read_before = set()
         if not numbers:
             self._begin()
 

@@ -29,12 +29,15 @@ from airflow_provider_ckpt.errors import (
     LogFencedError,
     RootNotForSparkError,
 )
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.storage import Storage
 
 FINISHED, FAILED, REFUSED, TERMINAL, FENCED = range(5)
 
@@ -46,7 +49,7 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
     try:
         return _run(options, storage_options, on_status)
     except (FencedError, LogFencedError) as error:
-        reporter.say("fenced", str(error))
+        StatusReporter(on_status, options.job_id, _application()).say("fenced", str(error))
         return FENCED
     except InvalidInputError as error:
         reporter.say("refused", str(error), traceback=_user_traceback(error))
@@ -69,6 +72,7 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
     root, state = look(options, storage_options)
     if state.status == "FINISHED":
         reporter = StatusReporter(on_status, options.job_id, None)
+        _clean_up_again(loaded.job, options.job_id, root, storage_options, state)
         reporter.say("finished", f"job {options.job_id} has FINISHED already; nothing runs again", state)
         return FINISHED
     if state.status == "FAILED" and not options.resume_failed:
@@ -78,6 +82,23 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
     if outcome.status in ("FINISHED", "STOPPED"):
         return FINISHED
     return TERMINAL if outcome.status == "FAILED" else FAILED
+
+
+def _application() -> str | None:
+    """The id of Spark's application, if there is one already."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    return None if session is None else session.sparkContext.applicationId
+
+
+def _clean_up_again(job: Job, job_id: str, root: Storage, storage_options: Mapping[str, Any], state: JobState) -> None:
+    """The driver that finished the job may have died before it had given everything back."""
+    from airflow_provider_ckpt.spark.collector import clean_up
+    from airflow_provider_ckpt.spark.outputs import bind_sinks
+
+    if state.plan is not None:
+        clean_up(root, job_id, ExecutionGraph.from_json(state.plan.graph), bind_sinks(job, job_id, storage_options))
 
 
 def load_with_spark(reference: str, name: str, conf: Mapping[str, str]) -> LoadedJob:

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.errors import ObjectNotFoundError
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.partitions.records import PartitionFile
-from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
+from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext, StageRequest
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -106,6 +107,13 @@ class Outputs:
         return bool(parquet.ParquetFile(BytesIO(self._storage.read(path))).metadata.num_rows)
 
 
+def bind_sinks(job: Job, job_id: str, storage_options: Mapping[str, Any]) -> dict[str, BoundSink]:
+    """The sinks of the job by uid; nothing is written yet."""
+    return {
+        operator.uid: operator.sink.bind(SinkContext(job_id, operator.uid, storage_options)) for operator in job.sinks
+    }
+
+
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     """The frame with a row count taken in flight; the count may be asked for after the frame was consumed."""
     observation = Observation()
@@ -140,6 +148,12 @@ class PreparedStore:
         body = decode_document(data, KIND, VERSION, uri=self._storage.full_uri(path))
         files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
         return Prepared(body["attempt"], body["batch_id"], files, body["handles"])
+
+    def delete_all_but(self, attempt: str) -> None:
+        """When nothing that another attempt prepared can be published any more."""
+        for name in self._storage.list(self._folder):
+            if name != f"{attempt}.json":
+                self._storage.delete(f"{self._folder}/{name}")
 
     def _path(self, attempt: str) -> str:
         return f"{self._folder}/{attempt}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -53,18 +53,57 @@ class JobPlan:
         return len({depth[v.uid] for v in self.graph.vertices if v.sinks}) > 1
 
 
+@dataclass(frozen=True)
+class Done:
+    """What of a job that ran before is over, so that none of its functions is called again: the folders of a
+    finished source may be gone. ``inline``: bounded source uid -> whether it was part of an unbounded vertex;
+    ``dropped``: vertex -> sources and edges left out; ``schemas``: vertex at its end of data -> its output."""
+
+    inline: Mapping[str, bool] = field(default_factory=dict)
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    schemas: Mapping[str, StructType] = field(default_factory=dict)
+
+    @staticmethod
+    def of(state: JobState) -> Done:
+        """Of the graph as it ran; whether the job may still be run with another one is checked later."""
+        if state.plan is None:
+            return Done()
+        vertices = state.plan.graph["vertices"]
+        ended = [
+            vertex
+            for vertex in vertices
+            if {f"{vertex['uid']}/{index}" for index in range(vertex["parallelism"])} <= state.end_of_data
+        ]
+        over = {uid for vertex in ended for uid in vertex["sources"]}
+        over |= {uid for uids in state.dropped.values() for uid in uids}
+        return Done(
+            {uid: not vertex["bounded"] for vertex in vertices for uid in vertex["bounded_sources"] if uid in over},
+            {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
+            {one["uid"]: StructType.fromJson(json.loads(state.plan.schemas[one["uid"]])) for one in ended},
+        )
+
+
 def read_limit(options: RunOptions) -> int:
     return options.max_bytes_per_trigger or DEFAULT_LIMIT
 
 
-def plan_job(spark: SparkSession, job: Job, options: RunOptions) -> JobPlan:
-    """Calls the user's functions and analyses every query; reads schemas, no data. Raises InvalidInputError."""
+def plan_job(spark: SparkSession, job: Job, options: RunOptions, done: Done | None = None) -> JobPlan:
+    """Calls the user's functions, but for what is ``done``, and analyses every query; reads schemas, no data.
+
+    Raises InvalidInputError.
+    """
+    done = done or Done()
     mode = job.runtime_mode(options.mode)
     calls = SourceCalls(spark, streaming=mode == "streaming", limit=read_limit(options))
-    inline = {source.uid for source in job.sources if source.bounded and _can_inline(job, source.uid, calls)}
+    inline = {
+        source.uid
+        for source in job.sources
+        if source.bounded
+        and (done.inline[source.uid] if source.uid in done.inline else _can_inline(job, source.uid, calls))
+    }
     graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline)
     with tempfile.TemporaryDirectory(prefix="ckpt-plan-") as nothing:
-        planner = _Planner(spark, job, graph, calls, nothing)
+        planner = _Planner(spark, job, graph, calls, nothing, done)
         for vertex in graph.vertices:
             planner.plan(vertex)
     return JobPlan(graph, mode, planner.schemas, calls.reads)
@@ -86,33 +125,42 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
 class _Planner:
     """``nothing``: an empty folder, which stands for result partitions that do not exist yet."""
 
-    def __init__(self, spark: SparkSession, job: Job, graph: ExecutionGraph, calls: SourceCalls, nothing: str) -> None:
+    def __init__(
+        self, spark: SparkSession, job: Job, graph: ExecutionGraph, calls: SourceCalls, nothing: str, done: Done
+    ) -> None:
         self._spark, self._job, self._graph, self._calls, self._nothing = spark, job, graph, calls, nothing
+        self._done = done
         self.schemas: dict[str, StructType] = {}
 
     def plan(self, vertex: Vertex) -> None:
+        if vertex.uid in self._done.schemas:
+            self.schemas[vertex.uid] = self._done.schemas[vertex.uid]
+            return
         edges = {edge.uid: edge.producer for edge in self._graph.inputs(vertex.uid)}
 
         def placeholder(edge: str) -> DataFrame:
             return self._placeholder(edge, self.schemas[edges[edge]])
 
         builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder)
-        built = builder.build()
+        dropped = self._done.dropped.get(vertex.uid, frozenset())
+        built = builder.build(dropped)
         edges_in = self._graph.inputs(vertex.uid)
         bounded = {edge.uid for edge in edges_in if self._graph.vertex(edge.producer).bounded}
-        bounded |= set(vertex.bounded_sources)
+        bounded = (bounded | set(vertex.bounded_sources)) - dropped
         if self._calls.streaming and not vertex.bounded and bounded:
-            self._check_event_time(vertex, builder, built, bounded)
+            self._check_event_time(vertex, builder, built, bounded, dropped)
         self.schemas[vertex.uid] = built.schema
 
-    def _check_event_time(self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str]) -> None:
+    def _check_event_time(
+        self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
+    ) -> None:
         """A watermark that a bounded and a live input share makes history late; and (R13) a bounded input that
         cannot be left out when it ends would hold event time for ever."""
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
             raise WatermarkOverUnionError(uid=vertex.uid, location=location)
         for uid in sorted(bounded) if built.stateful else ():
-            if not can_drop(builder, uid, frozenset()) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
+            if not can_drop(builder, uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
                 raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
 
     def _placeholder(self, edge: str, schema: StructType) -> DataFrame:

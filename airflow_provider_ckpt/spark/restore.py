@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NoReturn
 
 from airflow_provider_ckpt.errors import RestoreRefusedError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, Restored
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import checkpoint_path, subtask_log_path, subtask_path
@@ -24,7 +26,8 @@ def restore_point(
 
     Raises RestoreRefusedError. A checkpoint below the last completed one cannot be restored: what came after
     it is released, or will be (R9: a completed checkpoint is rolled forward before any rewind), and the sinks
-    cannot take it back.
+    cannot take it back. The one exception is the checkpoint the job went back to last: whoever starts the same
+    command again after a failure wants to go on, as a Flink job with high availability does.
     """
 
     def refuse(reason: str) -> NoReturn:
@@ -43,6 +46,8 @@ def restore_point(
     if completed is None:
         known = ", ".join(str(n) for n in sorted(state.checkpoints)[-5:]) or "none"
         refuse(f"no such checkpoint is known; the last ones are: {known}")
+    if number == state.restored and number != state.last_completed:
+        return None
     if number != state.last_completed:
         refuse(
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
@@ -51,6 +56,30 @@ def restore_point(
         if not _spark_has(storage, job_id, vertex.uid, completed):
             refuse(f"Spark has purged the state of {vertex.uid!r} that it points to (minBatchesToRetain)")
     return completed
+
+
+def interrupted_restore(
+    storage: Storage, job_id: str, state: JobState, logs: Mapping[str, SubtaskLog]
+) -> CheckpointCompleted | None:
+    """The checkpoint of a restore that a driver began and did not complete: it died after it had taken some logs
+    back and not others (R4). None if there is nothing to make up for. ``logs``: loaded, not yet opened.
+
+    No query was started before all were back, so that going back once more, everywhere, is always right.
+    """
+    if not state.restored or state.restored != state.last_completed:
+        return None  # a checkpoint completed since: every subtask had been taken back
+    unfinished = [subtask for subtask, log in logs.items() if not log.state.closed]
+    if all(_is_back(storage, job_id, subtask, logs[subtask], state.restored_epoch) for subtask in unfinished):
+        return None
+    return state.checkpoints[state.restored]
+
+
+def _is_back(storage: Storage, job_id: str, subtask: str, log: SubtaskLog, epoch: int) -> bool:
+    vertex, _, index = subtask.rpartition("/")
+    records = log.records()
+    folders = AttemptFolders(storage, f"{subtask_path(job_id, vertex, int(index))}/spark")
+    newest = folders.previous(records, "")
+    return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
 
 
 def restored_event(completed: CheckpointCompleted, state: JobState, now: float) -> Restored:

@@ -224,12 +224,17 @@ class VertexRunner:
         return Batch(
             batch_id=prepared.batch_id,
             offsets=offsets,
-            inputs=self.inputs.positions(),
+            inputs=self._positions(),
             files=prepared.files,
             handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
             watermark=self.folder.watermark_after(prepared.batch_id),
             ended=tuple(sorted(self.inputs.ended() | self._dropped)),
         )
+
+    def _positions(self) -> dict[str, int]:
+        """Edges that were dropped stay where they ended: what lies before is no longer needed."""
+        last = self.log.state.last_batch
+        return {**(last.inputs if last is not None else {}), **self.inputs.positions()}
 
     def _act_on_inputs(self, now: float | None = None) -> None:
         for action in self.inputs.pull(time.time() if now is None else now):

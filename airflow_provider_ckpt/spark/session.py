@@ -19,6 +19,9 @@ NEEDED = {
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
     # an input that ended must not drop late rows of the slower ones
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
+    # the logs of file sources are read, and those of result partitions written, with these intervals in mind
+    "spark.sql.streaming.fileSource.log.compactInterval": "10",
+    "spark.sql.streaming.fileSink.log.compactInterval": "10",
 }
 PREFERRED = {
     "spark.sql.streaming.stateStore.providerClass": (

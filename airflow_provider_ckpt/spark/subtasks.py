@@ -59,6 +59,8 @@ class SubtaskFactory:
         previous = folders.previous(log.records(), context.attempt)
         last = log.state.last_batch
         rewound = self._restore is not None
+        # before the folder is complete: a restore that was interrupted is repeated until every folder is
+        edges = {edge: e for edge, e in self._edges(vertex).items() if edge not in dropped}
         folder = folders.create(
             context.attempt,
             previous if last is not None or not rewound else None,
@@ -66,7 +68,6 @@ class SubtaskFactory:
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
-        edges = {edge: e for edge, e in self._edges(vertex).items() if edge not in dropped}
         runner = VertexRunner(
             context,
             vertex,
@@ -81,6 +82,7 @@ class SubtaskFactory:
         )
         runner.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt)))
         folders.delete_before(context.attempt)
+        prepared.delete_all_but(context.attempt)
         return runner
 
     def _continues_at(self, subtask: str) -> int | None:
@@ -96,10 +98,9 @@ class SubtaskFactory:
             feed = EdgeFeed(context.storage, feed_folder(partition, siblings, edge.uid), partition)
             last = self._logs[f"{vertex.uid}/0"].state.last_batch
             read = 0 if last is None else last.inputs.get(edge.uid, 0)
-            start = feed.fed + 1
             if self._restore is not None:
                 feed.reset()
-                start = max(0, read - 1)  # the entry at the edge may have been read in part
+            start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
             found[edge.uid] = EdgeInput(
                 edge, self._logs[f"{edge.producer}/0"], feed, offered=start, read=read, passed=start
             )

@@ -233,6 +233,24 @@ def test_a_terminal_release_failure_fails_the_job() -> None:
     assert only(m.EndJob, h.release_failed(terminal=True))[0].status == "FAILED"
 
 
+def test_a_failed_job_does_not_wait_for_a_sink_that_cannot_be_reached() -> None:
+    """The next driver rolls forward what completed (R9)."""
+    h = Harness()
+    h.at(10.0)
+    h.ack()
+    h.release_failed()
+    failed = h.handle(m.SubtaskFailed(**h.world("v/0"), cause="disk full"))
+    assert [end.status for end in only(m.EndJob, failed)] == ["RESTARTING"]
+
+
+def test_a_failed_job_waits_for_the_release_under_way() -> None:
+    h = Harness()
+    h.at(10.0)
+    h.ack()
+    assert not only(m.EndJob, h.handle(m.SubtaskFailed(**h.world("v/0"), cause="disk full")))
+    assert [end.status for end in only(m.EndJob, h.release_failed())] == ["RESTARTING"]
+
+
 def test_r16_a_failed_job_first_releases_what_is_completed() -> None:
     h = Harness()
     h.at(10.0)

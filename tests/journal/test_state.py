@@ -151,6 +151,13 @@ def test_the_golden_state_is_read_and_written_again() -> None:
     assert state_to_json(folded(one_of_each())) == golden
 
 
+def test_a_state_from_before_restores_were_remembered_is_read() -> None:
+    old = json.loads(GOLDEN.read_text())
+    del old["restored"], old["restored_epoch"]
+    state = state_from_json(old)
+    assert (state.restored, state.restored_epoch) == (0, 0)
+
+
 def test_a_state_of_another_format_or_version_is_refused() -> None:
     golden = json.loads(GOLDEN.read_text())
     with pytest.raises(NewerFormatError):

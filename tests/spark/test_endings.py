@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from threading import Thread
 
 import pytest
@@ -13,11 +12,10 @@ from airflow_provider_ckpt.errors import (
     HeldWatermarkError,
     LogFencedError,
     SchemaChangedError,
-    TransientError,
 )
-from airflow_provider_ckpt.partitions.records import EndOfData, Open
+from airflow_provider_ckpt.partitions.records import EndOfData
 from airflow_provider_ckpt.spark.folder import SparkFolder
-from tests.spark.faults import Fault, FaultyStorage, HookedStorage
+from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, Run, World
 from tests.spark.jobs import depths, joined, mixed, windows
 from tests.support.waiting import wait_until
@@ -90,23 +88,6 @@ def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> 
     assert second[0].kinds[0] == "resumed"
     assert second[0].status == "FINISHED"
     assert world.released_ids() == sorted(expected)
-
-
-def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(world: World) -> None:
-    """What was published after it is void in every log, and is read again, through the edges too."""
-    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
-    fault = Fault(75)
-    with suppress(TransientError):
-        world.run(depths(world), world.drain_at(len(expected)), FaultyStorage(world.storage, fault))
-    number = world.state().last_completed
-    assert number > 0
-    path = f"{world.root}/{world.job_id}/checkpoints/chk-{number}"
-    run = world.run(depths(world), world.drain_at(len(expected)), restore=path)
-    assert (run.status, run.cause) == ("FINISHED", None)
-    assert world.released_ids() == sorted(expected)
-    assert world.released_ids("raw") == [*range(8)]
-    opened = [record for _, record in world.records("history") if isinstance(record, Open)]
-    assert opened[-1].continues_at is not None
 
 
 def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(world: World) -> None:

@@ -1,0 +1,90 @@
+"""What a driver that goes on does not do again."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+
+import pytest
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.spark.collector import clean_up
+from airflow_provider_ckpt.spark.main import run_job
+from tests.spark.harness import World
+from tests.spark.jobs import bounded, mixed
+
+
+@dataclass
+class Watched(World):
+    """Remembers which folders were asked for: what the functions of the job do."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def path(self, name: str) -> str:
+        self.asked.append(name)
+        return super().path(name)
+
+    def history_is_over(self) -> bool:
+        state = self.state()
+        return "history" in state.finished_operators() and any(state.dropped.values())
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])
+def test_a_retry_calls_no_function_of_a_finished_source_and_its_folder_may_be_gone(world: World, chain: bool) -> None:
+    here = Watched(world.base)
+    expected = here.put_ids("history", 2, 2) | here.put_ids("live", 2, 2, 1000)
+    stopped = here.run(mixed(here, chain=chain), here.ask("stop", here.history_is_over))
+    assert stopped.status == "STOPPED"
+    shutil.rmtree(here.base / "history")
+    here.asked.clear()
+    expected |= here.put_ids("live", 1, 2, 2000)
+    drained = here.run(mixed(here, chain=chain), here.drain_at(len(expected)))
+    assert (drained.status, drained.cause) == ("FINISHED", None)
+    assert "live" in here.asked
+    assert "history" not in here.asked
+    assert here.released_ids() == sorted(expected)
+
+
+def test_what_was_read_of_a_dropped_edge_is_known_after_a_restart(world: World) -> None:
+    """Else nothing of its producer's log could ever be forgotten."""
+    here = Watched(world.base)
+    expected = here.put_ids("history", 2, 2) | here.put_ids("live", 2, 2, 1000)
+    here.run(mixed(here, chain=False), here.ask("stop", here.history_is_over))
+    expected |= here.put_ids("live", 1, 2, 2000)
+    here.run(mixed(here, chain=False), here.drain_at(len(expected)))
+    batches = [record for _, record in here.records("doubled") if isinstance(record, Batch)]
+    last_of_history = max(number for number, record in here.records("history") if isinstance(record, Batch))
+    assert batches[-1].inputs["history__doubled"] > last_of_history
+
+
+def test_a_driver_that_died_right_after_it_finished_leaves_its_cleaning_up_to_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.put_ids("history", 2, 2)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.execution.clean_up", lambda *_: None)
+    assert world.run(bounded(world, chain=False), mode="streaming").status == "FINISHED"
+    assert any("/spark/" in path for path in world.everything_under_root())
+    job_file = world.base / "again.py"
+    job_file.write_text(
+        "from pathlib import Path\n"
+        "from tests.spark.harness import World\n"
+        "from tests.spark.jobs import bounded\n"
+        f"job = bounded(World(Path({str(world.base)!r})), chain=False)\n"
+    )
+    assert run_job(world.options(job=f"{job_file}:job"), {}, lambda line: None) == 0
+    left = world.everything_under_root()
+    assert not [path for path in left if "/spark/" in path or "/partition/" in path]
+    assert world.released_ids() == [*range(4)]
+
+
+def test_cleaning_up_passes_over_a_sink_that_the_job_no_longer_has(world: World) -> None:
+    world.put_ids("history", 1, 2)
+    job: Job = bounded(world)
+    assert world.run(job).status == "FINISHED"
+    state = world.state()
+    assert state.plan is not None
+    from airflow_provider_ckpt.job.graph import ExecutionGraph
+
+    clean_up(world.storage, world.job_id, ExecutionGraph.from_json(state.plan.graph), {})
+    assert world.released_ids() == [0, 1]
