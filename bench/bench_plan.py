@@ -7,7 +7,11 @@ Target: at most 0.5 s for 100,000 subtasks, and linear in subtasks.
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from airflow_provider_ckpt.coordinator.plan import plan
 from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph, Vertex
