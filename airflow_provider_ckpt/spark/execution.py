@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
@@ -22,7 +20,7 @@ from airflow_provider_ckpt.errors import CorruptJournalError
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, LateFilesFound
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -32,7 +30,8 @@ from airflow_provider_ckpt.spark.batch import BatchRunner
 from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.driver import JobDriver, Outcome, Runner
-from airflow_provider_ckpt.spark.frozen import FrozenFiles, list_files, unescaped_path
+from airflow_provider_ckpt.spark.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.late_files import find_late_files
 from airflow_provider_ckpt.spark.outputs import bind_sinks
 from airflow_provider_ckpt.spark.planning import Done, JobPlan, check_resumable, plan_job
 from airflow_provider_ckpt.spark.releaser import Releaser
@@ -111,7 +110,9 @@ class _Execution:
             self._spark, self._storage, self._options.job_id, journal, self._bounded_reads()
         )
         outcome = self._drive(journal, taken, sinks, frozen)
-        self._report_late_files(journal, frozen)
+        for event in find_late_files(self._spark, journal.state, self._plan.reads, frozen, self._late_read):
+            journal.write(event)
+            self._status.event(event, journal.state)
         journal.flush()
         if outcome.status == "FINISHED":
             clean_up(self._storage, self._options.job_id, self._plan.graph, sinks)
@@ -279,24 +280,3 @@ class _Execution:
         )
         runner.open()
         return runner
-
-    def _report_late_files(self, journal: takeover.OwnedJournal, frozen: dict[str, FrozenFiles]) -> None:
-        """Name the files that turned up in a bounded source's folder after it was frozen."""
-        known = {(event.uid, path) for event in journal.state.late_files for path in event.paths}
-        for uid, frozen_files in frozen.items():
-            try:
-                listed = list_files(self._spark, self._plan.reads[uid])
-            except (PySparkException, Py4JError) as error:  # a folder that is gone after it was read has no late files
-                log.warning("bounded source %s cannot be listed for late files: %s", uid, error)
-                continue
-            late = [file for file in listed if unescaped_path(file) not in frozen_files.normal]
-            for read in (True, False):
-                paths = tuple(
-                    file
-                    for file in late
-                    if (unescaped_path(file) in self._late_read) is read and (uid, file) not in known
-                )
-                if paths:
-                    event = LateFilesFound(uid, paths, read, time.time())
-                    journal.write(event)
-                    self._status.event(event, journal.state)

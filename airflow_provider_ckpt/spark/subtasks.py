@@ -21,6 +21,7 @@ from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.inputs import BoundedInput, EdgeInput, Inputs
 from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget, PreparedStore
 from airflow_provider_ckpt.spark.planning import read_limit
+from airflow_provider_ckpt.spark.publisher import Publisher
 from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.releaser import position
 from airflow_provider_ckpt.spark.runner import VertexRunner
@@ -68,22 +69,21 @@ class SubtaskFactory:
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
-        runner = VertexRunner(
+        publisher = Publisher(
             context,
             vertex,
             subtask,
             log=log,
             folder=folder,
-            builder=self._builder(vertex, edges),
             inputs=self._inputs(vertex, edges, dropped, folder),
             outputs=self.outputs(vertex),
             prepared=prepared,
             dropped=dropped,
         )
-        runner.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt)))
+        publisher.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt)))
         folders.delete_before(context.attempt)
         prepared.delete_all_but(context.attempt)
-        return runner
+        return VertexRunner(context, publisher, self._builder(vertex, edges))
 
     def _continues_at(self, subtask: str) -> int | None:
         """Entries behind the barrier of the checkpoint are void (R4)."""

@@ -1,0 +1,163 @@
+"""Publishes the micro-batches of one vertex: what Spark committed becomes an entry of the subtask's log (R1).
+
+A micro-batch is published in this order:
+
+1. ``foreach_batch`` stages outputs under fresh names and writes the *prepared* record;
+2. Spark commits the batch (``commits/<b>``);
+3. ``publish_committed`` appends the one entry that makes the batch count. It runs after the query's progress
+   event, and at the latest before the next batch stages anything.
+
+A barrier is appended at the last published entry, without waiting for the batch that is running.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_ckpt.coordinator.messages import BarrierAcknowledged
+from airflow_provider_ckpt.errors import QueryFailedError
+from airflow_provider_ckpt.job.graph import Vertex
+from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.context import InputAdvanced, RunContext
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.inputs import Inputs
+from airflow_provider_ckpt.spark.outputs import Outputs, Prepared, PreparedStore
+
+
+class Publisher:
+    """Of one attempt of one subtask. ``prepared``: where it notes what it has staged.
+
+    ``lock`` guards the log's order together with the inputs: whoever looks at both holds it.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        vertex: Vertex,
+        subtask: str,
+        *,
+        log: SubtaskLog,
+        folder: SparkFolder,
+        inputs: Inputs,
+        outputs: Outputs,
+        prepared: PreparedStore,
+        dropped: frozenset[str],
+    ) -> None:
+        self.vertex, self.subtask = vertex, subtask
+        self.log, self.folder, self.inputs = log, folder, inputs
+        self.dropped = dropped
+        """Sources and edges that the query leaves out."""
+        self.lock = threading.RLock()
+        self.published = threading.Condition(self.lock)
+        self.failure: BaseException | None = None
+        """What ``foreach_batch`` raised; Spark tells it only wrapped."""
+        self.after_publish: Callable[[], None] = lambda: None
+        """Called, with the lock held, for each batch that was published."""
+        self._context, self._outputs, self._prepared = context, outputs, prepared
+        self._pending: Prepared | None = None
+
+    def recover(self, before: Iterable[Prepared | None]) -> None:
+        """Publish the batch that Spark committed but the attempt before did not (R1); catch up with the logs.
+
+        ``before``: what each earlier attempt prepared last, newest first. It need not be the last attempt that
+        prepared the batch: one may have died after it had copied the commit, and before it published.
+        """
+        with self.lock:
+            commit = self.folder.newest_commit()
+            last = self.log.state.last_batch
+            if last is not None:
+                self.inputs.advance(last.offsets)
+                self.inputs.published()
+            if commit is None or (last is not None and commit <= last.batch_id):
+                return
+            prepared = next((one for one in before if one is not None and one.batch_id == commit), None)
+            if prepared is None:
+                raise QueryFailedError(
+                    vertex=self.vertex.uid,
+                    cause=f"Spark committed batch {commit}, of which no prepared output is known",
+                )
+            self._pending = prepared
+            self.publish_committed()
+
+    def trigger(self, checkpoint: int) -> None:
+        """Append the barrier at the last published entry and acknowledge it."""
+        with self.lock:
+            snapshot = self.log.barrier(self._context.epoch, checkpoint)
+            self.inputs.gate.snapshotted(checkpoint)
+        self.post(BarrierAcknowledged, checkpoint=checkpoint, snapshot=snapshot)
+        self.notify_consumers()
+
+    def act_on_inputs(self, now: float | None = None) -> None:
+        """Snapshot where a barrier is due, feed what may be read. The caller holds the lock."""
+        for action in self.inputs.pull(time.time() if now is None else now):
+            if isinstance(action, TakeSnapshot):
+                self.trigger(action.checkpoint)
+            else:
+                self.inputs.carry_out(action)
+
+    def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Spark calls it, in its own thread."""
+        try:
+            self._check_fenced()
+            self.publish_committed()
+            prepared = self._outputs.stage(frame, batch_id)
+            self._prepared.write(prepared)
+            with self.lock:
+                self._pending = prepared
+            self._check_fenced()
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def publish_committed(self) -> None:
+        """Append the entry of the prepared batch if Spark has committed it."""
+        with self.lock:
+            prepared = self._pending
+            if prepared is None or not self.folder.is_committed(prepared.batch_id):
+                return
+            offsets = self.folder.offsets(prepared.batch_id)
+            self.inputs.advance(offsets)
+            self.act_on_inputs()  # unaligned, what lies behind a barrier is published after the snapshot
+            self.log.publish(self._entry(prepared, offsets))
+            self.inputs.published()
+            self._pending = None
+            self.published.notify_all()
+            self.act_on_inputs()  # aligned, the batch may have been all that the snapshot waited for
+            self.after_publish()
+        self.notify_consumers()
+
+    def post(self, kind: Callable[..., object], **fields: Any) -> None:
+        """Tell the coordinator."""
+        message = kind(epoch=self._context.epoch, subtask=self.subtask, attempt=self._context.attempt, **fields)
+        self._context.post(message)
+
+    def notify_consumers(self) -> None:
+        for edge in self._context.graph.outputs(self.vertex.uid):
+            self._context.post(InputAdvanced(f"{edge.consumer}/0"))
+
+    def _entry(self, prepared: Prepared, offsets: dict[str, str]) -> Batch:
+        return Batch(
+            batch_id=prepared.batch_id,
+            offsets=offsets,
+            inputs=self._positions(),
+            files=prepared.files,
+            handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
+            watermark=self.folder.watermark_after(prepared.batch_id),
+            ended=tuple(sorted(self.inputs.ended() | self.dropped)),
+        )
+
+    def _positions(self) -> dict[str, int]:
+        """Edges that were dropped stay where they ended: what lies before is no longer needed."""
+        last = self.log.state.last_batch
+        return {**(last.inputs if last is not None else {}), **self.inputs.positions()}
+
+    def _check_fenced(self) -> None:
+        self._context.check_fenced()
+        self.log.check_fenced()
