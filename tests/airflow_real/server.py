@@ -53,6 +53,8 @@ class Airflow:
         }
         self.env = {
             "AIRFLOW_HOME": str(home),
+            # ``airflow standalone`` starts its parts by the name "airflow"
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
             "PYTHONPATH": os.pathsep.join([str(ROOT), *_announced(home)]),
