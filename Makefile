@@ -59,6 +59,10 @@ chaos: setup ## kill -9 of real processes
 cluster: setup ## the tests on a standalone Spark cluster (started on this machine)
 	$(PYTEST) -m cluster --timeout 1800
 
+.PHONY: s3
+s3: setup ## whole jobs on an S3 server on this machine (needs mvn; downloads 0.7 GB once)
+	$(PYTEST) -m s3 --timeout 1800
+
 .PHONY: airflow-real
 airflow-real: setup ## the tests against a whole Airflow (started on this machine)
 	$(PYTEST) -m airflow_real --timeout 1800

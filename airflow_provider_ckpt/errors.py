@@ -290,6 +290,27 @@ class StagedElsewhereError(TerminalError):
     )
 
 
+class OutputTakenError(InvalidInputError):
+    """The job is new under its root, and its sink holds releases: the root was moved, wiped or mistaken. The sink
+    would take the new job's first checkpoints for released already, and leave their rows out."""
+
+    template = (
+        "Sink {sink} of job {job_id!r} holds what a job of that name released up to checkpoint {released}, and under "
+        "the root {root} there is no such job yet. Go on with the root it ran with, or begin anew with another job "
+        "id or an empty target."
+    )
+
+
+class ForeignReleaseError(TerminalError):
+    """Another job releases under the same name: its release stands where this one's belongs."""
+
+    template = (
+        "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "
+        "{checkpoint}: another job of this name releases there, from another root. Nothing was lost: the batch stays "
+        "staged. Stop one of the two, and give it another job id or target."
+    )
+
+
 class StagedRowCountError(TerminalError):
     """The rows counted and the files found do not fit: going on could lose rows."""
 
@@ -676,8 +697,53 @@ class QueryFailedError(TransientError):
     template = "the query of vertex {vertex!r} failed: {cause}"
 
 
+class SourceFilesGoneError(TerminalError):
+    """Files of a bounded source's frozen list vanished before they were read: the source could never end."""
+
+    template = (
+        "{count} of the files that bounded source {uid!r} still has to read are gone, {path} among them. Put them "
+        "back and resume the job, or run it under another job id to do without them."
+    )
+
+
+class CleanSourceError(InvalidInputError):
+    template = (
+        "source {uid!r} ({location}) has the option cleanSource={value}: Spark would delete or move files that no "
+        "checkpoint covers yet, and a job that goes back to one could not read them again; leave it out, and clean up "
+        "what a released checkpoint covers"
+    )
+
+
 class RootNotForSparkError(InvalidInputError):
     template = (
         "the root {uri} lives in this process only, and Spark's executors could not read it; "
         "use a folder (file://) or an object store"
+    )
+
+
+# ---- Spark's own way to the storages
+
+
+class SparkFileSystemMissingError(InvalidInputError):
+    template = "Spark cannot open {uri}: {reason}; give Spark {hint}"
+
+
+class SparkDeniedError(InvalidInputError):
+    template = (
+        "Spark was refused at {uri}, which this process can read: {reason}; if credentials, endpoint or region are not "
+        "in the storage options, give them to Spark, too (spark.hadoop.fs.s3a.…, or the environment of the driver)"
+    )
+
+
+class SparkReachesElsewhereError(InvalidInputError):
+    template = (
+        "Spark does not see {marker} at {spark_uri}, which this process sees at {uri}: the two talk to different "
+        "stores; give Spark the same endpoint (the storage option endpoint_url, or spark.hadoop.fs.s3a.endpoint)"
+    )
+
+
+class BucketSettingsError(InvalidInputError):
+    template = (
+        "two locations in {uri} have storage options that differ ({names}), and Spark knows one set for a bucket; "
+        "give both the same, or use two buckets"
     )

@@ -12,7 +12,10 @@ from airflow_provider_ckpt.errors import InvalidCkptConnectionError, NoCheckpoin
 
 S3 = ("s3", "s3a")
 _HARMLESS = frozenset({"anon", "asynchronous", "endpoint_url", "project", "region", "region_name", "use_ssl"})
-"""Options whose values may stay readable in logs; every other text in the options is masked."""
+"""Options whose values may stay readable in logs, but for a user and a password in a URL; every other text in the
+options is masked, and every number long enough to be a secret."""
+_SHORTEST_NUMBER = 6
+"""Digits: ports and timeouts stay readable."""
 
 
 class ConnectionFields(Protocol):
@@ -59,9 +62,10 @@ def settings(
     if not found:
         raise NoCheckpointRootError(conn_id=conn_id)
     parts = urlsplit(found)
-    if parts.password:
+    if parts.password or (parts.username and parts.scheme in S3):
         raise InvalidCkptConnectionError(
-            conn_id=conn_id, problem="the root URI holds a password; put it into the connection's password"
+            conn_id=conn_id,
+            problem="the root URI holds a user or a password; put them into the connection's login and password",
         )
     if not parts.scheme and not found.startswith("/"):
         raise InvalidCkptConnectionError(
@@ -104,8 +108,19 @@ def _storage_options(conn_id: str | None, extra: Mapping[str, Any]) -> Mapping[s
 def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value] if value else []
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return [str(value)] if len(str(value)) >= _SHORTEST_NUMBER else []
     if isinstance(value, Mapping):
-        return [text for key, part in value.items() if key not in _HARMLESS for text in _texts(part)]
+        return [
+            text for key, part in value.items() for text in (_user_info(part) if key in _HARMLESS else _texts(part))
+        ]
     if isinstance(value, list | tuple):
         return [text for part in value for text in _texts(part)]
     return []
+
+
+def _user_info(value: Any) -> list[str]:
+    if not isinstance(value, str) or "@" not in value:
+        return []
+    parts = urlsplit(value)
+    return [text for text in (parts.username, parts.password) if text]

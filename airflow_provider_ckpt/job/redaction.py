@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 HIDDEN = "***"
 # Wider than Spark's own spark.redaction.regex: hiding too much costs nothing here.
-_SECRET = re.compile(r"(?i)secret|passw|token|credential|(account|access|private|api).?key|\bsas\b")
-_SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|secret|token|key)\s*=")
+_SECRET = re.compile(
+    r"(?i)secret|passw|passphrase|pass(?:$|[._-])|pwd|token|credential|auth|(account|access|private|api).?key|\bsas\b"
+)
+_SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|pwd|secret|token|key)\s*=|^\s*(basic|bearer)\s")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 

@@ -188,9 +188,17 @@ class Journal:
         Raises as :meth:`flush` does, and the storage's own errors if only the truncation failed: then the
         journal is whole and goes on, and the next compaction deletes the rest.
         """
+        self.truncate(self.write_snapshot(now))
+
+    def write_snapshot(self, now: float) -> int:
+        """The first half of :meth:`compact`; returns the number of the entry."""
         self.flush()
         self._append([encode(StateSnapshot(state_to_json(self._state), now))])
-        self._log.truncate(self._log.next_number - 1)
+        return self._log.next_number - 1
+
+    def truncate(self, head: int) -> None:
+        """The second half, which may run in another thread while this one goes on writing."""
+        self._log.truncate(head)
 
     def _append(self, texts: list[str]) -> None:
         unwritable = JournalUnwritableError(job_id=self.job_id, reason="an entry was interrupted")

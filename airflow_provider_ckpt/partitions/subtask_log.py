@@ -145,9 +145,9 @@ class SubtaskLog:
             return self._records[first:]
 
     def truncate(self, head: int) -> None:
-        """Forget entries below ``head``; Open records stay."""
+        """Forget entries below ``head``; Open records stay. Appends go on meanwhile."""
+        self._log.truncate(head)
         with self._lock:
-            self._log.truncate(head)
             self._records = [
                 (number, record) for number, record in self._records if number >= head or isinstance(record, Open)
             ]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import (
+    ForeignReleaseError,
     InvalidSinkError,
     ObjectNotFoundError,
     StagedElsewhereError,
@@ -103,9 +104,10 @@ class BoundFileSink(BoundSink):
         staged = [handle for handle in map(self._checked, handles) if handle["files"]]
         while True:
             newest = self._log.catch_up()
-            if newest is not None and checkpoint <= newest.checkpoint:
-                return self._finish(newest, staged, checkpoint)
             waiting = self._unreleased(staged)
+            if newest is not None and checkpoint <= newest.checkpoint:
+                self._refuse_foreign(newest, waiting, checkpoint)
+                return self._finish(newest, staged, checkpoint)
             if not waiting:
                 return _counts(None)
             missing = self._move(waiting)
@@ -128,6 +130,16 @@ class BoundFileSink(BoundSink):
             if handle["id"] in newest.batches:  # all its files were moved before the entry was made
                 self._storage.delete_tree(self._place(handle))
         return _counts(newest)
+
+    def _refuse_foreign(self, newest: Manifest, waiting: Sequence[Handle], checkpoint: int) -> None:
+        if waiting:
+            raise ForeignReleaseError(
+                sink=self._context.uid,
+                uri=self._storage.uri,
+                newest=newest.checkpoint,
+                handle=waiting[0]["id"],
+                checkpoint=checkpoint,
+            )
 
     def _missing(self, paths: Sequence[str], checkpoint: int) -> StagedFilesMissingError:
         return StagedFilesMissingError(

@@ -25,7 +25,7 @@ class FileSink(Sink):
     directory of the process that binds the sink; use an absolute one if several processes do.
     ``options``: options of Spark's writer (``header``, ``compression`` …).
     ``storage_options``: fsspec options of the folder; None = those of the job's root.
-    Spark reaches the same folder with its own Hadoop configuration.
+    Spark reaches the same folder with its own Hadoop configuration, which on S3 is completed from these options.
 
     In output mode ``update`` or ``complete`` the changed (all) rows are appended once more in every batch: a
     folder has no keys. Aggregate over the newest, or use a sink with keys.
@@ -65,8 +65,11 @@ class FileSink(Sink):
 
     def bind(self, context: SinkContext) -> BoundFileSink:
         self.validate()
-        options = context.storage_options if self.storage_options is None else self.storage_options
-        return self.bind_to(open_storage(self.path, options), context)
+        [(path, options)] = self.spark_folders(context.storage_options)
+        return self.bind_to(open_storage(path, options), context)
+
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+        return [(self.path, storage_options if self.storage_options is None else self.storage_options)]
 
     def bind_to(self, storage: Storage, context: SinkContext) -> BoundFileSink:
         """:meth:`bind` with the storage of the folder given."""

@@ -105,6 +105,11 @@ class Sink(ABC):
         must not write. Two processes may hold the same bound sink at the same time (a zombie and its
         successor, R8): everything below has to be right then, too."""
 
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
+        """URIs that Spark itself writes to, each with its fsspec options, so that Spark can be told how to reach
+        them. Called in the driver before any source is read. ``storage_options``: those of the job's root."""
+        return ()
+
 
 class BoundSink(ABC):
     """A sink of one job. Invariants every implementation keeps (the conformance suite checks them):
@@ -149,7 +154,8 @@ class BoundSink(ABC):
         without Spark. The handles are in the order in which they were staged (per subtask).
 
         * Conditional in the target (R9): ``checkpoint`` <= :meth:`last_released` is a no-op. The check and
-          the advance are one atomic step of the target, so a zombie that comes late changes nothing.
+          the advance are one atomic step of the target, so a zombie that comes late changes nothing. If it can be
+          told that a handle was never released, the call raises instead: another job releases there.
         * A call may cover several checkpoints, and may repeat handles that an earlier call with a lower
           checkpoint has released already (crash before the journal heard of it): those are skipped.
         * Raises TransientError subclasses if trying again may help, TerminalError subclasses if not.

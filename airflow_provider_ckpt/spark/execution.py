@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import SubtaskAtEndOfData, SubtaskDone
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.errors import CorruptJournalError
+from airflow_provider_ckpt.errors import CorruptJournalError, OutputTakenError
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
@@ -35,7 +35,7 @@ from airflow_provider_ckpt.spark.late_files import find_late_files
 from airflow_provider_ckpt.spark.outputs import bind_sinks
 from airflow_provider_ckpt.spark.planning import Done, JobPlan, check_resumable, plan_job
 from airflow_provider_ckpt.spark.releaser import Releaser
-from airflow_provider_ckpt.spark.restore import interrupted_restore, restore_point, restored_event
+from airflow_provider_ckpt.spark.restore import goes_on, interrupted_restore, restore_point, restored_event
 from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
@@ -59,6 +59,8 @@ class PreparedJob:
     spark: SparkSession
     plan: JobPlan
     restore: CheckpointCompleted | None
+    is_new: bool
+    """Its root knows no job of this id yet."""
 
 
 def prepare(job: Job, options: RunOptions, storage: Storage, state: JobState) -> PreparedJob:
@@ -67,10 +69,12 @@ def prepare(job: Job, options: RunOptions, storage: Storage, state: JobState) ->
         raise CorruptJournalError(job_id=options.job_id, reason="; ".join(state.damage))
     spark = build_session(options.job_id, options.conf)
     # a checkpoint may bring back what is over by now
-    plan = plan_job(spark, job, options, Done.of(state) if options.restore == "latest" else None)
+    plan = plan_job(
+        spark, job, options, Done.of(state) if goes_on(storage, options.job_id, options.restore, state) else None
+    )
     check_resumable(state, plan, allow_non_restored_state=options.allow_non_restored_state)
     restore = restore_point(storage, options.job_id, options.restore, state, plan.graph)
-    return PreparedJob(job, options, spark, plan, restore)
+    return PreparedJob(job, options, spark, plan, restore, is_new=state.created is None)
 
 
 def execute(
@@ -89,6 +93,7 @@ class _Execution:
     ) -> None:
         self._job, self._options = prepared.job, prepared.options
         self._spark, self._plan, self._restore = prepared.spark, prepared.plan, prepared.restore
+        self._is_new = prepared.is_new
         self._storage, self._storage_options = storage, storage_options
         self._application = self._spark.sparkContext.applicationId
         self._status = StatusReporter(on_status, self._options.job_id, self._application)
@@ -98,6 +103,8 @@ class _Execution:
 
     def run(self) -> Outcome:
         sinks = bind_sinks(self._job, self._options.job_id, self._storage_options)
+        if self._is_new:
+            self._refuse_taken(sinks)
         open_root(self._storage)
         for sink in sinks.values():
             sink.prepare()
@@ -126,6 +133,13 @@ class _Execution:
             terminal=outcome.status == "FAILED",
         )
         return outcome
+
+    def _refuse_taken(self, sinks: Mapping[str, BoundSink]) -> None:
+        for uid, sink in sinks.items():
+            released = sink.last_released()
+            if released:
+                job_id, root = self._options.job_id, self._storage.uri
+                raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
 
     def _claim(self) -> tuple[takeover.OwnedJournal, takeover.TakenOver]:
         options = self._options

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.errors import SourceFilesGoneError
 from airflow_provider_ckpt.job.graph import Edge
 from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.feed import EdgeFeed
 from airflow_provider_ckpt.spark.seen_files import SeenFiles, log_offset
+
+FIRST_LOOK = 30.0
+LONGEST_PAUSE = 600.0
+"""Seconds between looks at whether the files of a source that reads nothing still exist."""
 
 
 @dataclass
@@ -43,6 +48,9 @@ class BoundedInput:
     frozen: frozenset[str]
     late: set[str] = field(default_factory=set)
     """Files it read though they are not in the frozen list."""
+    _left: int = -1
+    _pause: float = 0.0
+    _look_at: float = 0.0
 
     def read(self, paths: set[str]) -> None:
         self.remaining -= paths
@@ -50,6 +58,23 @@ class BoundedInput:
 
     def at_end(self) -> bool:
         return not self.remaining
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether to see if the remaining files still exist; asked all the time. True after ``FIRST_LOOK``
+        seconds in which nothing was read, then after pauses that double up to ``LONGEST_PAUSE``."""
+        if len(self.remaining) != self._left:
+            self._left, self._pause, self._look_at = len(self.remaining), FIRST_LOOK, now + FIRST_LOOK
+        if not self.remaining or now < self._look_at:
+            return False
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._look_at = now + self._pause
+        return True
+
+    def refuse_missing(self, existing: Iterable[str]) -> None:
+        """Raises SourceFilesGoneError if a remaining file is not among the normal paths given."""
+        gone = sorted(self.remaining - set(existing))
+        if gone:
+            raise SourceFilesGoneError(uid=self.uid, count=len(gone), path=gone[0])
 
 
 class Inputs:

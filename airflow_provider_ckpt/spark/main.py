@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
@@ -37,7 +37,11 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.spark.reaching import SparkReach
 
 FINISHED, FAILED, REFUSED, TERMINAL, FENCED = range(5)
 
@@ -77,11 +81,27 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
         return FINISHED
     if state.status == "FAILED" and not options.resume_failed:
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
+    reach = _reach(loaded.job, options, root, storage_options)
     prepared = prepare(loaded.job, options, root, state)
+    if reach is not None:
+        reach.check_same(open_root(root), storage_options)
     outcome = execute(prepared, root, storage_options, on_status)
     if outcome.status in ("FINISHED", "STOPPED"):
         return FINISHED
     return TERMINAL if outcome.status == "FAILED" else FAILED
+
+
+def _reach(job: Job, options: RunOptions, root: Storage, storage_options: Mapping[str, Any]) -> SparkReach | None:
+    """Spark's way to the root, which is laid here; None if it needs none. Nothing is written."""
+    from airflow_provider_ckpt.spark.reaching import SparkReach, spark_locations
+    from airflow_provider_ckpt.spark.session import build_session
+
+    locations = spark_locations(job, root, storage_options)
+    if not locations:
+        return None
+    reach = SparkReach(build_session(options.job_id, options.conf))
+    reach.connect(locations)
+    return reach if (root, storage_options) in locations else None
 
 
 def _application() -> str | None:

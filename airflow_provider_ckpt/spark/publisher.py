@@ -58,6 +58,8 @@ class Publisher:
         self.published = threading.Condition(self.lock)
         self.failure: BaseException | None = None
         """What ``foreach_batch`` raised; Spark tells it only wrapped."""
+        self.is_stopping = False
+        """The query is being stopped by us: what a batch fails with from here on is an interruption."""
         self.after_publish: Callable[[], None] = lambda: None
         """Called, with the lock held, for each batch that was published."""
         self._context, self._outputs, self._prepared = context, outputs, prepared
@@ -114,6 +116,9 @@ class Publisher:
             self._check_fenced()
         except BaseException as error:
             self.failure = error
+            if self.is_stopping:
+                # Spark knows an interruption by its name in the message, and overflows the stack on a long one
+                raise RuntimeError("java.lang.InterruptedException: the query was stopped in a batch") from None
             raise
 
     def publish_committed(self) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.errors import (
+    CleanSourceError,
     FunctionFailedError,
     NotADataFrameError,
     NotAStreamError,
@@ -55,6 +56,9 @@ class SourceCalls:
         self.reads[operator.uid] = reader.reads
         if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
             raise OneSourceError(uid=operator.uid, location=operator.location, loads=reader.reads.loads)
+        cleans = next((v for k, v in reader.reads.options.items() if k.lower() == "cleansource"), "off")
+        if cleans.lower() != "off":
+            raise CleanSourceError(uid=operator.uid, location=operator.location, value=cleans)
         if self.streaming and not frame.isStreaming:
             raise NotAStreamError(uid=operator.uid, location=operator.location)
         if operator.watermark is not None:

@@ -19,6 +19,15 @@ from airflow_provider_ckpt.storage.storage import Storage
 _NAME = re.compile(r"chk-(\d+)")
 
 
+def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
+    """Whether ``restore`` means to go on from what is published: "latest", or the checkpoint the job went back to
+    last, after which another one completed. Whoever starts the same command again after a failure wants to go on,
+    as a Flink job with high availability does."""
+    if restore == "latest":
+        return True
+    return state.restored not in (0, state.last_completed) and _number(storage, job_id, restore) == state.restored
+
+
 def restore_point(
     storage: Storage, job_id: str, restore: str, state: JobState, graph: ExecutionGraph
 ) -> CheckpointCompleted | None:
@@ -26,14 +35,13 @@ def restore_point(
 
     Raises RestoreRefusedError. A checkpoint below the last completed one cannot be restored: what came after
     it is released, or will be (R9: a completed checkpoint is rolled forward before any rewind), and the sinks
-    cannot take it back. The one exception is the checkpoint the job went back to last: whoever starts the same
-    command again after a failure wants to go on, as a Flink job with high availability does.
+    cannot take it back.
     """
 
     def refuse(reason: str) -> NoReturn:
         raise RestoreRefusedError(job_id=job_id, restore=restore, reason=reason)
 
-    if restore == "latest":
+    if goes_on(storage, job_id, restore, state):
         return None
     if restore == "none":
         if state.created is not None:
@@ -46,8 +54,6 @@ def restore_point(
     if completed is None:
         known = ", ".join(str(n) for n in sorted(state.checkpoints)[-5:]) or "none"
         refuse(f"no such checkpoint is known; the last ones are: {known}")
-    if number == state.restored and number != state.last_completed:
-        return None
     if number != state.last_completed:
         refuse(
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
@@ -68,7 +74,8 @@ def interrupted_restore(
     """
     if not state.restored or state.restored != state.last_completed:
         return None  # a checkpoint completed since: every subtask had been taken back
-    unfinished = [subtask for subtask, log in logs.items() if not log.state.closed]
+    # a log that nobody has opened is that of a vertex which is new: it has nothing to go back from
+    unfinished = [subtask for subtask, log in logs.items() if log.state.opened and not log.state.closed]
     if all(_is_back(storage, job_id, subtask, logs[subtask], state.restored_epoch) for subtask in unfinished):
         return None
     return state.checkpoints[state.restored]

@@ -77,6 +77,8 @@ class Retention:
         except CkptError as error:
             # nothing here decides anything: what could not be deleted is deleted after a later checkpoint
             log.warning("housekeeping after checkpoint %d failed: %s", completed.checkpoint, error)
+        except Exception:
+            log.exception("housekeeping after checkpoint %d failed", completed.checkpoint)
 
     def _write_metadata(self, completed: CheckpointCompleted) -> None:
         document = encode_document(

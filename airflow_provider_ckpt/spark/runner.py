@@ -11,6 +11,7 @@ The query itself is :class:`RunningQuery`'s, what its micro-batches become is :c
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +25,11 @@ from airflow_provider_ckpt.coordinator.messages import (
     SubtaskRunning,
 )
 from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.frozen import list_files, unescaped_path
+from airflow_provider_ckpt.spark.inputs import BoundedInput
 from airflow_provider_ckpt.spark.publisher import Publisher
 from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, can_drop
+from airflow_provider_ckpt.spark.reader import SourceReads
 from airflow_provider_ckpt.spark.running_query import RunningQuery
 
 
@@ -77,7 +81,7 @@ class VertexRunner:
         self._submit(self._start)
 
     def drain(self) -> None:
-        """End the unbounded sources where they stand; input edges are read to their end first."""
+        """End the unbounded sources where they stand; bounded ones and input edges are read to their end first."""
         with self._lock:
             self._draining = True
             self._note_ended()
@@ -98,6 +102,7 @@ class VertexRunner:
 
     def check(self) -> None:
         """Raise what ended the query, if it was not us. Called by the driver's loop all the time."""
+        self._look_for_remaining(time.time())
         ended = self._query.ended()
         if ended is None:
             return
@@ -105,6 +110,18 @@ class VertexRunner:
             self._ran_out()
             return
         raise self._query.failure(ended)
+
+    def _look_for_remaining(self, now: float) -> None:
+        """A frozen file that vanished would keep its source from ending, and the job from finishing, for ever."""
+        built = self._built
+        if built is None or self._ending is not None:
+            return
+        for uid, source in self._inputs.bounded.items():
+            if uid in built.reads and source.is_stuck(now):
+                self._submit(functools.partial(self._refuse_missing, source, built.reads[uid]))
+
+    def _refuse_missing(self, source: BoundedInput, reads: SourceReads) -> None:
+        source.refuse_missing(unescaped_path(file) for file in list_files(self._context.spark, reads))
 
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in the frozen lists."""
@@ -129,11 +146,10 @@ class VertexRunner:
             self._submit(lambda: self._run(built))
         ended = self._inputs.ended()
         present = (set(self._built.reads) | set(self._inputs.edges)) - self._publisher.dropped
-        unbounded = present - set(self._inputs.edges) - set(self._inputs.bounded)
-        edges = present & set(self._inputs.edges)
+        ending = present & (set(self._inputs.edges) | set(self._inputs.bounded))
         if not present - ended:
             self._begin_end("finish")
-        elif self._draining and unbounded and edges <= ended:
+        elif self._draining and present - ending and ending <= ended:
             self._begin_end("drain")
         else:
             self._report_ended((present & ended) - self._reported)

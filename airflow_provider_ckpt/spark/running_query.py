@@ -32,7 +32,7 @@ class RunningQuery:
 
     def stop(self) -> None:
         """Stop where it is: an unpublished batch runs again in the next attempt."""
-        self._expected_stop = self.is_stopped = True
+        self._expected_stop = self.is_stopped = self._publisher.is_stopping = True
         query = self._query
         if query is not None and query.isActive:
             query.stop()
@@ -60,6 +60,7 @@ class RunningQuery:
             while query.isActive and query.status["isTriggerActive"] and publisher.log.state.last_batch is before:
                 publisher.published.wait(_POLL)
             self._expected_stop = True
+        publisher.is_stopping = True
         query.stop()
         publisher.publish_committed()
 
@@ -91,7 +92,7 @@ class RunningQuery:
         context, publisher = self._context, self._publisher
         uid = publisher.vertex.uid
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", uid)
-        publisher.failure = None
+        publisher.failure, publisher.is_stopping = None, self.is_stopped
         query = (
             built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
             .outputMode(built.output_mode)

@@ -59,7 +59,8 @@ class OwnedJournal:
 
     def compact(self, now: float) -> None:
         with self._lock:
-            self._journal.compact(now)
+            head = self._journal.write_snapshot(now)
+        self._journal.truncate(head)
 
 
 @dataclass(frozen=True)

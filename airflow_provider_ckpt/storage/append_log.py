@@ -232,7 +232,8 @@ class AppendLog:
                 self._files.write_head(head, kept)
                 listing = Listing(head, kept, listing.numbers, (*listing.head_records, head))
             self._head = max(self._head, listing.head)
-            self._files.delete_below_head(listing)
+        # not under the lock: a thousand deletions in an object store take a minute, and writers must not wait
+        self._files.delete_below_head(listing)
 
     # ---- bookkeeping
 

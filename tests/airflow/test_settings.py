@@ -51,7 +51,7 @@ def test_options_that_a_connection_uri_carries_as_text_are_read() -> None:
 @pytest.mark.parametrize(
     ("fields", "extra", "problem"),
     [
-        ({"host": "s3://key:t0psecret@bucket"}, {}, "root URI holds a password"),
+        ({"host": "s3://key:t0psecret@bucket"}, {}, "root URI holds a user or a password"),
         ({"host": "relative/folder"}, {}, "relative path"),
         ({"host": "gs://b", "login": "me"}, {}, "s3:// only"),
         ({"host": "/data"}, {"storage_options": "{t0psecret"}, "not a JSON object"),
@@ -81,3 +81,20 @@ def test_secrets_are_every_text_but_the_harmless_ones_also_as_json_prints_them()
     found = settings("c", connection(host="s3://b"), {"storage_options": options})
     assert sorted(found.secrets()) == sorted(['qu"ote', 'qu\\"ote', "t0ken"])
     assert "t0ken" not in repr(found)
+
+
+def test_a_user_in_an_endpoint_and_a_secret_that_is_a_number_are_hidden_too() -> None:
+    options = {
+        "password": 12345678,
+        "timeout": 30,
+        "use_ssl": True,
+        "client_kwargs": {"endpoint_url": "http://minio-user:minio-pw@minio:9000"},
+    }
+    found = settings("c", connection(host="s3://b"), {"storage_options": options})
+    assert sorted(found.secrets()) == sorted(["12345678", "minio-user", "minio-pw"])
+
+
+def test_a_key_in_the_root_uri_is_refused() -> None:
+    with pytest.raises(InvalidCkptConnectionError, match="login and password"):
+        settings("c", connection(host="s3://AKIA@bucket/x"), {})
+    assert settings("c", connection(host="abfss://container@account/x"), {}).root == "abfss://container@account/x"

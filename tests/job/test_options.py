@@ -160,6 +160,10 @@ def test_secrets_in_the_configuration_and_the_root_reach_neither_repr_nor_journa
         root="s3://key:SECRET@bucket/ckpt",
         conf={
             "spark.hadoop.fs.s3a.secret.key": "SECRET",
+            "spark.shop.DB_PASS": "SECRET",
+            "spark.shop.pwd": "SECRET",
+            "spark.shop.header.auth": "SECRET",
+            "spark.shop.header": "Basic SECRET",
             "spark.hadoop.fs.s3a.access.key": "SECRET",
             "spark.hadoop.fs.azure.account.key.x.dfs.core.windows.net": "SECRET",
             "spark.driver.extraJavaOptions": "-Djavax.net.ssl.keyStorePassword=SECRET",

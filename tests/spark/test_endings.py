@@ -68,6 +68,14 @@ def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world
     assert world.released_ids() == sorted(expected)
 
 
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])
+def test_a_drain_in_the_middle_of_history_reads_it_to_its_end_first(world: World, chain: bool) -> None:
+    expected = world.put_ids("history", 8, 2) | world.put_ids("live", 1, 2, 1000)
+    run = world.run(mixed(world, chain=chain), world.ask("drain", lambda: True))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
 def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     second: list[Run] = []

@@ -195,3 +195,28 @@ def test_a_damaged_journal_stops_the_job(world: World) -> None:
     code, line = run(world, job_file(world))
     assert (code, line["kind"]) == (TERMINAL, "failed")
     assert world.everything_under_root() == before
+
+
+def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(world: World) -> None:
+    """Its first checkpoints would be taken for released already, and their rows left out."""
+    expected = world.put_ids("history", 2, 3)
+    assert run(world, job_file(world))[0] == FINISHED
+    elsewhere = world.base / "elsewhere"
+    code, line = run(world, job_file(world), root=str(elsewhere))
+    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert "'job' holds what a job of that name released up to checkpoint 1" in line["message"]
+    assert not elsewhere.exists()
+    assert world.released_ids() == sorted(expected)
+    assert run(world, job_file(world), root=str(elsewhere), job_id="another")[0] == FINISHED
+
+
+def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
+    """A job that goes back to a checkpoint could not read the files again."""
+    world.put_ids("history", 1, 3)
+    reference = job_file(world)
+    path = world.base / "file_job.py"
+    path.write_text(path.read_text().replace(".parquet(", ".option('cleanSource', 'delete').parquet("))
+    code, line = run(world, reference)
+    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert "cleanSource=delete" in line["message"]
+    assert world.everything_under_root() == []

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
 import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.errors import RestoreRefusedError, StorageTransientError, TransientError
 from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.restore import interrupted_restore
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.faults import Fault, FaultyStorage, HookedStorage
 from tests.spark.harness import World
-from tests.spark.jobs import depths, mixed
+from tests.spark.jobs import IDS, depths, mixed
 
 Point = Callable[[str, str], bool]
 """Whether the driver dies before this verb on this path."""
@@ -128,6 +135,47 @@ def test_the_same_restore_again_goes_on_once_a_checkpoint_completed_after_it(wor
     run = world.run(depths(world), world.drain_at(len(expected)), restore=path)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
+
+
+def test_the_same_restore_again_calls_no_function_of_a_finished_source(world: World) -> None:
+    expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
+
+    def history_is_over() -> bool:
+        return any(world.state().dropped.values())
+
+    world.run(mixed(world), world.ask("stop", history_is_over))
+    restore = f"chk-{world.state().last_completed}"
+    world.run(mixed(world), world.ask("stop", lambda: True), restore=restore)
+    shutil.rmtree(world.base / "history")
+    expected |= world.put_ids("live", 1, 2, 2000)
+    run = world.run(mixed(world), world.drain_at(len(expected)), restore=restore)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert not (world.base / "history").exists()  # the function would have made it
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_vertex_that_is_new_since_a_restore_does_not_take_the_others_back(world: World) -> None:
+    expected, path = failed_run(world)
+    world.run(depths(world), world.ask("stop", lambda: True), restore=path)
+    with_more = depths(world)
+
+    @with_more.source
+    def more(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("more"))
+
+    with_more.sink("extra", more, FileSink(world.path("extra")))
+    state = world.state()
+    state.last_completed = state.restored  # as if it had failed before its next checkpoint
+    logs = {}
+    for uid in ("history", "cleaned", "merged", "more"):
+        logs[f"{uid}/0"] = SubtaskLog(world.storage, subtask_log_path(world.job_id, uid, 0))
+        logs[f"{uid}/0"].load()
+    assert interrupted_restore(world.storage, world.job_id, state, logs) is None
+    more_ids = world.put_ids("more", 1, 2, 5000)
+    run = world.run(with_more, world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert set(world.released_ids("extra")) <= more_ids
 
 
 def test_another_checkpoint_below_the_last_one_is_refused_and_nothing_is_written(world: World) -> None:

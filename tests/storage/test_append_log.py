@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -470,3 +471,33 @@ def test_a_new_log_looks_like_the_golden_one(storage: Storage, monkeypatch: pyte
         name: golden.read(name) for name in golden.list("")
     }
     written.delete_tree("")
+
+
+class SlowToDelete(WrappedStorage):
+    """Somebody else does ``meanwhile`` while an object is being deleted."""
+
+    meanwhile: Callable[[], None] = staticmethod(lambda: None)
+
+    def delete(self, path: str) -> None:
+        self.meanwhile()
+        super().delete(path)
+
+
+def test_a_writer_does_not_wait_for_the_deletions_of_a_truncation(storage: Storage) -> None:
+    """A thousand of them take a minute in an object store."""
+    slow = SlowToDelete(storage)
+    log = AppendLog(slow, "log", format="test")
+    for body in range(4):
+        log.append(body)
+    waited: list[bool] = []
+
+    def append() -> None:
+        writer = threading.Thread(target=log.append, args=("meanwhile",), daemon=True)
+        writer.start()
+        writer.join(20)
+        waited.append(writer.is_alive())
+
+    slow.meanwhile = append
+    log.truncate(3)
+    assert waited
+    assert not any(waited)

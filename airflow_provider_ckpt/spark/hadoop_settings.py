@@ -1,0 +1,99 @@
+"""What Hadoop's file systems have to be told so that Spark reaches a storage as fsspec does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.credentials.provider", "auth.profile.name"})
+"""They are one setting: half of the user's and half of ours would be nobody's."""
+
+_PROVIDERS = "org.apache.hadoop.fs.s3a."
+
+
+def hadoop_settings(uri: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Hadoop's settings that say what the fsspec ``options`` of ``uri`` say; values may be secret. Empty for
+    everything but S3.
+
+    They are settings of the bucket (``fs.s3a.bucket.<name>.…``): no other bucket that the job reads is sent these
+    credentials. Options of s3fs that have no counterpart here are for the user to set (``spark.hadoop.fs.s3a.…``).
+    """
+    scheme, _, rest = uri.partition("://")
+    if scheme not in ("s3", "s3a"):
+        return {}
+    bucket = rest.partition("/")[0]
+    settings = {**_endpoint(options), **_credentials(options)}
+    if options.get("requester_pays"):
+        settings["requester.pays.enabled"] = "true"
+    return {bucket_setting(bucket, name): value for name, value in settings.items()}
+
+
+def bucket_setting(bucket: str, name: str) -> str:
+    return f"fs.s3a.bucket.{bucket}.{name}"
+
+
+def split_setting(key: str) -> tuple[str, str]:
+    """Bucket and name of a :func:`bucket_setting` (a bucket's name may have dots, its setting's start is known)."""
+    inside = key.removeprefix("fs.s3a.bucket.")
+    name = max((name for name in _NAMES if inside.endswith(f".{name}")), key=len)
+    return inside[: -len(name) - 1], name
+
+
+_NAMES = CREDENTIALS | {
+    "endpoint",
+    "endpoint.region",
+    "path.style.access",
+    "connection.ssl.enabled",
+    "requester.pays.enabled",
+}
+
+
+def _endpoint(options: Mapping[str, Any]) -> dict[str, str]:
+    client = _mapping(options, "client_kwargs")
+    settings: dict[str, str] = {}
+    endpoint = options.get("endpoint_url") or client.get("endpoint_url")
+    if endpoint:
+        settings["endpoint"] = str(endpoint)
+        # a store of one's own rarely has a host name for each bucket; botocore finds out, S3A has to be told
+        settings["path.style.access"] = str(_addressing(options) != "virtual").lower()
+    elif _addressing(options) == "path":
+        settings["path.style.access"] = "true"
+    if client.get("region_name"):
+        settings["endpoint.region"] = str(client["region_name"])
+    if options.get("use_ssl") is False or client.get("use_ssl") is False:
+        settings["connection.ssl.enabled"] = "false"
+    return settings
+
+
+def _addressing(options: Mapping[str, Any]) -> object:
+    return _mapping(_mapping(options, "config_kwargs"), "s3").get("addressing_style")
+
+
+def _credentials(options: Mapping[str, Any]) -> dict[str, str]:
+    """Naming the provider keeps S3A from completing them with what it finds in the environment."""
+    if options.get("anon"):
+        return {"aws.credentials.provider": f"{_PROVIDERS}AnonymousAWSCredentialsProvider"}
+    client = _mapping(options, "client_kwargs")
+    key = options.get("key") or options.get("username") or client.get("aws_access_key_id")
+    secret = options.get("secret") or options.get("password") or client.get("aws_secret_access_key")
+    token = options.get("token") or client.get("aws_session_token")
+    if key and secret:
+        found = {"access.key": str(key), "secret.key": str(secret)}
+        if token:
+            return {
+                **found,
+                "session.token": str(token),
+                "aws.credentials.provider": f"{_PROVIDERS}TemporaryAWSCredentialsProvider",
+            }
+        return {**found, "aws.credentials.provider": f"{_PROVIDERS}SimpleAWSCredentialsProvider"}
+    if options.get("profile"):
+        return {
+            "auth.profile.name": str(options["profile"]),
+            "aws.credentials.provider": f"{_PROVIDERS}auth.ProfileAWSCredentialsProvider",
+        }
+    return {}
+
+
+def _mapping(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = options.get(name)
+    return value if isinstance(value, Mapping) else {}

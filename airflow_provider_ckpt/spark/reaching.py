@@ -1,0 +1,143 @@
+"""Makes sure that Spark reaches the storages of a job, and that they are those that this process reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import (
+    BucketSettingsError,
+    SparkDeniedError,
+    SparkFileSystemMissingError,
+    SparkReachesElsewhereError,
+    StorageUnreachableError,
+)
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.spark.hadoop_settings import CREDENTIALS, hadoop_settings, split_setting
+from airflow_provider_ckpt.storage.faults import redact, secrets_in
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import ROOT_MARKER
+from airflow_provider_ckpt.storage.storage import Storage
+
+Options = Mapping[str, Any]
+Location = tuple[Storage, Options]
+
+_USERS = "spark.hadoop."
+# Not there, or not made for this Hadoop: jars are missing or do not fit together.
+_MISSING = (
+    "ClassNotFoundException",
+    "LinkageError",
+    "NoClassDefFoundError",
+    "NoSuchFieldError",
+    "NoSuchMethodError",
+    "UnsupportedFileSystemException",
+)
+_DENIED = (
+    "AccessDeniedException",
+    "FileNotFoundException",
+    "UnknownStoreException",
+    "CredentialInitializationException",
+)
+
+
+def spark_locations(job: Job, root: Storage, options: Options) -> list[Location]:
+    """Where Spark itself reads and writes what is the library's: the root, and the sinks that say so."""
+    found = [(root, options)]
+    for operator in job.sinks:
+        found += [(open_storage(uri, given), given) for uri, given in operator.sink.spark_folders(options)]
+    return [(storage, given) for storage, given in found if not storage.spark_uri().startswith("file:")]
+
+
+class SparkReach:
+    """Of one session. Nothing here is written, logged or shown: the settings go to Hadoop's configuration in the
+    driver, which Spark sends to the tasks, and not to Spark's, which shows in its UI and on command lines."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context = spark.sparkContext
+        self._jvm: Any = context._jvm
+        self._conf: Any = context._jsc.hadoopConfiguration()
+        self._users = {key.removeprefix(_USERS) for key, _ in context.getConf().getAll() if key.startswith(_USERS)}
+
+    def connect(self, locations: Iterable[Location]) -> None:
+        """Before any function of the user's: a file system is made once for each bucket, with what is set by then.
+
+        What the user has set for Spark stays. Raises BucketSettingsError, SparkFileSystemMissingError,
+        SparkDeniedError, StorageUnreachableError.
+        """
+        locations = list(locations)
+        for key, value in merged(locations).items():
+            if not self._is_users(key):
+                self._conf.set(key, value)
+        asked: set[str] = set()
+        for storage, options in locations:
+            folder = storage.spark_uri()
+            store = "/".join(folder.split("/")[:3])
+            if store not in asked:
+                asked.add(store)
+                self.exists(storage, "", options)
+
+    def check_same(self, root: Storage, options: Options) -> None:
+        """``root`` is a checkpoint root by now. Raises SparkReachesElsewhereError if Spark does not see it."""
+        if not self.exists(root, ROOT_MARKER, options):
+            raise SparkReachesElsewhereError(uri=root.uri, spark_uri=root.spark_uri(), marker=ROOT_MARKER)
+
+    def exists(self, storage: Storage, path: str, options: Options) -> bool:
+        """Asked by Spark's file system, in the driver."""
+        try:
+            at = self._jvm.org.apache.hadoop.fs.Path(storage.spark_uri(path))
+            return bool(at.getFileSystem(self._conf).exists(at))
+        except Py4JJavaError as error:
+            self._refuse(storage, options, error)
+
+    def _refuse(self, storage: Storage, options: Options, error: Py4JJavaError) -> NoReturn:
+        names, text = _told(error.java_exception)
+        reason = redact(text, secrets_in(options))
+        uri = storage.spark_uri()
+        if names & set(_MISSING):
+            raise SparkFileSystemMissingError(uri=uri, reason=reason, hint=self._hint(uri)) from None
+        if names & set(_DENIED):
+            raise SparkDeniedError(uri=uri, reason=reason) from None
+        raise StorageUnreachableError(uri=uri, reason=f"Spark says: {reason}") from None
+
+    def _hint(self, uri: str) -> str:
+        version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        if uri.startswith("s3a:"):
+            return f"--packages org.apache.hadoop:hadoop-aws:{version} (in ckpt run: --conf spark.jars.packages=…)"
+        return f"the jars of its Hadoop file system, for Hadoop {version}"
+
+    def _is_users(self, key: str) -> bool:
+        bucket, name = split_setting(key)
+        together = CREDENTIALS if name in CREDENTIALS else {name}
+        prefixes = ("fs.s3a.", f"fs.s3a.bucket.{bucket}.")
+        return any(f"{prefix}{one}" in self._users for prefix in prefixes for one in together)
+
+
+def merged(locations: Iterable[Location]) -> dict[str, str]:
+    """The settings of all locations. Raises BucketSettingsError where two of them differ about a bucket."""
+    settings: dict[str, dict[str, str]] = {}
+    for storage, options in locations:
+        for_bucket = hadoop_settings(storage.uri, options)
+        bucket = "/".join(storage.uri.split("/")[:3])
+        if settings.setdefault(bucket, for_bucket) != for_bucket:
+            names = {key for key, _ in settings[bucket].items() ^ for_bucket.items()}
+            raise BucketSettingsError(uri=bucket, names=", ".join(sorted(split_setting(key)[1] for key in names)))
+    return {key: value for each in settings.values() for key, value in each.items()}
+
+
+def _told(throwable: Any) -> tuple[set[str], str]:
+    """Simple names of a Java exception's classes and their causes', and what the innermost with a message says."""
+    names: set[str] = set()
+    text = ""
+    while throwable is not None:
+        kind = throwable.getClass()
+        message = throwable.getMessage()
+        if message or not text:
+            text = f"{kind.getSimpleName()}: {message}" if message else str(kind.getSimpleName())
+        while kind is not None:  # a class that is missing is told by many kinds of LinkageError
+            names.add(str(kind.getSimpleName()))
+            kind = kind.getSuperclass()
+        throwable = throwable.getCause()
+    return names, text.splitlines()[0][:500]

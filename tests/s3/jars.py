@@ -1,0 +1,42 @@
+"""Spark's S3 file system, from Maven Central, at the version of the Hadoop that Spark brings."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+from pathlib import Path
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>s3</artifactId><version>1</version>
+<packaging>pom</packaging>
+<dependencies><dependency>
+<groupId>org.apache.hadoop</groupId><artifactId>hadoop-aws</artifactId><version>{version}</version>
+</dependency></dependencies>
+</project>
+"""
+
+
+def hadoop_version() -> str:
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    [jar] = (Path(spec.origin).parent / "jars").glob("hadoop-client-api-*.jar")
+    found = re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name)
+    assert found is not None, jar
+    return found[1]
+
+
+def hadoop_aws() -> Path:
+    """The folder with hadoop-aws and what it needs (0.7 GB, downloaded once). ``CKPT_S3_JARS`` is the cache."""
+    cache = os.environ.get("CKPT_S3_JARS") or str(Path.home() / ".cache" / "airflow-provider-ckpt" / "jars")
+    folder = Path(cache) / f"hadoop-aws-{hadoop_version()}"
+    complete = folder / "complete"
+    if not complete.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "pom.xml").write_text(_POM.format(version=hadoop_version()))
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+        subprocess.run(command, cwd=folder, check=True, timeout=1800, stdin=subprocess.DEVNULL)
+        complete.touch()
+    return folder

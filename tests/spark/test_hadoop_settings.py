@@ -1,0 +1,123 @@
+"""fsspec's options of S3, told to Hadoop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import BucketSettingsError
+from airflow_provider_ckpt.spark.hadoop_settings import hadoop_settings, split_setting
+from airflow_provider_ckpt.spark.reaching import merged, spark_locations
+from airflow_provider_ckpt.storage.opening import open_storage
+
+KEYS = {"key": "a-key", "secret": "a-secret-nobody-may-see"}
+
+
+def settings(**options: Any) -> dict[str, str]:
+    """Of the bucket "lake"; class names without their package."""
+    found = {split_setting(key): value for key, value in hadoop_settings("s3://lake/ckpt", options).items()}
+    assert {bucket for bucket, _ in found} <= {"lake"}
+    return {name: value.removeprefix("org.apache.hadoop.fs.s3a.") for (_, name), value in found.items()}
+
+
+def test_nothing_is_told_that_the_options_do_not_say() -> None:
+    assert settings() == {}
+    assert settings(config_kwargs={"retries": {"max_attempts": 1}}) == {}
+
+
+@pytest.mark.parametrize("uri", ["file:///ckpt", "gs://lake/ckpt", "abfs://c@lake/ckpt"])
+def test_only_s3_is_told_something(uri: str) -> None:
+    assert hadoop_settings(uri, KEYS) == {}
+
+
+def test_a_store_of_ones_own_is_addressed_by_path_unless_the_options_say_otherwise() -> None:
+    own = {"endpoint_url": "http://minio:9000"}
+    assert settings(**own) == {"endpoint": "http://minio:9000", "path.style.access": "true"}
+    assert settings(client_kwargs=own) == settings(**own)
+    assert settings(**own, config_kwargs={"s3": {"addressing_style": "virtual"}})["path.style.access"] == "false"
+    assert settings(config_kwargs={"s3": {"addressing_style": "path"}}) == {"path.style.access": "true"}
+
+
+def test_region_encryption_in_transit_and_who_pays_are_told() -> None:
+    assert settings(client_kwargs={"region_name": "eu-1"}, use_ssl=False, requester_pays=True) == {
+        "endpoint.region": "eu-1",
+        "connection.ssl.enabled": "false",
+        "requester.pays.enabled": "true",
+    }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        KEYS,
+        {"username": KEYS["key"], "password": KEYS["secret"]},
+        {"client_kwargs": {"aws_access_key_id": KEYS["key"], "aws_secret_access_key": KEYS["secret"]}},
+    ],
+    ids=["key", "username", "client_kwargs"],
+)
+def test_credentials_come_with_their_provider(options: dict[str, Any]) -> None:
+    """Otherwise S3A would complete them with a session token out of the environment."""
+    plain = {"access.key": "a-key", "secret.key": KEYS["secret"]}
+    assert settings(**options) == {**plain, "aws.credentials.provider": "SimpleAWSCredentialsProvider"}
+    assert settings(**options, token="t") == {
+        **plain,
+        "session.token": "t",
+        "aws.credentials.provider": "TemporaryAWSCredentialsProvider",
+    }
+
+
+def test_anonymous_access_is_told_and_wins_over_keys_as_in_s3fs() -> None:
+    assert settings(anon=True, **KEYS) == {"aws.credentials.provider": "AnonymousAWSCredentialsProvider"}
+
+
+def test_a_profile_is_told_by_name() -> None:
+    assert settings(profile="lake") == {
+        "auth.profile.name": "lake",
+        "aws.credentials.provider": "auth.ProfileAWSCredentialsProvider",
+    }
+
+
+def test_a_bucket_may_have_dots() -> None:
+    [key] = hadoop_settings("s3://my.lake.endpoint", {"client_kwargs": {"region_name": "eu-1"}})
+    assert split_setting(key) == ("my.lake.endpoint", "endpoint.region")
+
+
+def job(**sinks: FileSink) -> Job:
+    found = Job("j")
+
+    @found.source
+    def live(read: Any) -> Any:
+        raise AssertionError("not called")
+
+    for uid, sink in sinks.items():
+        found.sink(uid, live, sink)
+    return found
+
+
+def test_sinks_are_reached_with_their_own_options_or_else_with_the_roots() -> None:
+    pytest.importorskip("s3fs")
+    own = {"endpoint_url": "http://minio:9000"}
+    both = job(a=FileSink("s3://one/x"), b=FileSink("s3a://two/x", storage_options=own), c=FileSink("/local/x"))
+    locations = spark_locations(both, open_storage("s3://lake/ckpt", KEYS), KEYS)
+    assert [(storage.uri, options) for storage, options in locations] == [
+        ("s3://lake/ckpt", KEYS),
+        ("s3://one/x", KEYS),
+        ("s3://two/x", own),
+    ]
+    assert {split_setting(key)[0] for key in merged(locations)} == {"lake", "one", "two"}
+
+
+def test_a_local_job_needs_no_way() -> None:
+    assert spark_locations(job(a=FileSink("/local/x")), open_storage("/local/ckpt"), {}) == []
+
+
+def test_two_sets_of_options_for_one_bucket_are_refused_without_showing_them() -> None:
+    pytest.importorskip("s3fs")
+    other = {**KEYS, "secret": "another-secret"}
+    locations = [(open_storage("s3://lake/ckpt", KEYS), KEYS), (open_storage("s3://lake/out", other), other)]
+    with pytest.raises(BucketSettingsError, match=r"s3://lake .*\(secret\.key\)") as raised:
+        merged(locations)
+    assert KEYS["secret"] not in str(raised.value)
+    assert other["secret"] not in str(raised.value)

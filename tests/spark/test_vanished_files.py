@@ -1,0 +1,68 @@
+"""A file of the frozen list that is gone before it was read: the source could never end (R11)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import SourceFilesGoneError
+from airflow_provider_ckpt.spark import inputs
+from airflow_provider_ckpt.spark.inputs import FIRST_LOOK, LONGEST_PAUSE, BoundedInput
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import mixed
+
+
+def source(*remaining: str) -> BoundedInput:
+    return BoundedInput("history", set(remaining), frozenset(remaining))
+
+
+def test_it_is_looked_at_after_a_time_without_progress_and_then_with_growing_pauses() -> None:
+    one = source("a", "b")
+    looks = [now for now in range(3000) if one.is_stuck(float(now))]
+    pauses = [after - before for before, after in pairwise(looks)]
+    assert looks[0] == FIRST_LOOK
+    assert pauses[:6] == [60, 120, 240, 480, LONGEST_PAUSE, LONGEST_PAUSE]
+
+
+def test_progress_puts_the_look_off_and_a_source_at_its_end_is_never_looked_at() -> None:
+    one = source("a", "b")
+    assert not one.is_stuck(0.0)
+    one.read({"a"})
+    assert not one.is_stuck(FIRST_LOOK)
+    assert one.is_stuck(2 * FIRST_LOOK)
+    one.read({"b"})
+    assert not any(one.is_stuck(float(now)) for now in range(100, 3000))
+
+
+def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> None:
+    one = source("lake/a", "lake/b")
+    one.refuse_missing(["lake/a", "lake/b", "lake/c"])
+    with pytest.raises(SourceFilesGoneError, match=r"1 of the files .* 'history' .* lake/b"):
+        one.refuse_missing(["lake/a"])
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])
+def test_a_job_whose_history_vanishes_fails_by_name_and_finishes_when_it_is_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
+) -> None:
+    monkeypatch.setattr(inputs, "FIRST_LOOK", 1.0)
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 1, 2, 1000)
+    last = max(Path(world.path("history")).glob("*.parquet"))
+    kept = world.base / "kept"
+
+    def hook(verb: str, path: str) -> None:
+        """Right after the list was frozen."""
+        if "/log/" in path and not kept.exists():
+            last.rename(kept)
+
+    failed = world.run(mixed(world, chain=chain), storage=HookedStorage(world.storage, hook))
+    assert failed.status == "FAILED"
+    assert failed.cause is not None
+    assert last.name in failed.cause
+    kept.rename(last)
+    run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
