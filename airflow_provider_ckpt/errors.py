@@ -670,8 +670,9 @@ class HeldWatermarkError(InvalidInputError):
 class GraphChangedError(InvalidInputError):
     template = (
         "the job is not the one its journal describes (operators that are gone: {gone}; that moved to another "
-        "query: {moved}); change it back, run it under another job id, or give up the state of operators that are "
-        "gone with allow_non_restored_state"
+        "query: {moved}); change it back (a renamed operator keeps its state with uid= and its old name), run it under "
+        "another job id, or give up the state of operators that are gone with allow_non_restored_state "
+        "(--allow-non-restored-state)"
     )
 
 
@@ -712,6 +713,10 @@ class CleanSourceError(InvalidInputError):
         "checkpoint covers yet, and a job that goes back to one could not read them again; leave it out, and clean up "
         "what a released checkpoint covers"
     )
+
+
+class UnsupportedQueryError(InvalidInputError):
+    template = "Spark cannot run the query of {vertex!r} ({location}) in output mode {mode!r}: {cause}{hint}"
 
 
 class RootNotForSparkError(InvalidInputError):

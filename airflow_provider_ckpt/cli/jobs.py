@@ -8,6 +8,8 @@ from typing import Any
 
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.reading import list_jobs, open_root_for_reading
+from airflow_provider_ckpt.cli.status import shown_status
+from airflow_provider_ckpt.spark.worker import is_alive
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
         {
             "job_id": state.job_id,
             "status": state.status,
+            "driver_alive": is_alive(state.worker),
             "epoch": state.epoch,
             "last_completed": state.last_completed,
             "last_released": state.last_released,
@@ -34,7 +37,10 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=1))
     elif rows:
         head = ("JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE")
-        cells = [[*list(row.values())[:-1], "; ".join(row["damage"])] for row in rows]
+        cells = [
+            [state.job_id, shown_status(state), state.epoch, state.last_completed, state.last_released, damage]
+            for state, damage in ((state, "; ".join(state.damage)) for state in states)
+        ]
         print(text.table(head, [[value or None for value in row] for row in cells]))
     else:
         print(f"no jobs under {args.root}")

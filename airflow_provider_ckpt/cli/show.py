@@ -7,8 +7,10 @@ import json
 
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
+from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_to_json
+from airflow_provider_ckpt.spark.worker import is_alive
 
 LATE_FILES_SHOWN = 5
 
@@ -23,7 +25,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     state = read_job(open_root_for_reading(args), args.job)
     if args.json:
-        found = {"finished_operators": state.finished_operators(), "damage": state.damage}
+        found = {
+            "finished_operators": state.finished_operators(),
+            "damage": state.damage,
+            "driver_alive": is_alive(state.worker),
+        }
         print(json.dumps({**state_to_json(state), **found}, indent=1))
         return 0
     print(text.fields(summary(state)))
@@ -37,7 +43,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
     worker = state.worker or {}
     return [
         ("job", state.job_id),
-        ("status", state.status),
+        ("status", shown_status(state)),
         ("cause", state.cause),
         ("mode", state.created.mode if state.created else None),
         ("created", text.instant(state.created.at if state.created else None)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 WATERMARK = "EventTimeWatermark"
@@ -92,3 +93,18 @@ def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
     """Whether some watermark of the plan sees nothing but the sources with these column ids, beside others."""
     nodes = [node for node in _walk(_root(frame)) if node.nodeName() == WATERMARK]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
+
+
+def refusal(frame: DataFrame, output_mode: str) -> str | None:
+    """Why Spark would refuse to run the streaming query in this output mode, None if it would not. Asked before
+    anything is written: Spark itself says so only when the query is started."""
+    spark = frame.sparkSession
+    if spark.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
+        return None
+    jvm: Any = spark._jvm
+    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
+    try:
+        jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(_root(frame), mode)
+    except AnalysisException as error:
+        return str(error).partition(";\n")[0].strip()
+    return None

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.errors import (
     GraphChangedError,
     HeldWatermarkError,
     SchemaChangedError,
+    UnsupportedQueryError,
     WatermarkOverUnionError,
 )
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
@@ -24,7 +25,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions, RuntimeMode
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.edge_schema import plain, with_watermark
-from airflow_provider_ckpt.spark.plan import holds_watermark, is_stateful, leaf_ids, watermark_over_union
+from airflow_provider_ckpt.spark.plan import holds_watermark, is_stateful, leaf_ids, refusal, watermark_over_union
 from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
 from airflow_provider_ckpt.spark.reader import SourceReads
 
@@ -144,12 +145,29 @@ class _Planner:
         builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder)
         dropped = self._done.dropped.get(vertex.uid, frozenset())
         built = builder.build(dropped)
+        if self._calls.streaming:
+            self._check_supported(vertex, built)
         edges_in = self._graph.inputs(vertex.uid)
         bounded = {edge.uid for edge in edges_in if self._graph.vertex(edge.producer).bounded}
         bounded = (bounded | set(vertex.bounded_sources)) - dropped
         if self._calls.streaming and not vertex.bounded and bounded:
             self._check_event_time(vertex, builder, built, bounded, dropped)
         self.schemas[vertex.uid] = built.schema
+
+    def _check_supported(self, vertex: Vertex, built: BuiltQuery) -> None:
+        cause = refusal(built.frame, built.output_mode)
+        if cause is None:
+            return
+        hint = ""
+        if "watermark" in cause.lower():
+            hint = (
+                "; give the sources a watermark and group by a window or a column with it (by F.window(...) itself, "
+                "not by its start), or choose another output_mode"
+            )
+        location = self._job.operators[vertex.uid].location
+        raise UnsupportedQueryError(
+            vertex=vertex.uid, location=location, mode=built.output_mode, cause=cause.rstrip("."), hint=hint
+        )
 
     def _check_event_time(
         self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]

@@ -32,6 +32,7 @@ PREFERRED = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.metricsEnabled": "false",
 }
+LOG_LEVEL = "spark.log.level"
 ROCKSDB_ONLY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
@@ -43,6 +44,9 @@ def session_conf(user: Mapping[str, str]) -> dict[str, str]:
         if given is not None and given.lower() != needed:
             raise UnsupportedConfError(key=key, value=given, needed=needed)
     conf = {**PREFERRED, **user, **NEEDED}
+    if not _logs_as_configured(user):
+        # at INFO, spark-submit's default, an idle query writes megabytes a minute
+        conf.setdefault(LOG_LEVEL, "WARN")
     if "RocksDB" not in conf[PROVIDER] and ROCKSDB_ONLY not in user:
         conf[ROCKSDB_ONLY] = "1"
     return conf
@@ -63,6 +67,14 @@ def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
         if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     return spark
+
+
+def _logs_as_configured(user: Mapping[str, str]) -> bool:
+    """Whether somebody has configured logging: spark.log.level would override it."""
+    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
+    return "log4j" in user.get("spark.driver.extraJavaOptions", "") or any(
+        os.path.exists(os.path.join(folder, f"log4j2.{kind}")) for kind in ("properties", "xml", "yaml", "json")
+    )
 
 
 def _submitted() -> dict[str, str]:

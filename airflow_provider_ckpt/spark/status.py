@@ -44,7 +44,7 @@ class StatusReporter:
             return
         skipped = ", ".join(state.finished_operators())
         where = f"from checkpoint {state.last_completed}" if state.last_completed else "before any checkpoint"
-        parts = [f"resumed {where}", f"epoch {state.epoch}", f"the driver before: {before}"]
+        parts = [f"resumed {where}", f"epoch {state.epoch}", f"the driver before: {_BEFORE.get(before, before)}"]
         if skipped:
             parts.insert(1, f"skipped finished operators: {skipped}")
         self.say("resumed", "; ".join(parts), state, driver_before=before)
@@ -57,6 +57,13 @@ class StatusReporter:
         if told is not None:
             kind, message = told
             self.say(kind, message, state)
+
+
+_BEFORE = {
+    "left": "TAKEN OVER FROM, it was running and has left",
+    "killed": "TAKEN OVER FROM, it was running, did not leave, and was killed",
+    "unreachable": "on another host or an earlier boot, it can write no more",
+}
 
 
 def _describe(event: Event) -> tuple[str, str] | None:

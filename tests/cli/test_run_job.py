@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,41 @@ def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None
     assert done.returncode == 1, done.stdout + done.stderr
     assert "no such shop" in done.stderr
     assert pipeline.rows() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_job_with_a_savepoint_and_the_next_run_goes_on(
+    pipeline: Pipeline, number: signal.Signals
+) -> None:
+    with subprocess.Popen(
+        pipeline.command("--checkpoint-interval", "300s"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "RUNNING" in line:
+                break
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "STOPPED" in rest
+    assert f"{number.name}: taking a savepoint" in errors
+    assert pipeline.run_until([2, 4], "drain").returncode == 0
+    assert pipeline.rows() == [2, 4]
+
+
+def test_the_status_of_a_job_whose_driver_was_killed_says_so(
+    pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(pipeline.command(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "RUNNING" in line:
+                break
+        assert main(["jobs", "--root", str(pipeline.root)]) == 0
+        assert "driver is gone" not in capsys.readouterr().out
+        process.kill()
+    for command in (["jobs"], ["show", "orders"]):
+        assert main([*command, "--root", str(pipeline.root)]) == 0
+        assert "RUNNING (its driver is gone" in capsys.readouterr().out
+    assert main(["show", "orders", "--root", str(pipeline.root), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["driver_alive"] is False

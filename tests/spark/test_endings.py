@@ -68,6 +68,16 @@ def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world
     assert world.released_ids() == sorted(expected)
 
 
+def test_an_empty_history_is_told(world: World) -> None:
+    """The likeliest cause is a wrong path."""
+    expected = world.put_ids("live", 1, 2, 1000)
+    run = world.run(mixed(world), world.drain_at(len(expected)))
+    assert run.status == "FINISHED"
+    assert [line["message"] for line in run.of("warning")] == [
+        f"bounded source history ends at once: there is no file in {world.path('history')}"
+    ]
+
+
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])
 def test_a_drain_in_the_middle_of_history_reads_it_to_its_end_first(world: World, chain: bool) -> None:
     expected = world.put_ids("history", 8, 2) | world.put_ids("live", 1, 2, 1000)

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.errors import (
     NotAStreamError,
     OneSourceError,
     UnsupportedConfError,
+    UnsupportedQueryError,
     WatermarkOverUnionError,
 )
 from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, watermark_over_union
@@ -267,3 +268,22 @@ def test_another_state_store_is_the_user_s_choice() -> None:
     conf = session_conf({key: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"})
     assert conf["spark.sql.streaming.stateStore.checkpointFormatVersion"] == "1"
     assert session_conf({})["spark.sql.streaming.stateStore.checkpointFormatVersion"] == "2"
+
+
+def test_a_query_that_spark_would_refuse_when_it_starts_is_refused_before_anything_is_written(
+    spark: SparkSession, world: World
+) -> None:
+    """The start of a window is no longer the window: the watermark is lost."""
+    world.put_ids("live", 1, 2)
+    job = Job("windows")
+    live = job.source(uid="live", watermark=("ts", "1 second"))(
+        lambda read: timed(read.schema(IDS).parquet(world.path("live")))
+    )
+
+    @job.transform(inputs=[live])
+    def counts(rows: DataFrame) -> DataFrame:
+        return rows.groupBy(F.window("ts", "10 seconds").start.alias("start")).count()
+
+    job.sink("out", counts, FileSink(world.path("out")))
+    with pytest.raises(UnsupportedQueryError, match=r"'counts' .*append.* watermark.*not by its start"):
+        plan(spark, world, job)

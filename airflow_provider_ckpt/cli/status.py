@@ -1,0 +1,15 @@
+"""A job's status, with whether the driver that left it so is still there."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.worker import is_alive
+
+_UNDER_WAY = ("CREATED", "RUNNING")
+
+
+def shown_status(state: JobState) -> str | None:
+    """The journal's status; a killed driver leaves RUNNING behind, which is said if it can be seen from here."""
+    if state.status in _UNDER_WAY and is_alive(state.worker) is False:
+        return f"{state.status} (its driver is gone; the next run goes on)"
+    return state.status
