@@ -118,7 +118,9 @@ class _Execution:
         )
         for uid in [uid for uid, files in frozen.items() if not files.files]:
             where = ", ".join(self._plan.reads[uid].paths)
-            self._status.say("warning", f"bounded source {uid} ends at once: there is no file in {where}", journal.state)
+            self._status.say(
+                "warning", f"bounded source {uid} ends at once: there is no file in {where}", journal.state
+            )
         outcome = self._drive(journal, taken, sinks, frozen)
         for event in find_late_files(self._spark, journal.state, self._plan.reads, frozen, self._late_read):
             journal.write(event)

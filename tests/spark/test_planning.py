@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -287,3 +288,17 @@ def test_a_query_that_spark_would_refuse_when_it_starts_is_refused_before_anythi
     job.sink("out", counts, FileSink(world.path("out")))
     with pytest.raises(UnsupportedQueryError, match=r"'counts' .*append.* watermark.*not by its start"):
         plan(spark, world, job)
+
+
+def test_spark_logs_warnings_unless_somebody_has_configured_its_logging(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """At INFO, spark-submit's default, an idle query writes megabytes a minute into the task's log."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    assert session_conf({})["spark.log.level"] == "WARN"
+    assert session_conf({"spark.log.level": "INFO"})["spark.log.level"] == "INFO"
+    assert "spark.log.level" not in session_conf({"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=x"})
+    (tmp_path / "log4j2.properties").touch()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert "spark.log.level" not in session_conf({})
