@@ -21,6 +21,7 @@ from airflow_provider_ckpt.job.storage_options import (
 )
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.journal.state import HISTORY
 
 __all__ = [
     "STORAGE_OPTIONS_VARIABLE",
@@ -164,6 +165,13 @@ def _positive_count(value: object, name: str) -> int:
     return _count(value, name)
 
 
+def _retained(value: object, name: str) -> int:
+    """The journal's state remembers no more of them."""
+    if _positive_count(value, name) > HISTORY:
+        raise BadOptionError(option=name, value=value, expected=f"a whole number from 1 to {HISTORY}")
+    return _count(value, name)
+
+
 def _positive_size(value: Size, name: str) -> int:
     return _positive_count(parse_bytes(value, name), name)
 
@@ -235,7 +243,7 @@ _READERS: Mapping[str, Callable[[Any, str], Any]] = {
     "conf": _conf,
     "journal_buffer_bytes": parse_bytes,
     "journal_flush_interval": parse_duration,
-    "retained_checkpoints": _positive_count,
+    "retained_checkpoints": _retained,
     "allow_non_restored_state": _flag,
     "resume_failed": _flag,
     "attempt": _optional(_text),

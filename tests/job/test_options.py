@@ -115,7 +115,7 @@ BAD: dict[str, list[Any]] = {
     "conf": [None, [], {"a": None}, {3: "x"}],
     "journal_buffer_bytes": ["lots", -1],
     "journal_flush_interval": [-1],
-    "retained_checkpoints": [0, True],
+    "retained_checkpoints": [0, True, 101],
     "allow_non_restored_state": ["yes", 1],
     "attempt": ["", 3],
     "max_bytes_per_trigger": [0, "x"],
