@@ -44,6 +44,8 @@ def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signal
         cwd=EXAMPLES.parent,
         stdout=subprocess.PIPE,
         text=True,
+        # a shell starts its background jobs with SIGINT ignored, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert demo.stdout is not None
     try:
