@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.processes import ROOT
-
 
 def borrowed(folder: Path, *packages: str) -> Path:
     """An environment with these packages of the running one, and nothing else; returns its Python.
@@ -43,6 +41,6 @@ def importable(python: Path, *modules: str) -> list[str]:
     code = "import importlib.util, sys; print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m)])"
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     found = subprocess.run(
-        [str(python), "-c", code, *modules], capture_output=True, text=True, check=True, env=environ, cwd=ROOT.parent
+        [str(python), "-c", code, *modules], capture_output=True, text=True, check=True, env=environ, cwd=python.parent
     )
     return found.stdout.split()
