@@ -51,7 +51,7 @@ def test_r8_a_paused_driver_on_another_host_wakes_up_fenced(variant: Variant, tm
             zombie.wait_for("released", count=3)
             stopped(zombie)
             successor = world.start()
-            assert "unreachable" in successor.wait_for("resumed")["message"]
+            assert successor.wait_for("resumed")["driver_before"] == "unreachable"
             successor.wait_for("released", count=6)
             woken(zombie)
             check_fenced(zombie, by_epoch=2)
