@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.errors import (
+    ForeignReleaseError,
     IllegalStageRequestError,
     InvalidSinkError,
     StagedElsewhereError,
@@ -331,3 +332,16 @@ def test_long_job_ids_give_names_that_file_systems_take(spark: SparkSession, tmp
         (manifest,) = read_manifests(str(tmp_path), job_id)
         names.add(manifest.files[0].path.rsplit("-", 3)[0])
     assert len(names) == 2
+
+
+def test_a_release_that_finds_another_job_s_in_its_place_raises_and_keeps_what_is_staged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Taken for its own, the rows would be left out for ever."""
+    sink = bind(tmp_path / "lake")
+    first, second = stage(sink, numbers(spark, 2), 1), stage(sink, numbers(spark, 3), 2)
+    sink.release([first], 5)
+    for checkpoint in (3, 5):
+        with pytest.raises(ForeignReleaseError, match=rf"released checkpoint 5 without batch {second['id']}"):
+            sink.release([second], checkpoint)
+    assert sink.release([second], 6)["rows"] == 3
