@@ -34,6 +34,7 @@ from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.late_files import find_late_files
 from airflow_provider_ckpt.spark.outputs import bind_sinks
 from airflow_provider_ckpt.spark.planning import Done, JobPlan, check_resumable, plan_job
+from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.releaser import Releaser
 from airflow_provider_ckpt.spark.restore import goes_on, interrupted_restore, restore_point, restored_event
 from airflow_provider_ckpt.spark.retention import Retention
@@ -82,15 +83,25 @@ def execute(
     storage: Storage,
     storage_options: Mapping[str, Any],
     on_status: OnStatus,
+    reach: SparkReach | None = None,
 ) -> Outcome:
-    """Take the job over and run it to its end. Raises FencedError, LogFencedError, and storage errors."""
-    return _Execution(prepared, storage, storage_options, on_status).run()
+    """Take the job over and run it to its end. Raises FencedError, LogFencedError, and storage errors.
+
+    ``reach``: Spark's way to the root, if it needs one of its own; seen to lead there as soon as the root is made.
+    """
+    return _Execution(prepared, storage, storage_options, on_status, reach).run()
 
 
 class _Execution:
     def __init__(
-        self, prepared: PreparedJob, storage: Storage, storage_options: Mapping[str, Any], on_status: OnStatus
+        self,
+        prepared: PreparedJob,
+        storage: Storage,
+        storage_options: Mapping[str, Any],
+        on_status: OnStatus,
+        reach: SparkReach | None,
     ) -> None:
+        self._reach = reach
         self._job, self._options = prepared.job, prepared.options
         self._spark, self._plan, self._restore = prepared.spark, prepared.plan, prepared.restore
         self._is_new = prepared.is_new
@@ -106,6 +117,8 @@ class _Execution:
         if self._is_new:
             self._refuse_taken(sinks)
         open_root(self._storage)
+        if self._reach is not None:
+            self._reach.check_same(self._storage, self._storage_options)
         for sink in sinks.values():
             sink.prepare()
         journal, taken = self._claim()

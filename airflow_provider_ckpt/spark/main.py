@@ -37,7 +37,6 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.layout import check_job_id
-from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -83,9 +82,7 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     reach = _reach(loaded.job, options, root, storage_options)
     prepared = prepare(loaded.job, options, root, state)
-    if reach is not None:
-        reach.check_same(open_root(root), storage_options)
-    outcome = execute(prepared, root, storage_options, on_status)
+    outcome = execute(prepared, root, storage_options, on_status, reach)
     if outcome.status in ("FINISHED", "STOPPED"):
         return FINISHED
     return TERMINAL if outcome.status == "FAILED" else FAILED

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.collector import clean_up
@@ -84,7 +85,5 @@ def test_cleaning_up_passes_over_a_sink_that_the_job_no_longer_has(world: World)
     assert world.run(job).status == "FINISHED"
     state = world.state()
     assert state.plan is not None
-    from airflow_provider_ckpt.job.graph import ExecutionGraph
-
     clean_up(world.storage, world.job_id, ExecutionGraph.from_json(state.plan.graph), {})
     assert world.released_ids() == [0, 1]
