@@ -7,6 +7,8 @@ and checkpointed is what is released.
 Life of a sink, and who calls what::
 
     Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
+    query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
+    every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
                         BoundSink.prepare()          the process about to stage, before the first batch
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
@@ -25,7 +27,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_ckpt.errors import IllegalStageRequestError
 
@@ -45,6 +47,17 @@ class SinkContext:
     job_id: str
     uid: str
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class SinkInput:
+    """What a sink is going to be given. ``columns``: (name, type) in order, the type as Spark's schema JSON has it
+    (``"long"``, or an object for a nested one). ``output_mode``: Spark's. ``bounded``: whether the rows end."""
+
+    uid: str
+    columns: tuple[tuple[str, Any], ...]
+    output_mode: str = "append"
+    bounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +117,24 @@ class Sink(ABC):
         """The sink of this job and uid. Called once in each process that stages or releases; may connect,
         must not write. Two processes may hold the same bound sink at the same time (a zombie and its
         successor, R8): everything below has to be right then, too."""
+
+    changeable: ClassVar[frozenset[str]] = frozenset()
+    """Keys of :meth:`definition` that may differ between two runs of one job."""
+
+    def definition(self) -> Mapping[str, Any]:
+        """What of this sink decides where its rows go and in which form: a JSON object, without secrets.
+
+        Recorded in the journal when the job first starts and compared, key by key, at every later start: a
+        difference is refused unless the key is in :attr:`changeable`. A default that is added later must leave
+        the key out when it is not set. ``type`` is the class.
+        """
+        return {"type": f"{type(self).__module__}.{type(self).__qualname__}"}
+
+    def check_input(self, given: SinkInput) -> None:  # noqa: B027 - a sink may take anything
+        """Refuse rows that cannot be written: raises subclasses of InvalidInputError.
+
+        Called in the driver once the query is analysed, before anything is written; does no I/O.
+        """
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
         """URIs that Spark itself writes to, each with its fsspec options, so that Spark can be told how to reach

@@ -137,6 +137,17 @@ class LocalStorage(Storage):
         first, second = self._full(one), self._full(other)
         return os.path.samefile(first, second) or filecmp.cmp(first, second, shallow=False)
 
+    def sync(self, path: str) -> None:
+        full = self._full(path)
+        with translated("sync", self.full_uri(path), write=True):
+            if not os.path.lexists(full):
+                raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
+            _sync_tree(full)
+            above = os.path.dirname(full)
+            while above.startswith(self._folder):
+                _sync_folder(above)
+                above = os.path.dirname(above)
+
     def delete(self, path: str) -> None:
         full = self._full(path)
         with translated("delete", self.full_uri(path), write=True):
@@ -202,6 +213,18 @@ def _sync_file(path: str) -> None:
 
 def _sync_folder(path: str) -> None:
     _sync(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+
+
+def _sync_tree(path: str) -> None:
+    """Files before the folders that name them. Checksums and other hidden files too: readers verify by them."""
+    if not os.path.isdir(path):
+        _sync_file(path)
+        return
+    with os.scandir(path) as entries:
+        found = list(entries)
+    for entry in found:
+        _sync_tree(entry.path)
+    _sync_folder(path)
 
 
 def _sync(path: str, flags: int) -> None:

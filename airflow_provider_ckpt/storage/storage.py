@@ -78,6 +78,13 @@ class Storage(ABC):
         name may be written in place afterwards (``replace`` does not).
         """
 
+    def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
+        """Make durable what another program (Spark) wrote below ``path``, and the names that lead there.
+
+        On a local disk every file and folder below is fsynced; an object store keeps what it has confirmed.
+        Raises ObjectNotFoundError if nothing is there. Called before a durable record names the files.
+        """
+
     @abstractmethod
     def delete(self, path: str) -> None:
         """Silent if absent."""

@@ -57,6 +57,9 @@ class WrappedStorage(Storage):
     def copy(self, source: str, target: str) -> None:
         self._mutate("copy", target, lambda: self.inner.copy(source, target))
 
+    def sync(self, path: str) -> None:
+        self._mutate("sync", path, lambda: self.inner.sync(path))
+
     def delete(self, path: str) -> None:
         self._mutate("delete", path, lambda: self.inner.delete(path))
 
