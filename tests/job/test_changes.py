@@ -92,11 +92,10 @@ def test_the_error_names_the_field_both_values_and_how_many_more() -> None:
 @given(st.sets(st.sampled_from([*CHANGES]), max_size=4), st.booleans())
 def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[tuple[str, str]], more: bool) -> None:
     """Operators that come or go change nothing of that."""
-    after = JOB
-    for what, _ in chosen:
-        after = (
-            replace(after, mode="batch") if what == "job" else replace(after, **{PLURAL[what]: merged(what, chosen)})
-        )
+    parts: dict[str, Any] = {PLURAL[what]: merged(what, chosen) for what, _ in chosen if what != "job"}
+    if ("job", "mode") in chosen:
+        parts["mode"] = "batch"
+    after = replace(JOB, **parts)
     if more:
         after = replace(after, sources={**after.sources, "extra": LIVE})
     wanted = {rule.why for rule in RULES if (rule.what, rule.field) in chosen and rule.why}
