@@ -15,7 +15,7 @@ from airflow_provider_ckpt.coordinator.messages import (
 )
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint
-from airflow_provider_ckpt.coordinator.plan import plan
+from airflow_provider_ckpt.coordinator.plan import CheckpointPlan, plan
 from airflow_provider_ckpt.coordinator.restarts import SourceDrops
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.job.graph import ExecutionGraph
@@ -111,7 +111,7 @@ class CheckpointCycle:
     # -- trigger
 
     def trigger(self, kind: str, now: float) -> None:
-        planned = plan(self._graph, *self._finished_and_absent())
+        planned = self._plan(*self._finished_and_absent())
         self.last_triggered += 1
         self.pending = PendingCheckpoint(
             self.last_triggered,
@@ -162,7 +162,7 @@ class CheckpointCycle:
         if not pending.waits_for(subtask):
             return None
         pending.finish(subtask)
-        again = plan(self._graph, set(pending.finished), set(pending.never_started))
+        again = self._plan(set(pending.finished), set(pending.never_started))
         for root in again.trigger:
             heard_of = self._subtasks.status(root) is not SubtaskStatus.NEVER_STARTED
             if heard_of and pending.waits_for(root) and not pending.was_triggered(root):
@@ -212,6 +212,9 @@ class CheckpointCycle:
         self.pending, self._ended_at, self._aborted_at = None, now, now
 
     # -- small things
+
+    def _plan(self, finished: set[str], absent: set[str]) -> CheckpointPlan:
+        return plan(self._graph, finished, absent, through_partitions=self._options.periodic)
 
     def _finished_and_absent(self) -> tuple[set[str], set[str]]:
         finished = set(self._subtasks.in_status(SubtaskStatus.FINISHED))
