@@ -9,7 +9,6 @@ from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, 
 from airflow_provider_ckpt.coordinator.messages import (
     Append,
     Effect,
-    NotifyAborted,
     NotifyCompleted,
     TriggerBarrier,
 )
@@ -201,15 +200,17 @@ class CheckpointCycle:
 
     # -- abort
 
-    def abort(self, reason: CheckpointFailureReason, now: float) -> None:
+    def abort(self, reason: CheckpointFailureReason, now: float) -> PendingCheckpoint | None:
+        """Give up the pending checkpoint, if there is one, and return it. Nobody is told: its barriers stay
+        in the logs, and readers pass them (R10). The savepoint of a stop is not counted here."""
         pending = self.pending
         if pending is None:
-            return
+            return None
         self._out.append(Append(CheckpointAborted(pending.checkpoint, reason.name, now)))
-        told = (*pending.acknowledged, *pending.remaining)
-        self._out.extend(NotifyAborted(subtask, pending.checkpoint) for subtask in told)
-        self.failures.failed(pending.checkpoint, reason)
+        if pending.kind != "savepoint":
+            self.failures.failed(pending.checkpoint, reason)
         self.pending, self._ended_at, self._aborted_at = None, now, now
+        return pending
 
     # -- small things
 

@@ -96,7 +96,8 @@ class Simulation:
             self.driver.crash_in_effects = True
         elif dice < 0.02 and self.driver.coordinator is not None:
             mode = self.random.choice(("stop", "stop", "drain"))
-            self._ask(m.StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}"))
+            leaves = self.random.random() < 0.3
+            self._ask(m.StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
         elif dice < 0.03:
             self._misdeliver()
 
