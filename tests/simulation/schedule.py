@@ -128,14 +128,13 @@ class Simulation:
 
     def _finish_without_faults(self) -> None:
         self.zombies.clear()
-        asked: Driver | None = None
-        for _ in range(STEPS_TO_FINISH):
+        for step in range(STEPS_TO_FINISH):
             if "FINISHED" in self.ends:
                 return
             self.driver.faulty = self.driver.crash_in_effects = False
-            if asked is not self.driver and self.driver.coordinator is not None:
-                asked = self.driver
-                self._ask(m.StopRequested("drain", f"last {len(self.ends)}"))
+            # again after a stop that was under way has failed: a drain is refused meanwhile
+            if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
+                self._ask(m.StopRequested("drain", f"last {step}"))
             self.world.now += 0.05
             self._step(self.driver)
         raise BrokenError(f"no end after {STEPS_TO_FINISH} steps without faults: {self._where()}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt import FileSink, Job
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from airflow_provider_ckpt import FileSink, Job
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -69,5 +69,5 @@ def test_sinks_at_every_depth_of_a_diamond_finish_in_batch_mode(world: World) ->
     run = world.run(diamond(world), mode="batch", checkpoint_timeout=20)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids("raw") == world.released_ids("out") == sorted(expected)
-    assert world.released_ids("even") == [id for id in sorted(expected) if id % 2 == 0]
+    assert world.released_ids("even") == [one for one in sorted(expected) if one % 2 == 0]
     assert world.state().completed_count == 1
