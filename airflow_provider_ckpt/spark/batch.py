@@ -13,12 +13,15 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
 from airflow_provider_ckpt.coordinator.messages import (
     BarrierAcknowledged,
+    BarrierDeclined,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskRunning,
 )
+from airflow_provider_ckpt.errors import InputsIncompleteError, TransientError
 from airflow_provider_ckpt.job.graph import Edge, Vertex
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -61,10 +64,17 @@ class BatchRunner:
 
     def _guard(self) -> None:
         try:
-            if all(self._logs[f"{edge.producer}/0"].state.end_of_data for edge in self._edges()):
-                self._run()  # else a producer failed, and the job is being ended
+            self._refuse_incomplete()
+            self._run()
         except BaseException as error:
             self._context.post(WorkerCrashed(self.subtask, error))
+
+    def _refuse_incomplete(self) -> None:
+        """R23. A producer that failed has ended the job by now; one that did not must not leave it hanging here."""
+        producers = [edge.producer for edge in self._edges()]
+        missing = [uid for uid in producers if self._logs[f"{uid}/0"].state.end_of_data is None]
+        if missing:
+            raise InputsIncompleteError(vertex=self.vertex.uid, producers=", ".join(missing))
 
     def _run(self) -> None:
         """Run the vertex to its end of data."""
@@ -87,7 +97,11 @@ class BatchRunner:
         self._post(SubtaskAtEndOfData, mode="finish")
 
     def trigger(self, checkpoint: int) -> None:
-        snapshot = self.log.barrier(self._context.epoch, checkpoint)
+        try:
+            snapshot = self.log.barrier(self._context.epoch, checkpoint)
+        except TransientError as error:
+            self._post(BarrierDeclined, checkpoint=checkpoint, reason=IO_EXCEPTION, detail=str(error))
+            return
         self._post(BarrierAcknowledged, checkpoint=checkpoint, snapshot=snapshot)
 
     def finish(self) -> None:
@@ -101,7 +115,7 @@ class BatchRunner:
         """None: a batch reads the frozen list and nothing else."""
         return set()
 
-    def pull_inputs(self, now: float) -> None:
+    def pull_inputs(self) -> None:
         """Nothing: a vertex starts when its inputs are complete."""
 
     check = close = on_progress = drain = lambda self: None  # a batch neither drains nor makes progress in between
