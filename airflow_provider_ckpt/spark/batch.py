@@ -31,6 +31,7 @@ from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.outputs import Outputs
 from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.running_query import query_failed
 from airflow_provider_ckpt.storage.layout import partition_path
 
 
@@ -67,7 +68,7 @@ class BatchRunner:
             self._refuse_incomplete()
             self._run()
         except BaseException as error:
-            self._context.post(WorkerCrashed(self.subtask, error))
+            self._context.post(WorkerCrashed(self.subtask, query_failed(self.vertex.uid, error)))
 
     def _refuse_incomplete(self) -> None:
         """R23. A producer that failed has ended the job by now; one that did not must not leave it hanging here."""
@@ -107,6 +108,9 @@ class BatchRunner:
     def finish(self) -> None:
         self.log.end_of_partition()
         self._post(SubtaskDone)
+
+    def wait_for_batch(self, until: float) -> None:
+        """Nothing: a vertex that is stopped is run anew as a whole, however far it came."""
 
     def stop(self) -> None:
         self._context.spark.sparkContext.cancelAllJobs()

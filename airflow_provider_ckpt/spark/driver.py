@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,11 +36,13 @@ from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.spark.batch import BatchRunner
+from airflow_provider_ckpt.spark.causes import find_cause
 from airflow_provider_ckpt.spark.clock import Clock
 from airflow_provider_ckpt.spark.context import InputAdvanced, RunContext, WorkerCrashed
 from airflow_provider_ckpt.spark.releaser import Releaser
 from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.runner import VertexRunner
+from airflow_provider_ckpt.spark.silence import silenced
 from airflow_provider_ckpt.spark.status import StatusReporter
 from airflow_provider_ckpt.spark.takeover import OwnedJournal
 
@@ -50,6 +53,9 @@ Runner = VertexRunner | BatchRunner
 HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the queries."""
 LONGEST_WAIT = 0.1
+LAST_BATCH = 5.0
+"""Seconds that the running batches get to end by themselves once a job is STOPPED: what they did need not be done
+again, and nothing is interrupted."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +188,16 @@ class JobDriver:
             log.error("subtask %s failed too: %s", subtask, error)  # the first failure is the one that ended the run
         else:
             log.error("subtask %s failed", subtask, exc_info=error)
+            self._show_traceback(subtask, error)
         self._has_failed = True
         self._tell(SubtaskFailed(epoch, subtask, attempt, str(error), terminal))
+
+    def _show_traceback(self, subtask: str, error: BaseException) -> None:
+        """Of the user's own code, if it was that."""
+        found = find_cause(error.__cause__) if error.__cause__ is not None else None
+        if found is not None and found.traceback is not None:
+            message = f"{subtask} failed with {found.message}\n{found.traceback}"
+            self._status.say("subtask_failed", message, self._journal.state)
 
     # ---- effects
 
@@ -223,9 +237,16 @@ class JobDriver:
         self._outcome = Outcome(effect.status, effect.cause)
 
     def _stop_runners(self) -> None:
-        for runner in self._runners.values():
-            runner.stop()
-            runner.close()
+        if self._outcome is not None and self._outcome.status == "STOPPED":
+            until = time.monotonic() + LAST_BATCH
+            for runner in self._runners.values():
+                runner.wait_for_batch(until)
+        if not self._runners:
+            return
+        with silenced(self._context.spark):
+            for runner in self._runners.values():
+                runner.stop()
+                runner.close()
 
 
 _EFFECTS: dict[type, Callable[[JobDriver, Any], None]] = {

@@ -92,6 +92,10 @@ class VertexRunner:
         self._publisher.post(SubtaskDone)
         self.close()
 
+    def wait_for_batch(self, until: float) -> None:
+        """Return between two batches, or when it is ``until`` (of ``time.monotonic``)."""
+        self._query.wait_for_batch(until)
+
     def stop(self) -> None:
         """Stop the query where it is: an unpublished batch runs again in the next attempt."""
         self._query.stop()

@@ -7,11 +7,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.job.operators import Operator
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
 
-def _history(world: World, job: Job) -> object:
+def _history(world: World, job: Job) -> Operator:
     @job.source(bounded=True, chain=False)
     def history(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("history"))
