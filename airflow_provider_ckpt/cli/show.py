@@ -46,6 +46,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("status", shown_status(state)),
         ("cause", state.cause),
         ("mode", state.created.mode if state.created else None),
+        ("first params", _params(state)),
         ("created", text.instant(state.created.at if state.created else None)),
         ("epoch", state.epoch),
         ("attempt", state.attempt),
@@ -58,6 +59,11 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("finished", ", ".join(state.finished_operators()) or "none"),
         ("damage", "; ".join(state.damage)),
     ]
+
+
+def _params(state: JobState) -> str:
+    params = state.created.options.get("params", {}) if state.created else {}
+    return ", ".join(f"{name}={value}" for name, value in params.items())
 
 
 def _driver(host: object, pid: object) -> str | None:

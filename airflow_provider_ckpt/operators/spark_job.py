@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -60,6 +60,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     :param root: root URI, goes before the connection's. (templated)
     :param job_id: identity of the job under the root; the default is one for each Dag run and task (and map
         index). Give one to let every Dag run continue the same job. (templated)
+    :param job_params: what the job's code reads with ``job.param``: texts by name, such as
+        ``{"day": "{{ ds }}"}``. Shown in the UI and recorded in the journal: no secrets. (templated)
     :param mode: ``auto`` (BATCH if every source is bounded), ``streaming`` or ``batch``. (templated)
     :param checkpoint_interval: seconds, timedelta or text such as ``"30s"``; so are ``min_pause``,
         ``checkpoint_timeout``, ``trigger_interval``, ``stop_after`` and ``drain_after``. (templated)
@@ -84,6 +86,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         "ckpt_conn_id",
         "root",
         "job_id",
+        "job_params",
         "mode",
         "checkpoint_interval",
         "min_pause",
@@ -104,6 +107,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
         job_id: str | None = None,
+        job_params: Mapping[str, str] | None = None,
         mode: str = "auto",
         checkpoint_interval: Duration = 30.0,
         min_pause: Duration = 0.0,
@@ -135,6 +139,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.job_id = job_id
+        self.job_params = job_params
         self.mode = mode
         self.checkpoint_interval = checkpoint_interval
         self.min_pause = min_pause
@@ -264,6 +269,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             retained_checkpoints=self.retained_checkpoints,
             allow_non_restored_state=self.allow_non_restored_state,
             attempt=attempt,
+            params=self.job_params or {},
         )
 
     def _get_hook(self) -> CheckpointedSparkSubmitHook:
