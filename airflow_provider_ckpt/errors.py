@@ -391,6 +391,13 @@ class InvalidCkptConnectionError(InvalidInputError):
     template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
 
 
+class SparkConnectionMissingError(InvalidInputError):
+    template = (
+        "The Airflow connection {conn_id!r}, which says where Spark runs, does not exist. Create it with type spark and the "
+        "master as its host (local[*], spark://host:7077, yarn, k8s://...), or name another one with conn_id=."
+    )
+
+
 class NoSuchJobError(InvalidInputError):
     template = "There is no job {job_id!r} under {root}: nothing was ever journaled for it."
 

@@ -50,6 +50,7 @@ def test_the_lines_of_a_run_add_up() -> None:
         "checkpoint": 2,
         "released": 1,
         "finished_operators": ["history"],
+        "clear_number": None,
         "application_id": "local-1",
     }
 
