@@ -95,7 +95,8 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             if status is None:
                 yield shown
             else:
-                self.log.info("%s", status.message)
+                if not status.quiet:
+                    self.log.info("%s", status.message)
                 if traceback := status.data.get("traceback"):  # of the user's own code
                     self.log.info("%s", traceback)
                 self._on_status(status)

@@ -87,7 +87,7 @@ class Pointer:
         data = line.data
         # The driver says 0 for "none yet".
         completed, released = data.get("checkpoint") or None, data.get("released") or None
-        if released is None and line.kind in {"finished", "stopped"}:
+        if "released" not in data and line.kind in {"finished", "stopped"}:
             released = completed  # both end with everything released (R16)
         operators = data.get("finished_operators")
         return replace(

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.errors import InvalidTaskArgumentError, NoSuchJobErro
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration, storage_options_environ
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.job_file import resolve_job
@@ -285,7 +286,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         """Where an earlier try of this task left its job. Raises AirflowFailException for one that FAILED."""
         if state.status == "FAILED":
             raise AirflowFailException(
-                f"Job {pointer.job_id} failed for good, another try would fail the same way: {state.cause}. "
+                f"Job {pointer.job_id} failed for good, another try would fail the same way: {cause_first(state.cause or 'unknown')}. "
                 "Correct the cause, then clear the task."
             )
         pointer = pointer.as_of(state)

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_ckpt.errors import CkptError, NoSuchJobError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.operators.pointer import Pointer, PointerWriter
@@ -84,7 +85,7 @@ class TaskRun:
         if last is None and hook is not None and hook.deploy_mode == "cluster":
             state = self._journal()
             if state is not None and state.status == "FAILED":
-                return AirflowFailException(f"Job {job_id} failed for good: {state.cause}")
+                return AirflowFailException(f"Job {job_id} failed for good: {cause_first(state.cause or 'unknown')}")
         # The whole command and the end of its output are in the error this one is raised from.
         return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
 

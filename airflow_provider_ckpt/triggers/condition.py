@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_ckpt.job.causes import cause_first
+
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
@@ -50,7 +52,7 @@ class CheckpointCondition:
         if self._reached(state):
             return Verdict("reached", shown, self._result(state))
         if self._hopeless(state):
-            cause = f" ({state.cause})" if state.cause else ""
+            cause = f" ({cause_first(state.cause)})" if state.cause else ""
             return Verdict("failed", f"{shown}{cause}. It is not going to reach {self._wanted()}")
         return Verdict("wait", f"{shown}. Waiting for {self._wanted()}")
 

@@ -60,6 +60,10 @@ def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:
     assert (pointer.status, pointer.checkpoint, pointer.released) == ("FINISHED", 9, 9)
 
 
+def test_a_job_that_says_that_nothing_is_released_is_believed() -> None:
+    assert POINTER.after(line("stopped", checkpoint=9, released=0)).released is None
+
+
 def test_checkpoint_lines_are_written_every_five_seconds_and_the_others_at_once() -> None:
     store, clock = StateStore(), Clock()
     pointer = writer(store, clock)

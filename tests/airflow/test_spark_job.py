@@ -125,6 +125,18 @@ def test_status_lines_are_logged_as_sentences_and_other_lines_as_they_are(
     assert "CKPT {" not in logged
 
 
+def test_quiet_lines_move_the_pointer_and_not_the_log(
+    make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    quiet = status("checkpoint", "checkpoint 8 completed", checkpoint=8, released=7, quiet=True)
+    spark_submit.play(status("started", epoch=1), quiet, exit=1)
+    store = StateStore()
+    with pytest.raises(AirflowException):
+        make().execute(context(store))
+    assert "checkpoint 8" not in capfd.readouterr().out
+    assert (store.values[KEY]["checkpoint"], store.values[KEY]["released"]) == (8, 7)
+
+
 @pytest.mark.parametrize(("code", "kind"), [(2, "refused"), (3, "failed"), (4, "fenced")])
 def test_a_refusal_a_terminal_failure_and_a_fence_are_not_retried(
     make: Any, spark_submit: FakeSparkSubmit, code: int, kind: str

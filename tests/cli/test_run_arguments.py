@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.cli import build_parser, main
-from airflow_provider_ckpt.cli.run import run_options
+from airflow_provider_ckpt.cli.run import print_sentence, run_options
 from airflow_provider_ckpt.job.options import RunOptions
 
 JOB = """
@@ -136,3 +136,9 @@ def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytes
     shown = capsys.readouterr().err
     assert "none.py" in shown
     assert "Traceback" not in shown
+
+
+def test_quiet_lines_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    print_sentence({"kind": "checkpoint", "message": "checkpoint 1 completed", "quiet": True})
+    print_sentence({"kind": "released", "message": "checkpoint 2 released 3 rows (1 ms)"})
+    assert capsys.readouterr().out == "checkpoint 2 released 3 rows (1 ms)\n"
