@@ -183,7 +183,8 @@ def print_json(status: Mapping[str, Any]) -> None:
 
 
 def print_sentence(status: Mapping[str, Any]) -> None:
-    """Quiet lines are for programs. What went wrong goes to standard error, behind the user's own traceback if it was their code."""
+    """Quiet lines are for programs. What went wrong goes to standard error, behind the user's own traceback if it
+    was their code."""
     if status.get("quiet"):
         return
     if status.get("kind") not in _WRONG:

@@ -54,7 +54,7 @@ class Job:
     @overload
     def param(self, name: str, default: None) -> str | None: ...
 
-    def param(self, name: str, default: str | None | NotGiven = NOT_GIVEN) -> str | None:
+    def param(self, name: str, default: str | NotGiven | None = NOT_GIVEN) -> str | None:
         """The text that this run gives under ``name``: ``--param name=…``, ``job_params={"name": …}``.
 
         Called at the top level of the file, where the value can also name a sink's path. Parameters are

@@ -56,8 +56,8 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
     :class:`JobNotFoundError`: no such file, module or attribute; :class:`JobImportError`: the code raised,
     with its error as the ``__cause__``. An error of this package that the code raised, such as a
     DuplicateUidError, comes as it is. :class:`UnknownParamError`: the code asks for no parameter of a name in
-    ``params``; :class:`MissingParamError`: it asks for one that is not there. After an error ``sys.path`` is as it was, and ``sys.modules`` has none
-    of the modules that came from the file's folder, or of the module's package.
+    ``params``; :class:`MissingParamError`: it asks for one that is not there. After an error ``sys.path`` is as
+    it was, and ``sys.modules`` has none of the modules that came from the file's folder, or of the module's package.
     """
     return load(reference, params).job
 

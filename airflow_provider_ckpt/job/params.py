@@ -51,12 +51,12 @@ class Params:
         """Every name that was asked for -> its value in this run; a read-only view."""
         return MappingProxyType(self._known)
 
-    def read(self, job: str | None, name: str, default: str | None | NotGiven) -> str | None:
+    def read(self, job: str | None, name: str, default: str | NotGiven | None) -> str | None:
         """Raises BadParamError, MissingParamError, LateParamError, each with the line that asks."""
         location = caller_location()
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise BadParamError(job=job, location=location, what=f"name {name!r}", expected="a name such as 'day'")
-        if not isinstance(default, str | None | NotGiven):
+        if not isinstance(default, str | NotGiven | None):
             raise BadParamError(
                 job=job, location=location, what=f"default of {name!r}, {default!r},", expected="a text or None"
             )

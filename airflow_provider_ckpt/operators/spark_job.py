@@ -237,9 +237,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         if cleared and self.on_clear == "resume":
             # who clears a task whose job failed for good says that the cause was mended
             options = replace(options, resume_failed=True)
-        pointer = Pointer(
-            job_id, hook.root_uri, ti.try_number, ti.max_tries, generation, clear_number=clear_number
-        )
+        pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, generation, clear_number=clear_number)
         if before is not None and (state := self._look_back(hook, job_id, cleared)) is not None:
             claimed = before.epoch is not None or (state.attempt or "").startswith(f"{own_id}~t")
             if claimed and not cleared:
@@ -285,8 +283,9 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     def _claimed(self, pointer: Pointer, state: JobState) -> Pointer:
         """Where an earlier try of this task left its job. Raises AirflowFailException for one that FAILED."""
         if state.status == "FAILED":
+            cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
-                f"Job {pointer.job_id} failed for good, another try would fail the same way: {cause_first(state.cause or 'unknown')}. "
+                f"Job {pointer.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the task."
             )
         pointer = pointer.as_of(state)

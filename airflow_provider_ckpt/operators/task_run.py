@@ -62,7 +62,9 @@ class TaskRun:
     def was_killed(self) -> AirflowException:
         """How a task ends that Airflow killed, also when its driver had the time for a savepoint: a worker that is
         shut down does not end the job, so this is no success, and worth a retry."""
-        stopped = "its driver took a savepoint and left" if self.pointer.status == "STOPPED" else "its driver was killed"
+        stopped = (
+            "its driver took a savepoint and left" if self.pointer.status == "STOPPED" else "its driver was killed"
+        )
         return AirflowException(
             f"Job {self.pointer.job_id}: this task was killed, and {stopped}. "
             f"A retry goes on from checkpoint {self.pointer.checkpoint or 'none'}."

@@ -28,8 +28,8 @@ IDLE_SECONDS = 600.0
 
 
 class StatusReporter:
-    """Each line is a dict with ``kind``, ``message``, ``job_id``, ``epoch`` and what the kind adds; ``quiet`` is true or
-    absent."""
+    """Each line is a dict with ``kind``, ``message``, ``job_id``, ``epoch`` and what the kind adds; ``quiet`` is
+    true or absent."""
 
     def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None) -> None:
         self._on_status = on_status

@@ -380,7 +380,9 @@ def test_without_root_and_connection_nothing_is_submitted(make: Any) -> None:
 class RunningTask:
     """``operator.execute`` in a thread, once spark-submit waits; ``ended``: what it raised or returned."""
 
-    def __init__(self, operator: CheckpointedSparkJobOperator, spark_submit: FakeSparkSubmit, store: StateStore) -> None:
+    def __init__(
+        self, operator: CheckpointedSparkJobOperator, spark_submit: FakeSparkSubmit, store: StateStore
+    ) -> None:
         self.ended: list[Any] = []
         self._operator, self._context = operator, context(store)
         self._thread = threading.Thread(target=self._run)

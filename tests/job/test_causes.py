@@ -12,8 +12,8 @@ FAILED_UDF = (Path(__file__).parent / "data" / "failed-udf.txt").read_text()
 
 def test_the_users_exception_comes_first_with_its_line() -> None:
     assert cause_first(FAILED_UDF) == (
-        "ValueError: no such shop: 1 (/opt/pipelines/orders.py:5). Job orders RESTARTING: doubled/0: the query of vertex "
-        "'doubled' failed: StreamingQueryException; last completed checkpoint: none"
+        "ValueError: no such shop: 1 (/opt/pipelines/orders.py:5). Job orders RESTARTING: doubled/0: the query of "
+        "vertex 'doubled' failed: StreamingQueryException; last completed checkpoint: none"
     )
 
 
@@ -24,8 +24,8 @@ def test_one_line_stays_as_it_is(text: str) -> None:
 
 def test_an_error_of_the_jvm_is_its_first_line() -> None:
     text = (
-        "job orders FAILED: AnalysisException: [UNRESOLVED_COLUMN] A column `shopp` cannot be resolved.\n'Project ['shopp]\n"
-        "+- Relation\n; last completed checkpoint: 4"
+        "job orders FAILED: AnalysisException: [UNRESOLVED_COLUMN] A column `shopp` cannot be resolved.\n'Project"
+        " ['shopp]\n+- Relation\n; last completed checkpoint: 4"
     )
     assert cause_first(text) == (
         "job orders FAILED: AnalysisException: [UNRESOLVED_COLUMN] A column `shopp` cannot be resolved."
@@ -35,8 +35,8 @@ def test_an_error_of_the_jvm_is_its_first_line() -> None:
 
 def test_of_chained_exceptions_the_last_one_is_what_was_raised() -> None:
     text = (
-        'failed: Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    x\nKeyError: 1\n\nThe above exception '
-        "was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
+        'failed: Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    x\nKeyError: 1\n\nThe above '
+        "exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
         '  File "/a.py", line 3, in g\n    y\nshop.NotOpen: closed\n'
     )
     assert cause_first(text) == "shop.NotOpen: closed (/a.py:3). Failed"

@@ -6,6 +6,7 @@ import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,8 @@ def test_a_function_that_is_called_later_reads_the_parameters_of_its_own_run(ref
             return path
 
     jobs = [load_job(reference, {"day": day}) for day in ("1", "2")]
-    assert [job.operators["orders"].function(Reader()) for job in jobs] == ["/in/1", "/in/2"]
+    functions: list[Any] = [job.operators["orders"].function for job in jobs]
+    assert [read(Reader()) for read in functions] == ["/in/1", "/in/2"]
 
 
 def test_a_parameter_that_nobody_asks_for_is_refused_with_the_closest_one(reference: str) -> None:
