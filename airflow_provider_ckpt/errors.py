@@ -190,6 +190,39 @@ class UnboundedBatchError(InvalidJobError):
     )
 
 
+class BadParamError(InvalidJobError):
+    template = "job {job!r} ({location}): the {what} of a parameter is not possible; expected {expected}."
+
+
+class MissingParamError(InvalidJobError):
+    template = (
+        "job {job!r} ({location}) needs the parameter {name!r}, which this run does not give.{suggestion} "
+        'Given: {given}. Give it with --param {name}=VALUE or job_params={{"{name}": "VALUE"}}, or write a default: '
+        'job.param("{name}", default="VALUE").'
+    )
+
+
+class LateParamError(InvalidJobError):
+    template = (
+        "job {job!r} ({location}) asks for the parameter {name!r} inside a function, and did not when its "
+        'file was read. Write NAME = job.param("{name}") at the top level of the file and use NAME. '
+        "Asked for there: {known}."
+    )
+
+
+class UnknownParamError(InvalidInputError):
+    template = "the job {reference!r} has no parameter {name!r}.{suggestion} It asks for: {known}."
+
+
+class StaleJobError(InvalidInputError):
+    """A module that the job's module imports was imported before, with the parameters of that time."""
+
+    template = (
+        "the job {reference!r} was made by a module that was imported earlier in this process, so the parameters "
+        "of this run would not reach it. Define the job in the file or module that the reference names."
+    )
+
+
 class UnknownVertexError(InvalidJobError):
     template = "parallelism is given for {vertex!r}, which is the output operator of no vertex. Vertices: {known}."
 
@@ -357,6 +390,13 @@ class NoCheckpointRootError(InvalidInputError):
 
 class InvalidCkptConnectionError(InvalidInputError):
     template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
+
+
+class SparkConnectionMissingError(InvalidInputError):
+    template = (
+        "The Airflow connection {conn_id!r}, which says where Spark runs, does not exist. Create it with type spark "
+        "and the master as its host (local[*], spark://host:7077, yarn, k8s://...), or name another one with conn_id=."
+    )
 
 
 class NoSuchJobError(InvalidInputError):
