@@ -37,7 +37,6 @@ class FsspecStorage(Storage):
         self._folder = folder.rstrip("/")
         self._secrets = secrets
         self._exclusive = creates_exclusively(fs)
-        self._find_options = {"on_error": _raise_unless_absent} if _walks(fs) else {}
 
     def _full(self, path: str, *, root: bool = False) -> str:
         check_path(path, root=root)
@@ -136,7 +135,7 @@ class FsspecStorage(Storage):
         with self._guard("list", path):
             self._fs.invalidate_cache()
             try:
-                found: Mapping[str, Mapping[str, Any]] = self._fs.find(full, detail=True, **self._find_options)
+                found = _walk(self._fs, full) if _walks(self._fs) else self._fs.find(full, detail=True)
             except FileNotFoundError as error:
                 self._check_absence(error)
                 return {}
@@ -211,12 +210,22 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
 
 
 def _walks(fs: AbstractFileSystem) -> bool:
-    """Whether ``find`` is fsspec's own walk, which leaves out every folder that it cannot list."""
+    """Whether ``find`` is fsspec's own walk, which leaves out in silence what it cannot list."""
     if isinstance(fs, AsyncFileSystem):
         return type(fs)._find is AsyncFileSystem._find
     return type(fs).find is AbstractFileSystem.find
 
 
-def _raise_unless_absent(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise error
+def _walk(fs: AbstractFileSystem, folder: str) -> dict[str, Mapping[str, Any]]:
+    """By name: every object below a folder, as :meth:`find` gives them."""
+    found = {}
+    for info in fs.ls(folder, detail=True):
+        name = info["name"].rstrip("/")
+        if info["type"] != "directory":
+            found[info["name"]] = info
+        elif name != folder:
+            try:
+                found.update(_walk(fs, name))
+            except FileNotFoundError:
+                continue  # deleted since its parent was listed
+    return found
