@@ -591,6 +591,27 @@ class ForeignRootError(TerminalError):
     template = "{uri} is not a checkpoint root: its marker says {found!r}; choose another folder"
 
 
+class RootInsideRootError(InvalidInputError):
+    template = (
+        "the root {uri} lies inside another checkpoint root, {outer}: its files would look like a job's there, and be "
+        "deleted with it; choose a folder outside"
+    )
+
+
+class RootAboveRootError(InvalidInputError):
+    template = (
+        "the root {uri} would lie around another checkpoint root, {inner}, whose files would look like a job's; "
+        "choose another folder, or use that root"
+    )
+
+
+class RootIsPatternError(InvalidInputError):
+    template = (
+        "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would look for other "
+        "folders; choose a path without"
+    )
+
+
 class NoRootError(TerminalError):
     template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
 
