@@ -24,6 +24,7 @@ from airflow_provider_ckpt.errors import (
     LogFencedError,
     OutputTakenError,
 )
+from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
@@ -119,6 +120,7 @@ def execute(
         decision = decide(storage, options, journal.refresh())
         if decision.finished:
             return Outcome("FINISHED")
+        check_deadlines(options, is_new=decision.is_new, now=time.time())
         prepared = prepare(job, options, storage, decision)
         try:
             return _Execution(prepared, storage, storage_options, on_status, reach, journal).run()
@@ -244,6 +246,7 @@ class _Execution:
         if self._restore is None:
             self._restore = interrupted_restore(self._storage, options.job_id, journal.state, logs, self._plan.mode)
         takeover.open_logs(journal, logs, taken, self._plan.mode, self._restore)
+        takeover.tidy_up(self._storage, options.job_id, taken.epoch)
         context = self._context(journal, taken)
         runners = self._runners(context, journal.state, logs, sinks, frozen)
         if taken.resumed:
