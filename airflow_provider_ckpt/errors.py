@@ -811,7 +811,7 @@ class CleanSourceError(InvalidInputError):
 
 
 class UnsupportedQueryError(InvalidInputError):
-    template = "Spark cannot run the query of {vertex!r} ({location}) in output mode {mode!r}: {cause}{hint}"
+    template = "Spark cannot run the query of {vertex!r} ({location}) {how}: {cause}{hint}"
 
 
 class RootNotForSparkError(InvalidInputError):
