@@ -115,6 +115,8 @@ class BoundFileSink(BoundSink):
 
     def _ready(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
         """Everything before the manifest entry; None if there is nothing to enter."""
+        if waiting:
+            self._occupancy.refuse_superseded()
         self._staged.verify(waiting, checkpoint)
         turn = self._occupancy.take(bool(waiting)) if is_first else None
         supersedes = () if turn is None else turn.supersedes

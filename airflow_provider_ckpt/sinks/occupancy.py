@@ -85,8 +85,8 @@ class Occupancy:
                 return turn
 
     def refuse_superseded(self) -> None:
-        """Raises OutputSupersededError. Called when the files are under their final names and not yet in a manifest:
-        whoever replaces this sink after that finds the files and deletes them."""
+        """Raises OutputSupersededError. Called before files get their final names, and when they have them and are not
+        yet in a manifest: whoever replaces this sink after that finds the files and deletes them."""
         self._refuse_superseded(self._turns.catch_up())
 
     def sweep(self, again: bool = False) -> None:

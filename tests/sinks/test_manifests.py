@@ -137,7 +137,7 @@ def test_a_handle_of_version_1_is_released_and_writes_the_manifest_of_version_1(
     for file in handle["files"]:
         place = f"_ckpt/orders/lake/staging/{handle['id']}/{file['path']}"
         golden_storage.create(place, b"x" * file["size"])
-    sink = FileSink(GOLDEN_URI, partition_by=["city"]).bind(SinkContext("orders", "lake"))
+    sink = FileSink(GOLDEN_URI, partition_by=["city"], mode="append").bind(SinkContext("orders", "lake"))
     assert sink.release([handle], 12) == {"files": 2, "rows": 5, "bytes": 15}
     path = f"{manifests_folder('orders', 'lake')}/00000000.json"
     written = json.loads(golden_storage.read(path))
@@ -156,7 +156,7 @@ def test_r17_a_release_whose_replies_are_lost_is_repeated_without_harm(
         place = f"_ckpt/orders/lake/staging/{handle['id']}/{file['path']}"
         golden_storage.create(place, b"x" * file["size"])
     storage = LossyStorage(golden_storage, frozenset([lost]), repeats=repeats)
-    sink = FileSink(GOLDEN_URI).bind_to(storage, SinkContext("orders", "lake"))
+    sink = FileSink(GOLDEN_URI, mode="append").bind_to(storage, SinkContext("orders", "lake"))
     try:
         counts = sink.release([handle], 12)
     except StorageTransientError:
