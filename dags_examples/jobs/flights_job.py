@@ -6,7 +6,8 @@ Both inputs go into the same two outputs, and every checkpoint releases one cons
 * ``daily_delays``: delays by day and carrier. A day that gets more flights is written once more: the row with the
   most flights is its newest.
 
-A Dag run is a job of its own and reads everything anew: its rows replace those of the runs before (``mode="overwrite"``).
+A Dag run is a job of its own and reads everything anew: with ``mode="overwrite"`` its rows replace those of the run
+before.
 """
 
 import os

@@ -347,3 +347,33 @@ def test_a_release_that_finds_another_job_s_in_its_place_raises_and_keeps_what_i
         with pytest.raises(ForeignReleaseError, match=rf"released checkpoint 5 without batch {second['id']}"):
             sink.release([second], checkpoint)
     assert sink.release([second], 6)["rows"] == 3
+
+
+def test_a_path_per_day_that_overwrites_holds_each_day_once_for_every_reader(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The recipe of the docs: daily runs, a day processed again, a day that has no rows any more."""
+
+    def run(job: str, day: str, count: int) -> None:
+        sink = FileSink(str(tmp_path / f"day={day}"), mode="overwrite").bind(SinkContext(job, "lake"))
+        sink.check_target()
+        sink.prepare()
+        sink.release([stage(sink, numbers(spark, count), 1)], 1)
+
+    def read() -> dict[str, int]:
+        found = spark.read.parquet(str(tmp_path)).groupBy("day").count().collect()
+        return {str(row["day"]): row["count"] for row in found}
+
+    for number, day in enumerate(("2026-01-01", "2026-01-02", "2026-01-03"), start=1):
+        run(f"run-{number}", day, number)
+    assert read() == {"2026-01-01": 1, "2026-01-02": 2, "2026-01-03": 3}
+    run("run-2~g1", "2026-01-02", 5)
+    assert read() == {"2026-01-01": 1, "2026-01-02": 5, "2026-01-03": 3}
+    run("run-3~g1", "2026-01-03", 0)
+    assert read() == {"2026-01-01": 1, "2026-01-02": 5}
+    released = {day: released_files(str(tmp_path / f"day=2026-01-0{day}")) for day in (1, 2, 3)}
+    assert {day: spark.read.parquet(*files).count() if files else 0 for day, files in released.items()} == {
+        1: 1,
+        2: 5,
+        3: 0,
+    }
