@@ -22,7 +22,6 @@ from airflow_provider_ckpt.errors import (
     InvalidInputError,
     JobStateMovedError,
     LogFencedError,
-    OutputTakenError,
 )
 from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.graph import Vertex
@@ -156,7 +155,8 @@ class _Execution:
     def run(self) -> Outcome:
         sinks = bind_sinks(self._job, self._options.job_id, self._storage_options)
         if self._prepared.base.is_new or self._prepared.anew:
-            self._refuse_taken(sinks)
+            for sink in sinks.values():
+                sink.check_target()
         open_root(self._storage)
         if self._reach is not None:
             self._reach.check_same(self._storage, self._storage_options)
@@ -219,13 +219,6 @@ class _Execution:
             terminal=outcome.status == "FAILED",
         )
         return outcome
-
-    def _refuse_taken(self, sinks: Mapping[str, BoundSink]) -> None:
-        for uid, sink in sinks.items():
-            released = sink.last_released()
-            if released:
-                job_id, root = self._options.job_id, self._storage.uri
-                raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
 
     def _bounded_reads(self) -> dict[str, Any]:
         """Of the sources that are not over."""
