@@ -7,6 +7,7 @@ import filecmp
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -84,6 +85,17 @@ class LocalStorage(Storage):
 
     def exists(self, path: str) -> bool:
         return os.path.isfile(self._full(path))
+
+    def size(self, path: str) -> int:
+        full = self._full(path)
+        with translated("read", self.full_uri(path)):
+            try:
+                status = os.stat(full)
+                if not stat.S_ISDIR(status.st_mode):
+                    return status.st_size
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+        raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def list(self, path: str) -> list[str]:
         full = self._full(path, root=True)

@@ -166,6 +166,8 @@ def test_files_without_rows_in_a_batch_with_rows_are_left_out_of_text_formats(
         ({"path": "  "}, "path"),
         ({"path": None}, "path"),
         ({"format": "delta"}, "format"),
+        ({"mode": "ignore"}, "mode"),
+        ({"mode": None}, "mode"),
         ({"partition_by": "city"}, "partition_by"),
         ({"partition_by": [""]}, "partition_by"),
         ({"partition_by": [".city"]}, "partition_by"),
@@ -327,7 +329,7 @@ def test_secrets_reach_neither_reprs_nor_handles_nor_files(spark: SparkSession, 
 def test_long_job_ids_give_names_that_file_systems_take(spark: SparkSession, tmp_path: Path) -> None:
     names = set()
     for job_id in ("j" * 200, "j" * 199 + "k"):
-        sink = FileSink(str(tmp_path)).bind(SinkContext(job_id, "s" * 100))
+        sink = FileSink(str(tmp_path), mode="append").bind(SinkContext(job_id, "s" * 100))
         sink.release([stage(sink, numbers(spark, 2), 1, attempt="a" * 150)], 1)
         (manifest,) = read_manifests(str(tmp_path), job_id)
         names.add(manifest.files[0].path.rsplit("-", 3)[0])
