@@ -785,6 +785,22 @@ class RestoreRefusedError(InvalidInputError):
     template = "cannot restore job {job_id!r} from {restore!r}: {reason}"
 
 
+class DeadlinePassedError(InvalidInputError):
+    """Data: job_id, option, at, now."""
+
+    template = (
+        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: it would read nothing. Give a "
+        "time to come"
+    )
+
+
+class InputsIncompleteError(TransientError):
+    """A vertex in BATCH mode was to start, and a producer of its inputs is not at its end of data. Data: vertex,
+    producers."""
+
+    template = "vertex {vertex!r} cannot start: {producers} did not come to the end of data"
+
+
 class QueryFailedError(TransientError):
     template = "the query of vertex {vertex!r} failed: {cause}"
 

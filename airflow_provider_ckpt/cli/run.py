@@ -133,7 +133,8 @@ class _Told:
             self.signals.install()
 
     def _ask(self) -> None:
-        write_request(open_storage(self._options.root, self._secrets), self._options.job_id, "stop", self._epoch)
+        root = open_storage(self._options.root, self._secrets)
+        write_request(root, self._options.job_id, "stop", self._epoch, leaves=True)
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:

@@ -53,7 +53,7 @@ class TaskRun:
         if pointer.epoch is None:
             return False  # no driver has taken the job over yet
         try:
-            write_request(self.hook.storage(), pointer.job_id, "stop", pointer.epoch)
+            write_request(self.hook.storage(), pointer.job_id, "stop", pointer.epoch, leaves=True)
         except CkptError as error:
             warn("Could not ask the driver of job %s to stop: %s", pointer.job_id, error)
             return False
