@@ -1,7 +1,7 @@
 """Two Dags for every day: a batch of one day's files, and an endless job that each Dag run continues.
 
-Need the connections ``ckpt_default`` (the checkpoint root) and ``spark_default``, and the variable ``shop_lake``: a folder
-with ``raw/day=<date>`` for the first and ``raw/live`` for the second.
+Need the connections ``ckpt_default`` (the checkpoint root) and ``spark_default``, and the variable ``shop_lake``: a
+folder with ``raw/day=<date>`` for the first and ``raw/live`` for the second.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def test_a_worker_that_is_shut_down_leaves_a_savepoint_and_the_retry_goes_on(air
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("orders")
         wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
-        for name in ("history", "next"):
-            wait_until(lambda name=name: _state(airflow, run, name) == "success", lambda: _told(airflow), seconds=120)
+        wait_until(lambda: _state(airflow, run, "history") == "success", lambda: _told(airflow), seconds=120)
+        wait_until(lambda: _state(airflow, run, "next") == "success", lambda: _told(airflow), seconds=120)
         driver = int(world.state().worker["pid"])
         worker = parent(parent(parent(driver)))
         send(worker, signal.SIGTERM)  # of the executor: Airflow passes it on to the task
