@@ -46,6 +46,7 @@ class AttemptFolders:
             folder.copy_from(self.folder(previous))
         if rewind_to is not None:
             folder.rewind(rewind_to, edges)
+        folder.forget_unreadable()
         marker = encode_document(KIND, VERSION, attempt=attempt, copied_from=previous)
         try:
             self._storage.create(self._marker(attempt), marker)

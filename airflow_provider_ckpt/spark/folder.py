@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from airflow_provider_ckpt.errors import ObjectNotFoundError
-from airflow_provider_ckpt.spark.seen_files import forget_after, log_offset
+from airflow_provider_ckpt.spark.seen_files import forget_after, glob_name, is_file_offset, log_offset, taken_after
 from airflow_provider_ckpt.storage.storage import Storage
 
 MAX_WATERMARK = 253_402_300_799_000
@@ -116,6 +116,30 @@ class SparkFolder:
             for name in self.storage.list(f"{self.path}/{log}"):
                 if name.isdigit() and int(name) > batch_id:
                     self.storage.delete(f"{self.path}/{log}/{name}")
+
+    def forget_unreadable(self) -> bool:
+        """Forget what is planned, or taken, behind the newest commit, if it names a file that Spark's reader takes for
+        a pattern: planned once, the name would be asked for at every start, renamed or not. Returns whether there was
+        such a name. Own folder only.
+
+        Entries of the sources' logs without an ``offsets`` entry count, too: Spark writes them first.
+        """
+        commit, newest = self.newest_commit(), self.newest_offsets()
+        committed = {} if commit is None else self.offsets(commit)
+        planned = committed if newest is None or newest == commit else self.offsets(newest)
+        files = [uid for uid in self.storage.list(f"{self.path}/sources") if is_file_offset(planned.get(uid))]
+        bad = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed))}
+        kept = planned
+        if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in bad.items()):
+            self.forget_planned()  # first: entries that no plan names are taken up by the next plan
+            kept = committed
+        for uid in bad:
+            forget_after(self.storage, f"{self.path}/sources/{uid}", log_offset(kept.get(uid)))
+        return bool(bad)
+
+    def _unreadable(self, uid: str, committed: Mapping[str, str]) -> list[int]:
+        taken = taken_after(self.storage, f"{self.path}/sources/{uid}", log_offset(committed.get(uid)))
+        return [number for number, path in taken if glob_name([path])]
 
     def forget_planned(self) -> None:
         """Drop a planned batch that never committed (only late files of an ended source)."""

@@ -31,6 +31,7 @@ def publisher(*, is_stopping: bool) -> Publisher:
         dropped=frozenset(),
     )
     one._check_fenced = lambda: None  # type: ignore[method-assign]
+    one._check_planned = lambda batch_id: None  # type: ignore[method-assign]
     one.is_stopping = is_stopping
     return one
 
