@@ -16,6 +16,9 @@ MAX_WATERMARK = 253_402_300_799_000
 # commits first: whatever a copied commit points to was written before it, so it is there to be copied
 _COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")
 
+_NAMES_SCHEMAS = re.compile(r"state/[^/]+/_metadata/")
+_SCHEMA = re.compile(r"state/[^/]+/_stateSchema/.+$")
+
 
 class SparkFolder:
     """``path`` is relative to ``storage``; ``location`` is what ``checkpointLocation`` takes."""
@@ -41,12 +44,30 @@ class SparkFolder:
                 if name in done or _is_temporary(name):
                     continue
                 try:
-                    self.storage.copy(f"{other.path}/{name}", f"{self.path}/{name}")
+                    self._copy(other, name)
                 except ObjectNotFoundError:
                     continue  # purged or renamed by the other driver meanwhile
                 done.add(name)
                 copied += 1
         return copied
+
+    def _copy(self, other: SparkFolder, name: str) -> None:
+        if not _NAMES_SCHEMAS.match(name):
+            self.storage.copy(f"{other.path}/{name}", f"{self.path}/{name}")
+            return
+        lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
+        self.storage.replace(f"{self.path}/{name}", "\n".join(map(self._moved, lines)).encode())
+
+    def _moved(self, line: str) -> str:
+        """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""
+        body = json.loads(line) if line.startswith("{") else None
+        if not isinstance(body, dict):
+            return line
+        for store in body.get("stateStoreInfo", ()):
+            paths = [_SCHEMA.search(path) for path in store.get("stateSchemaFilePaths") or ()]
+            if paths:
+                store["stateSchemaFilePaths"] = [f"{self.location}/{one[0]}" for one in paths if one is not None]
+        return json.dumps(body, separators=(",", ":"))
 
     @staticmethod
     def _parts(other: SparkFolder, part: str) -> list[str]:

@@ -108,14 +108,14 @@ class Publisher:
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Spark calls it, in its own thread."""
         try:
-            self._check_fenced()
+            self.check_fenced()
             self.publish_committed()
             self._check_planned(batch_id)
             prepared = self._outputs.stage(frame, batch_id)
             self._prepared.write(prepared)
             with self.lock:
                 self._pending = prepared
-            self._check_fenced()
+            self.check_fenced()
         except BaseException as error:
             self.failure = error
             if self.is_stopping:
@@ -173,6 +173,7 @@ class Publisher:
             refuse_glob_names(planned)
             refuse_other_files(self.vertex.uid, planned, files_of_batch(self._context.spark, self.vertex.uid))
 
-    def _check_fenced(self) -> None:
+    def check_fenced(self) -> None:
+        """Raises FencedError or LogFencedError if a later driver owns the job or the log."""
         self._context.check_fenced()
         self.log.check_fenced()

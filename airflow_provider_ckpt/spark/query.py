@@ -23,6 +23,7 @@ from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.spark.frozen import find_glob_name
 from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, streaming_leaves
 from airflow_provider_ckpt.spark.reader import BatchReader, SourceReads, StreamReader
+from airflow_provider_ckpt.spark.session import activate
 from airflow_provider_ckpt.spark.source_options import refuse_options
 
 EdgeFrame = Callable[[str], DataFrame]
@@ -91,6 +92,7 @@ class SourceCalls:
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     """Call the user's function. The parameter "" is positional (a source's reader, whatever its name)."""
     named = {name: value for name, value in arguments.items() if name}
+    _activate(arguments.values())
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
     except Exception as error:
@@ -100,6 +102,15 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     if not isinstance(result, DataFrame):
         raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(result).__name__)
     return result
+
+
+def _activate(arguments: Iterable[object]) -> None:
+    """Make ``SparkSession.getActiveSession()`` answer in the function, whichever thread of the driver calls it."""
+    for one in arguments:
+        spark = one.sparkSession if isinstance(one, DataFrame) else getattr(one, "_spark", None)
+        if isinstance(spark, SparkSession):
+            activate(spark)
+            return
 
 
 def unite(frames: list[DataFrame]) -> DataFrame:

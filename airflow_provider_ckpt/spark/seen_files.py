@@ -137,7 +137,7 @@ def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
 
 
 def log_offset(offset: str | None) -> int:
-    """The source's own batch number in a file source's offset JSON; -1 if it has taken nothing, or is no such source."""
+    """The source's own batch number in a file source's offset JSON; -1: it has taken nothing, or is none."""
     body = None if offset is None else json.loads(offset)
     return int(body.get("logOffset", -1)) if isinstance(body, dict) else -1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 
 from pyspark import SparkConf, SparkContext
@@ -71,11 +72,19 @@ def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
         builder = builder.config(key, value)
     if SparkSession.getActiveSession() is None and "spark.master" not in given:
         builder = builder.master("local[*]")
+    if given.get("spark.master", "local").startswith("local") and "spark.pyspark.python" not in given:
+        # on this machine the workers run what runs the driver, not the python3 that PATH happens to find
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = builder.getOrCreate()
     for key, value in conf.items():
         if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     return spark
+
+
+def activate(spark: SparkSession) -> None:
+    """Make it the active session of the calling thread."""
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def _logs_as_configured(user: Mapping[str, str]) -> bool:

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.attempts import attempt_name
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen
@@ -82,7 +83,7 @@ def claim(journal: Journal, attempt: str, nonce: str, worker: Mapping[str, objec
     resumed = journal.state.created is not None
     epoch = journal.claim(attempt, worker, time.time())
     before = end_worker(previous, grace=GRACE) if previous and resumed else "none"
-    return TakenOver(epoch, f"{epoch:04d}-{nonce}", before, resumed)
+    return TakenOver(epoch, attempt_name(epoch, nonce), before, resumed)
 
 
 def record_plan(journal: OwnedJournal, job_id: str, plan: JobPlan, options: Mapping[str, object]) -> None:

@@ -17,8 +17,6 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import Run, World, write_rows
 from tests.spark.jobs import bounded, mixed
 
-HERE = {"max_files_per_trigger": 2}
-
 
 def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: str, chain: bool) -> Run:
     """The driver ends when a batch that reads from ``source`` is planned, and before it stages anything."""
@@ -31,7 +29,7 @@ def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: s
             stage(self, frame, batch_id)  # type: ignore[arg-type]
 
         patched.setattr(Publisher, "foreach_batch", die)
-        return world.run(mixed(world, chain=chain, **HERE))
+        return world.run(mixed(world, chain=chain, max_files_per_trigger=2))
 
 
 @pytest.mark.parametrize(
@@ -47,14 +45,14 @@ def test_a_planned_file_that_is_gone_fails_by_name_and_nothing_is_lost_when_it_i
     gone = planned_file(world, source)
     kept = world.base / "kept"
     gone.rename(kept)
-    failed = world.run(mixed(world, chain=chain, **HERE))
+    failed = world.run(mixed(world, chain=chain, max_files_per_trigger=2))
     assert failed.status == "FAILED", failed.cause
     assert failed.cause is not None
     assert "next batch" in failed.cause
     assert repr(source) in failed.cause
     assert gone.name in failed.cause
     kept.rename(gone)
-    run = world.run(mixed(world, chain=chain, **HERE), world.drain_at(len(expected)))
+    run = world.run(mixed(world, chain=chain, max_files_per_trigger=2), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
 
