@@ -251,7 +251,7 @@ class _Execution:
         context = self._context(journal, taken)
         runners = self._runners(context, journal.state, logs, sinks, frozen)
         if taken.resumed:
-            collect_garbage(self._storage, options.job_id, graph, logs, sinks, taken.attempt)
+            collect_garbage(self._storage, options.job_id, graph, logs, sinks, taken.attempt, journal.check_fenced)
         final_only = frozenset(operator.uid for operator in self._job.sinks if operator.release == "final")
         coordinator = Coordinator(
             graph,
