@@ -325,6 +325,20 @@ def test_r3_a_taker_paused_before_its_entry_learns_that_its_number_was_truncated
         owner.append("late")
 
 
+def test_r3_a_taker_whose_number_was_the_last_one_and_was_truncated_learns_it(storage: Storage) -> None:
+    """Nothing lies behind the entry it made: only the head, which moved past it, says so."""
+    owner = filled(storage, "open 1", 1)
+    taker = open_log(storage)
+    taker.load()
+    owner.append(2)
+    owner.truncate(3)
+    with pytest.raises(LostRaceError) as raised:
+        taker.take_over("open 2")
+    assert raised.value.data["entry"] is None
+    taker.load()
+    assert taker.take_over("open 2").number == 3
+
+
 def test_r3_a_reader_below_the_head_fails_and_never_skips(storage: Storage) -> None:
     log = filled(storage, 0)
     reader = open_log(storage)
