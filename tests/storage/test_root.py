@@ -278,6 +278,18 @@ class Overwriting(Fallback):
             file.write(value)
 
 
+class Lying(Overwriting):
+    """Refuses the second creation, when it has overwritten the first object."""
+
+    protocol = "lying"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        there = self.exists(path)
+        super().pipe_file(path, value)
+        if mode == "create" and there:
+            raise FileExistsError(path)
+
+
 class Leaking(Fallback):
     protocol = "leaking"
 
@@ -296,11 +308,11 @@ class Strict(Fallback):
         raise ValueError(f"bad token {token}")
 
 
-for kind in (Fallback, Untold, Overwriting, Leaking, Strict):
+for kind in (Fallback, Untold, Overwriting, Lying, Leaking, Strict):
     fsspec.register_implementation(kind.protocol, kind, clobber=True)
 
 
-@pytest.mark.parametrize("protocol", ["fallback", "untold", "overwriting"])
+@pytest.mark.parametrize("protocol", ["fallback", "untold", "overwriting", "lying"])
 def test_r17_a_backend_without_exclusive_creation_is_refused(protocol: str) -> None:
     storage = open_storage(f"{protocol}://some/root")
     with pytest.raises(StorageUnsuitableError, match=f"{protocol}://some/root"):
