@@ -173,12 +173,24 @@ def test_an_exit_code_of_zero_alone_is_no_success(make: Any, spark_submit: FakeS
 
 
 def test_without_status_lines_the_journal_says_how_the_job_ended(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
+) -> None:
+    spark_submit.play(wait=True)
+    task = RunningTask(make(), spark_submit, StateStore())
+    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=2)  # a driver in a cluster
+    (spark_submit.folder / "go").write_text("")
+    result = task.end()
+    assert (result["status"], result["checkpoint"], result["released"]) == ("STOPPED", 2, 2)
+
+
+def test_a_job_that_was_stopped_yesterday_is_not_todays_success(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=2)
+    """A spark-submit of cluster mode that does not wait for its application."""
+    record(journal("shared"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1", completed=2)
     spark_submit.play()
-    result = make().execute(context(StateStore()))
-    assert (result["status"], result["checkpoint"], result["released"]) == ("STOPPED", 2, 2)
+    with pytest.raises(AirflowException, match="shared is STOPPED, as it was before"):
+        make(job_id="shared").execute(context(StateStore()))
 
 
 def test_a_retry_says_where_it_resumes_and_does_not_restore_again(
