@@ -98,7 +98,7 @@ def find_beginning(
     retries: int,
     clear_number: int | None,
 ) -> Beginning:
-    """``ti``: the task instance; ``job_id``, ``on_clear``, ``retries``: of the Airflow operator. Reads a journal or two.
+    """``ti``: the task instance; ``job_id``, ``on_clear``, ``retries``: of the Airflow operator. Reads a few journals.
 
     Without a pointer a task whose name has run the job counts as cleared: Airflow forgets what it stored together with
     the Dag run, and a new run of the same name would find its job FINISHED, and do nothing.

@@ -449,7 +449,7 @@ class RunningTask:
     ) -> None:
         self.ended: list[Any] = []
         self._operator, self._context = operator, context(store)
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         wait_until((spark_submit.folder / "waiting").exists, "spark-submit", seconds=30)
 
