@@ -481,7 +481,7 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
     assert not isinstance(ended, AirflowFailException)
     assert "its driver was killed. A retry goes on from checkpoint none" in str(ended)
     (request,) = _requests(root)
-    assert (request["kind"], request["epoch"]) == ("stop", 6)
+    assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 6, True)
     assert not is_alive(spark_submit.calls[0].pid)
 
 
