@@ -11,6 +11,7 @@ from airflow_provider_ckpt.errors import CkptError, QueryFailedError
 from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.publisher import Publisher
 from airflow_provider_ckpt.spark.query import BuiltQuery
+from airflow_provider_ckpt.spark.quiet import add_pool
 
 _POLL = 0.02
 
@@ -91,6 +92,7 @@ class RunningQuery:
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
         context, publisher = self._context, self._publisher
         uid = publisher.vertex.uid
+        add_pool(context.spark, uid)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", uid)
         publisher.failure, publisher.is_stopping = None, self.is_stopped
         query = (
