@@ -1,0 +1,36 @@
+"""A pytest plugin: what became of each test, as lines of JSON in the file that ``CKPT_MUTANTS_RECORD`` names."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator
+
+import pytest
+
+
+def _note(**fields: str) -> None:
+    with open(os.environ["CKPT_MUTANTS_RECORD"], "a") as file:
+        file.write(json.dumps(fields) + "\n")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed or report.when == "call":
+        error = call.excinfo
+        _note(
+            test=item.nodeid,
+            when=report.when,
+            outcome=report.outcome,
+            error="" if error is None else error.typename,
+            message="" if error is None else str(error.value)[:400],
+        )
+    return report
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        _note(test=report.nodeid, when="collect", outcome="failed", error="CollectError", message=str(report.longrepr))
