@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import PACKAGE, Mutant
 from tests.mutants.runner import Result, Scratch, Verdict, unsound
+from tests.mutants.warm_jvm import WarmJvm
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,17 +50,17 @@ def run(mutants: Sequence[Mutant], folder: Path, *, workers: int, baseline: bool
     """Those without Spark side by side, the others one after the other: a JVM is heavy."""
     fast = [one for one in mutants if one.is_fast]
     slow = [one for one in mutants if not one.is_fast]
-    results = _run_group(fast, folder / "fast", workers, baseline)
-    return results + _run_group(slow, folder / "spark", 1, baseline)
+    results = _run_group(fast, [Scratch(folder / str(number)) for number in range(workers)], baseline)
+    with WarmJvm(folder / "spark") as jvm:
+        return results + _run_group(slow, [Scratch(folder / "spark", jvm=jvm)], baseline)
 
 
-def _run_group(mutants: Sequence[Mutant], folder: Path, workers: int, baseline: bool) -> list[Result]:
+def _run_group(mutants: Sequence[Mutant], copies: Sequence[Scratch], baseline: bool) -> list[Result]:
     if not mutants:
         return []
     scratches: SimpleQueue[Scratch] = SimpleQueue()
-    for number in range(workers):
-        scratch = Scratch(folder / str(number)).make()
-        scratch.check_imported()
+    for scratch in copies:
+        scratch.make().check_imported()
         scratches.put(scratch)
     excused: dict[str, str] = {}
     if baseline:
@@ -80,7 +81,7 @@ def _run_group(mutants: Sequence[Mutant], folder: Path, workers: int, baseline: 
         print(line(result), flush=True)
         return result
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(len(copies)) as pool:
         return list(pool.map(judge, mutants))
 
 

@@ -1,4 +1,5 @@
-"""A pytest plugin: what became of each test, as lines of JSON in the file that ``CKPT_MUTANTS_RECORD`` names."""
+"""A pytest plugin: what became of each test, as lines of JSON in the file that ``CKPT_MUTANTS_RECORD`` names. With
+``CKPT_MUTANTS_GATEWAY`` (port and secret) Spark runs in a JVM that is there already."""
 
 from __future__ import annotations
 
@@ -12,6 +13,13 @@ import pytest
 def _note(**fields: str) -> None:
     with open(os.environ["CKPT_MUTANTS_RECORD"], "a") as file:
         file.write(json.dumps(fields) + "\n")
+
+
+def pytest_collection_finish() -> None:
+    """The tests' own environment is made by now: whoever starts Spark here takes the JVM that runs."""
+    gateway = os.environ.get("CKPT_MUTANTS_GATEWAY", "").split()
+    if gateway:
+        os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = gateway
 
 
 @pytest.hookimpl(wrapper=True)

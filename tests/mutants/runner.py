@@ -15,11 +15,15 @@ from enum import Enum
 from pathlib import Path
 
 from tests.mutants.mutant import PACKAGE, ROOT, Mutant
+from tests.mutants.warm_jvm import WarmJvm
 
 _COPIED = (PACKAGE, "tests", "dags_examples", "docs", "pyproject.toml", "setup.cfg", "README.md")
 _BROKEN = {"CollectError", "ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError"}
-SECONDS_A_TEST = 150
+SECONDS_A_TEST = {True: 60, False: 150}
+"""With and without :attr:`Mutant.is_fast`."""
 SECONDS_A_MUTANT = 900
+JVM_FOR = 30
+"""Runs in one JVM: what they leave behind in it must not add up."""
 
 
 class Verdict(Enum):
@@ -78,6 +82,7 @@ class Scratch:
     folder: Path
     source: Path = ROOT
     copied: Sequence[str] = _COPIED
+    jvm: WarmJvm | None = None
     _number: int = field(default=0, init=False)
 
     def make(self) -> Scratch:
@@ -99,14 +104,16 @@ class Scratch:
         if not Path(found.stdout.strip()).resolve().is_relative_to(self.folder.resolve()):
             raise AssertionError(f"tests would import {found.stdout.strip()}, not what is in {self.folder}")
 
-    def test(self, tests: Iterable[str], *more: str, seconds: float = SECONDS_A_MUTANT) -> Session:
-        """Run the tests here."""
+    def test(self, tests: Iterable[str], *more: str, seconds: float = SECONDS_A_MUTANT, each: int = 150) -> Session:
+        """Run the tests here; ``each``: seconds that one of them may take."""
         self._number += 1
+        if self.jvm is not None and self._number % JVM_FOR == 0:
+            self.jvm.restart()
         record = self.folder / f"record-{self._number}.jsonl"
         log = self.folder / f"output-{self._number}.txt"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.record", "-p", "no:cacheprovider"]
-        command += [*more, f"--timeout={SECONDS_A_TEST}", f"--basetemp={self.folder / 'tmp'}", *tests]
-        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record)}
+        command += [*more, f"--timeout={each}", f"--basetemp={self.folder / 'tmp'}", *tests]
+        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), **(self.jvm.env() if self.jvm else {})}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command,
@@ -129,10 +136,12 @@ class Scratch:
         whole = path.read_text()
         path.write_text(mutant.mutated(self.folder))
         try:
-            session = self.test(mutant.tests, "-x")
+            session = self.test(mutant.tests, "-x", each=SECONDS_A_TEST[mutant.is_fast])
         finally:
             path.write_text(whole)
         verdict, by = judged(session, hangs=mutant.hangs)
+        if self.jvm is not None and (session.code not in (0, 1) or "out of time" in by):
+            self.jvm.restart()  # else the tests have stopped their Spark, and every query in it
         return Result(mutant, verdict, by, time.monotonic() - started)
 
     def _env(self) -> dict[str, str]:
