@@ -1,4 +1,4 @@
-"""One JVM for many pytest runs, as spark-submit gives one to a driver: each run makes, and stops, a Spark of its own in it."""
+"""One JVM for many pytest runs, as spark-submit gives one to a driver: each makes, and stops, a Spark of its own."""
 
 from __future__ import annotations
 

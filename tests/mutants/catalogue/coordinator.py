@@ -156,15 +156,6 @@ COORDINATOR = (
         "of two restarts one is forgotten",
     ),
     Mutant(
-        "triggered-during-a-planned-restart",
-        "R20",
-        "coordinator/checkpointing.py",
-        "        if self._drops.current is not None:",
-        "        if False:",
-        _ALL,
-        "a checkpoint waits for a query that stands still",
-    ),
-    Mutant(
         "told-before-the-commit-point",
         "R9",
         "coordinator/checkpointing.py",

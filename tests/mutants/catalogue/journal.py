@@ -45,15 +45,6 @@ JOURNAL = (
         "an entry of unknown outcome is followed by another",
     ),
     Mutant(
-        "below-the-head-is-unwritable",
-        "R3",
-        "journal/journal.py",
-        "        except (LostRaceError, BelowHeadError):\n            raise self._fence",
-        "        except LostRaceError:\n            raise self._fence",
-        _JOURNAL,
-        "a zombie whose number was truncated believes that its storage is ill, and tries again",
-    ),
-    Mutant(
         "decision-not-flushed",
         "R10",
         "journal/journal.py",
@@ -88,15 +79,6 @@ JOURNAL = (
         "        return self._log.next_number",
         _JOURNAL,
         "the compacted journal has lost the state it was compacted to",
-    ),
-    Mutant(
-        "kept-claims-folded-again",
-        "R3",
-        "journal/journal.py",
-        "        self._fold(entry for entry in entries if not entry.kept)",
-        "        self._fold(entries)",
-        _JOURNAL,
-        "an old claim is folded before the snapshot that already holds it",
     ),
     Mutant(
         "broken-journal-looks-sound",

@@ -350,15 +350,6 @@ _TAKE_OVER = (
         "a drain that was accepted is over with the driver that accepted it",
     ),
     Mutant(
-        "drops-forgotten",
-        "R2",
-        "spark/subtasks.py",
-        "            if uid in self._frozen and uid not in dropped",
-        "            if uid in self._frozen",
-        ("tests/spark/test_retries.py", "tests/spark/test_endings.py"),
-        "a source that was left out is waited for",
-    ),
-    Mutant(
         "another-process-with-the-same-pid",
         "R8",
         "spark/worker.py",
@@ -441,15 +432,6 @@ _RESTORE = (
         "                pass",
         _RESTORES,
         "void batches stay in the feed, and are read",
-    ),
-    Mutant(
-        "void-batch-recovered",
-        "R4",
-        "spark/subtasks.py",
-        "        publisher.recover(() if rewound else map(",
-        "        publisher.recover(map(",
-        _RESTORES,
-        "what was prepared behind the checkpoint is published",
     ),
     Mutant(
         "deleted-before-it-is-recovered",

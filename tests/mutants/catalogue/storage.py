@@ -378,6 +378,7 @@ _APPEND_LOG = (
         "        head, kept = (heads[0], self._kept_below(heads[0])) if heads else (0, ())",
         _LOG,
         "a truncation that was paused brings deleted numbers back",
+        hangs=True,
     ),
     Mutant(
         "entry-under-another-number",
