@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
@@ -16,9 +17,10 @@ from airflow_provider_ckpt.errors import RestoreRefusedError, StorageTransientEr
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.restore import interrupted_restore
-from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
 from tests.spark.faults import HookedStorage
-from tests.spark.harness import World
+from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, depths, mixed
 from tests.support.waiting import wait_until
 
@@ -55,6 +57,16 @@ def behind(world: World) -> dict[str, list[int]]:
         ]
         for vertex in VERTICES
     }
+
+
+def taken_by_spark(world: World) -> list[Path]:
+    """The files that the file sources of the edges have in their logs, in the newest attempt's folders."""
+    found: set[str] = set()
+    for vertex, edge in (("cleaned", "history__cleaned"), ("merged", "cleaned__merged")):
+        attempts = f"{subtask_path(world.job_id, vertex, 0)}/spark"
+        newest = max(name for name in world.storage.list(attempts) if not name.endswith(".json"))
+        found |= SeenFiles(world.storage, f"{attempts}/{newest}/sources/{edge}").advance(1_000_000)
+    return [Path("/", path) for path in sorted(found)]
 
 
 def stopped_in_history(world: World) -> None:
@@ -155,10 +167,22 @@ def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once
     """What was published after it is void in every log, and is read again, through the edges too."""
     expected, path = failed_run(world)
     void, number = behind(world), world.state().last_completed
-    run = world.run(depths(world), world.drain_at(len(expected)), restore=path)
+    files: list[Path] = []
+    gone: list[Path] = []
+    drain = world.drain_at(len(expected))
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "checkpoint" and not files:
+            files.extend(taken_by_spark(world))
+            gone.extend(file for file in files if not file.exists())
+        drain(line)
+
+    run = world.run(depths(world), hear, restore=path)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
     assert world.released_ids("raw") == [*range(8)]
+    assert files
+    assert not gone, "Spark is to read files of void batches, which are deleted"
     for vertex in VERTICES:
         live = dict(world.records(vertex))
         assert not live.keys() & set(void[vertex]), vertex
