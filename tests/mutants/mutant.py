@@ -7,7 +7,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "airflow_provider_ckpt"
-_UNIT = ("tests/storage/", "tests/partitions/", "tests/journal/", "tests/coordinator/", "tests/sinks/test_manifests.py")
+_NO_SPARK = (
+    "tests/storage/",
+    "tests/partitions/",
+    "tests/journal/",
+    "tests/coordinator/",
+    "tests/simulation/",
+    "tests/sinks/test_manifests.py",
+    "tests/spark/test_releaser.py",
+    "tests/spark/test_retention.py",
+    "tests/spark/test_running_query.py",
+    "tests/spark/test_worker.py",
+)
 
 
 class StaleMutantError(Exception):
@@ -35,7 +46,7 @@ class Mutant:
     @property
     def is_fast(self) -> bool:
         """No test of it starts Spark."""
-        return all(test.startswith(_UNIT) for test in self.tests)
+        return all(test.startswith(_NO_SPARK) for test in self.tests)
 
     def path(self, root: Path = ROOT) -> Path:
         return root / PACKAGE / self.file

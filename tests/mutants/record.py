@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,21 @@ def pytest_collection_finish() -> None:
     gateway = os.environ.get("CKPT_MUTANTS_GATEWAY", "").split()
     if gateway:
         os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = gateway
+        _number_proxies_apart()
+
+
+def _number_proxies_apart() -> None:
+    """The JVM tells whichever Python it has now that it needs a proxy no more, which may be one of a Python before:
+    under equal numbers a living one would go."""
+    from py4j.java_gateway import PythonProxyPool
+
+    begin = PythonProxyPool.__init__
+
+    def begin_later(self: Any) -> None:
+        begin(self)
+        self.next_id = os.getpid() * 1_000_000
+
+    PythonProxyPool.__init__ = begin_later
 
 
 @pytest.hookimpl(wrapper=True)

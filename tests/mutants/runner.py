@@ -158,7 +158,8 @@ def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
         if one.error in _BROKEN:
             return Verdict.BROKEN, f"{one.test}: {one.error}: {one.message[-200:]}"
     if session.code == 1 and session.failed:
-        return Verdict.KILLED, session.failed[0].test
+        first = session.failed[0]
+        return Verdict.KILLED, f"{first.test} ({' '.join(first.message.split())[:100]})"
     if session.code == 0 and any(one.outcome == "passed" for one in session.records):
         return Verdict.SURVIVED, f"{len(session.records)} tests pass"
     return Verdict.BROKEN, f"pytest ended with {session.code}: {session.output[-300:].strip()}"

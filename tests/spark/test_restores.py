@@ -112,7 +112,9 @@ def failed_run(world: World) -> tuple[set[int], str]:
     # else going back and going on would be the same, and no test here would tell one from the other
     assert all(behind(world).values()), behind(world)
     assert not set(world.released_ids()) >= expected
-    return expected, f"{world.root}/{world.job_id}/checkpoints/chk-{world.state().last_completed}"
+    path = f"{world.root}/{world.job_id}/checkpoints/chk-{world.state().last_completed}"
+    assert Path(path, "_metadata").exists()
+    return expected, path
 
 
 def dying(world: World, dies: Point) -> tuple[HookedStorage, list[str]]:

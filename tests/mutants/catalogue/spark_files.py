@@ -311,7 +311,7 @@ _FORGOTTEN = (
         "spark/driver.py",
         "        self._retention.completed(effect.checkpoint)",
         "        pass",
-        (*_RETENTION, "tests/spark/test_runs.py", "tests/spark/test_endings.py"),
+        ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",),
         "nothing is ever forgotten, and no checkpoint has its portable copy",
     ),
     Mutant(
