@@ -167,7 +167,7 @@ _FENCES = (
         "spark/takeover.py",
         "            self._journal.check_fenced()",
         "            pass",
-        ("tests/spark/test_publisher.py", "tests/spark/test_endings.py", "tests/spark/test_takeover.py"),
+        ("tests/spark/test_publisher.py", "tests/spark/test_endings.py", "tests/spark/test_takeovers.py"),
         "no part of a driver sees that it was taken over, but for its appends",
     ),
     Mutant(
@@ -276,8 +276,8 @@ _ENDS = (
         "consumer-of-an-unfinished-batch",
         "R23",
         "spark/batch.py",
-        '            if all(self._logs[f"{edge.producer}/0"].state.end_of_data for edge in self._edges()):',
-        "            if True:",
+        "        if missing:\n",
+        "        if False:\n",
         _BATCH,
         "a consumer runs over half of what its producer was to write, and finishes",
     ),
@@ -326,7 +326,7 @@ _TAKE_OVER = (
         "spark/execution.py",
         "        if decide(self._storage, self._options, state) != self._prepared.base:",
         "        if False:",
-        ("tests/spark/test_takeover.py",),
+        ("tests/spark/test_takeovers.py",),
         "what the driver before released while this one got ready is released again",
     ),
     Mutant(
@@ -335,7 +335,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         '    before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"',
         '    before = "none"',
-        ("tests/spark/test_takeover.py",),
+        ("tests/spark/test_takeovers.py",),
         "the driver before goes on beside its successor",
     ),
     Mutant(
@@ -362,7 +362,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "            if subtask not in journal.state.finished:",
         "            if False:",
-        ("tests/spark/test_takeover.py",),
+        ("tests/spark/test_takeovers.py",),
         "a subtask whose log is closed is waited for, in every run",
     ),
     Mutant(
@@ -371,7 +371,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "        if known is not None:\n            if known.path",
         "        if False:\n            if known.path",
-        ("tests/spark/test_retries.py", "tests/spark/test_endings.py", "tests/spark/test_takeover.py"),
+        ("tests/spark/test_retries.py", "tests/spark/test_endings.py", "tests/spark/test_takeovers.py"),
         "the retry lists the source again, whose folder may be gone",
     ),
     Mutant(
@@ -380,7 +380,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "        unreleased=tuple(n for n in sorted(state.checkpoints) if n > state.last_released),",
         "        unreleased=(),",
-        ("tests/spark/test_takeover.py", "tests/spark/test_crashes.py"),
+        ("tests/spark/test_takeovers.py", "tests/spark/test_crashes.py"),
         "of several completed checkpoints only the last one is rolled forward",
     ),
     Mutant(
@@ -389,7 +389,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "        draining=state.draining,",
         "        draining=False,",
-        ("tests/spark/test_takeover.py", "tests/spark/test_endings.py"),
+        ("tests/spark/test_takeovers.py", "tests/spark/test_endings.py"),
         "a drain that was accepted is over with the driver that accepted it",
     ),
     Mutant(
