@@ -114,7 +114,7 @@ _SUBTASK_LOG = (
         "partitions/subtask_log.py",
         "        if self._unsettled is not None:\n",
         "        if False:\n",
-        (*_LOG, "tests/spark/test_declines.py"),
+        _LOG,
         "a batch is appended behind a barrier of which nobody knows",
     ),
     Mutant(

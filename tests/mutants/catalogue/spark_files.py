@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_RACES = ("tests/spark/test_folder_races.py",)
 _FOLDER = ("tests/spark/test_folder.py",)
 _FEED = ("tests/spark/test_feed.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
@@ -27,7 +28,7 @@ _FOLDERS = (
         "spark/folder.py",
         '_COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")',
         '_COPY_ORDER = ("state", "sources", "offsets", "commits", "metadata", "")',
-        _FOLDER,
+        _RACES,
         "a driver that is still alive commits in between: the copied commit points to state that was not copied",
     ),
     Mutant(
@@ -45,7 +46,7 @@ _FOLDERS = (
         "spark/folder.py",
         '        self.storage.create(f"{self.path}/offsets/{after + 1}", body.encode())',
         '        self.storage.replace(f"{self.path}/offsets/{after + 1}", body.encode())',
-        _FOLDER,
+        _RACES,
         "a batch that Spark has planned is overwritten by the final one: its rows are lost",
     ),
     Mutant(

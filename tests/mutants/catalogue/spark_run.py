@@ -6,11 +6,10 @@ from tests.mutants.mutant import Mutant
 
 _CRASHES = ("tests/spark/test_crashes.py",)
 _RESTORES = ("tests/spark/test_restores.py",)
+_BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
 _ENDINGS = ("tests/spark/test_endings.py",)
-_PUBLISHER = ("tests/spark/test_publisher.py",)
-_BATCH = ("tests/spark/test_batch.py",)
+_FENCES = ("tests/spark/test_fences.py",)
 _RELEASER = ("tests/spark/test_releaser.py",)
-_RUNNER = ("tests/spark/test_runner.py",)
 _CLOSED = ("tests/spark/test_retries.py", "tests/spark/test_crashes.py")
 
 _PUBLISHING = (
@@ -20,7 +19,7 @@ _PUBLISHING = (
         "spark/publisher.py",
         "            if prepared is None or not self.folder.is_committed(prepared.batch_id):",
         "            if prepared is None:",
-        _CRASHES + _PUBLISHER,
+        _FENCES,
         "Spark runs the batch again, with other rows",
     ),
     Mutant(
@@ -38,7 +37,7 @@ _PUBLISHING = (
         "spark/publisher.py",
         "            if commit is None or (last is not None and commit <= last.batch_id):",
         "            if True:",
-        ("tests/spark/test_crashes.py",),
+        _FENCES,
         "Spark goes on behind a batch whose rows were never published",
     ),
     Mutant(
@@ -47,7 +46,7 @@ _PUBLISHING = (
         "spark/publisher.py",
         "            prepared = next((one for one in before if one is not None and one.batch_id == commit), None)",
         "            prepared = next((one for one in before if one is not None), None)",
-        _CRASHES + _PUBLISHER,
+        _FENCES,
         "rows of a batch that Spark has not committed are published",
     ),
     Mutant(
@@ -60,15 +59,6 @@ _PUBLISHING = (
         "a barrier that was put for a trigger is put once more when its data arrives",
     ),
     Mutant(
-        "published-past-a-barrier",
-        "R19",
-        "spark/publisher.py",
-        "            self.act_on_inputs()  # unaligned",
-        "            pass  # unaligned",
-        _PUBLISHER,
-        "a batch behind a barrier is in the checkpoint, and what its producer published is not",
-    ),
-    Mutant(
         "not-published-at-the-stop",
         "R1",
         "spark/running_query.py",
@@ -79,14 +69,14 @@ _PUBLISHING = (
     ),
 )
 
-_FENCES = (
+_LOOKS = (
     Mutant(
         "fence-before-staging",
         "R8",
         "spark/publisher.py",
         "            self._check_fenced()\n            self.publish_committed()",
         "            self.publish_committed()",
-        _PUBLISHER,
+        _FENCES,
         "a driver that was taken over publishes and stages on",
     ),
     Mutant(
@@ -95,7 +85,7 @@ _FENCES = (
         "spark/publisher.py",
         "            self._check_fenced()\n        except BaseException as error:",
         "            pass\n        except BaseException as error:",
-        _PUBLISHER,
+        _FENCES,
         "a driver that was taken over in a batch lets Spark commit it",
     ),
     Mutant(
@@ -104,7 +94,7 @@ _FENCES = (
         "spark/publisher.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self.log.check_fenced()",
-        _PUBLISHER,
+        _FENCES,
         "between its successor's claim and the opening of this log a driver stages on",
     ),
     Mutant(
@@ -113,7 +103,7 @@ _FENCES = (
         "spark/publisher.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self._context.check_fenced()",
-        _PUBLISHER,
+        _FENCES,
         "a driver whose log was taken stages on",
     ),
     Mutant(
@@ -122,7 +112,7 @@ _FENCES = (
         "spark/batch.py",
         "            self._check_fenced()\n            prepared",
         "            prepared",
-        _BATCH,
+        _FENCES,
         "a batch driver that was taken over runs its vertex beside its successor",
     ),
     Mutant(
@@ -131,7 +121,7 @@ _FENCES = (
         "spark/batch.py",
         "            self._check_fenced()\n            self.log.publish(",
         "            self.log.publish(",
-        _BATCH,
+        _FENCES,
         "a batch driver that was taken over publishes",
     ),
     Mutant(
@@ -140,7 +130,7 @@ _FENCES = (
         "spark/batch.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self.log.check_fenced()",
-        _BATCH,
+        _FENCES,
         "between its successor's claim and the opening of this log a driver runs on",
     ),
     Mutant(
@@ -149,7 +139,7 @@ _FENCES = (
         "spark/batch.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self._context.check_fenced()",
-        _BATCH,
+        _FENCES,
         "a driver whose log was taken runs on",
     ),
     Mutant(
@@ -158,7 +148,7 @@ _FENCES = (
         "spark/driver.py",
         "        self._journal.check_fenced()\n",
         "        pass\n",
-        ("tests/spark/test_driver.py", "tests/spark/test_endings.py"),
+        _FENCES,
         "an idle driver never learns that it was taken over",
     ),
     Mutant(
@@ -167,7 +157,7 @@ _FENCES = (
         "spark/takeover.py",
         "            self._journal.check_fenced()",
         "            pass",
-        ("tests/spark/test_publisher.py", "tests/spark/test_endings.py", "tests/spark/test_takeovers.py"),
+        _FENCES,
         "no part of a driver sees that it was taken over, but for its appends",
     ),
     Mutant(
@@ -176,7 +166,7 @@ _FENCES = (
         "spark/driver.py",
         "        if isinstance(error, (FencedError, LogFencedError)):",
         "        if False:",
-        ("tests/spark/test_driver.py", "tests/spark/test_endings.py"),
+        _FENCES,
         "a driver that was taken over asks to be started again, and takes the job back",
     ),
     Mutant(
@@ -185,7 +175,7 @@ _FENCES = (
         "spark/releaser.py",
         "            self._check_fenced()\n",
         "            pass\n",
-        _RELEASER,
+        _FENCES,
         "a driver that was taken over releases on",
     ),
     Mutant(
@@ -194,7 +184,7 @@ _FENCES = (
         "spark/driver.py",
         "                self._journal.write(effect.event, flush=effect.flush)",
         "                self._journal.write(effect.event, flush=False)",
-        ("tests/spark/test_driver.py", "tests/spark/test_crashes.py"),
+        _FENCES,
         "what was decided is carried out and not known to the next driver",
     ),
 )
@@ -206,7 +196,7 @@ _ENDS = (
         "spark/runner.py",
         "        if not self._folder.at_boundary():\n            self._run_planned()",
         "        if False:\n            self._run_planned()",
-        _RUNNER,
+        _FENCES,
         "a batch that names the source is planned, and the query goes on without it: its rows are lost",
     ),
     Mutant(
@@ -233,7 +223,7 @@ _ENDS = (
         "spark/runner.py",
         "        if self._log.state.end_of_data is not None:  # the log's",
         "        if False:  # the log's",
-        _RUNNER + _CRASHES,
+        _FENCES,
         "a retry reads on behind an end that was told",
     ),
     Mutant(
@@ -242,7 +232,7 @@ _ENDS = (
         "spark/runner.py",
         "        if self._folder.is_final():\n            self._built",
         "        if False:\n            self._built",
-        ("tests/spark/test_endings.py::test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them", *_RUNNER),
+        ("tests/spark/test_endings.py::test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them",),
         "a restart after the final plan reads on behind the maximal watermark",
     ),
     Mutant(
@@ -251,7 +241,9 @@ _ENDS = (
         "spark/execution.py",
         "            if logs[subtask].state.closed:",
         "            if False:",
-        _CLOSED,
+        (
+            "tests/spark/test_takeovers.py::test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says",
+        ),
         "a subtask whose log is closed is run again, and every later run fails",
     ),
     Mutant(
@@ -260,7 +252,7 @@ _ENDS = (
         "spark/takeover.py",
         "        return None if log.state.end_of_data is not None and restore is not BEGINNING else 0",
         "        return None",
-        _BATCH + _CRASHES,
+        _FENCES,
         "rows of a batch attempt that did not reach its end are released beside those of the next one",
     ),
     Mutant(
@@ -269,7 +261,7 @@ _ENDS = (
         "spark/takeover.py",
         "        return None if log.state.end_of_data is not None and restore is not BEGINNING else 0",
         "        return 0",
-        _BATCH + _CRASHES,
+        _FENCES,
         "a vertex that had finished is run again, and its rows are released twice",
     ),
     Mutant(
@@ -278,7 +270,7 @@ _ENDS = (
         "spark/batch.py",
         "        if missing:\n",
         "        if False:\n",
-        _BATCH,
+        _FENCES,
         "a consumer runs over half of what its producer was to write, and finishes",
     ),
     Mutant(
@@ -287,7 +279,7 @@ _ENDS = (
         "spark/runner.py",
         "            not self._query.is_stopped\n",
         "            True\n",
-        _RUNNER,
+        _FENCES,
         "a run that is over publishes behind its own end",
     ),
     Mutant(
@@ -326,7 +318,7 @@ _TAKE_OVER = (
         "spark/execution.py",
         "        if decide(self._storage, self._options, state) != self._prepared.base:",
         "        if False:",
-        ("tests/spark/test_takeovers.py",),
+        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
         "what the driver before released while this one got ready is released again",
     ),
     Mutant(
@@ -335,7 +327,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         '    before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"',
         '    before = "none"',
-        ("tests/spark/test_takeovers.py",),
+        ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
         "the driver before goes on beside its successor",
     ),
     Mutant(
@@ -344,7 +336,7 @@ _TAKE_OVER = (
         "journal/journal.py",
         "            before = dict(self._state.worker)",
         "            before = dict(worker)",
-        ("tests/journal/test_journal.py",),
+        ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
         "whoever claimed while this driver got ready goes on beside it",
     ),
     Mutant(
@@ -353,7 +345,7 @@ _TAKE_OVER = (
         "journal/journal.py",
         "            admit(self._state)",
         "            pass",
-        ("tests/journal/test_journal.py",),
+        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
         "a claim follows a state for which it was not decided",
     ),
     Mutant(
@@ -362,7 +354,9 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "            if subtask not in journal.state.finished:",
         "            if False:",
-        ("tests/spark/test_takeovers.py",),
+        (
+            "tests/spark/test_takeovers.py::test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says",
+        ),
         "a subtask whose log is closed is waited for, in every run",
     ),
     Mutant(
@@ -425,7 +419,7 @@ _TAKE_OVER = (
         "spark/execution.py",
         "            if released:\n",
         "            if False:\n",
-        ("tests/spark/test_refusals.py",),
+        ("tests/spark/test_refusals.py::test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused",),
         "a job of the same name in another root releases into the numbers of the first one",
     ),
 )
@@ -437,7 +431,7 @@ _RESTORE = (
         "spark/takeover.py",
         "    return None if restore is None else restore.continues_at(subtask)",
         "    return None",
-        _RESTORES,
+        _BACK,
         "what was published behind the checkpoint stays, and is published again",
     ),
     Mutant(
@@ -446,7 +440,7 @@ _RESTORE = (
         "spark/restore.py",
         "        return 0 if self.completed is None else position(self.completed, subtask) + 1",
         "        return 0 if self.completed is None else position(self.completed, subtask)",
-        _RESTORES,
+        _BACK,
         "the checkpoint that was restored has lost its barrier",
     ),
     Mutant(
@@ -455,7 +449,7 @@ _RESTORE = (
         "spark/subtasks.py",
         "            rewind_to=last.batch_id if last is not None and rewound else None,",
         "            rewind_to=None,",
-        _RESTORES,
+        _BACK,
         "Spark goes on behind the checkpoint: what lies between is lost",
     ),
     Mutant(
@@ -464,7 +458,7 @@ _RESTORE = (
         "spark/subtasks.py",
         "            edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],",
         "            edges=[],",
-        _RESTORES,
+        _BACK,
         "files of void batches stay in the source's log: Spark reads them beside those that replace them",
     ),
     Mutant(
@@ -500,7 +494,7 @@ _RESTORE = (
         "spark/restore.py",
         "    if number != state.last_completed:\n",
         "    if False:\n",
-        _RESTORES,
+        ("tests/spark/test_restores.py::test_another_checkpoint_below_the_last_one_is_refused_and_nothing_is_written",),
         "rows that are released are read and released again",
     ),
     Mutant(
@@ -518,7 +512,7 @@ _RESTORE = (
         "spark/restore.py",
         "    if back:",
         "    if True:",
-        _RESTORES,
+        ("tests/spark/test_restores.py::test_r4_going_on_from_latest_completes_a_restore_that_died_between_two_logs",),
         "some logs are back and others are not, and the job goes on",
     ),
     Mutant(
@@ -532,4 +526,4 @@ _RESTORE = (
     ),
 )
 
-SPARK_RUN = (*_PUBLISHING, *_FENCES, *_ENDS, *_TAKE_OVER, *_RESTORE)
+SPARK_RUN = (*_PUBLISHING, *_LOOKS, *_ENDS, *_TAKE_OVER, *_RESTORE)
