@@ -14,6 +14,8 @@ _NO_SPARK = (
     "tests/coordinator/",
     "tests/simulation/",
     "tests/sinks/test_manifests.py",
+    "tests/sinks/test_modes.py",
+    "tests/sinks/test_releases.py",
     "tests/spark/test_fences.py",
     "tests/spark/test_folder_races.py",
     "tests/spark/test_releaser.py",

@@ -1,48 +1,72 @@
-"""Staging and release of the file sink, and its log of manifests (R5, R9, R17, R18)."""
+"""Staging and release of the file sink, its manifests, and who may release to a folder (R5, R9, R17, R18)."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CONFORMANCE = ("tests/sinks/test_file_sink_conformance.py",)
+_LAKE = ("tests/sinks/test_releases.py", "tests/sinks/test_modes.py", "tests/sinks/test_manifests.py")
 _SINK = ("tests/sinks/test_file_sink.py",)
-_LOG = ("tests/sinks/test_manifests.py",)
+_REPEATED = (
+    "tests/sinks/test_file_sink_conformance.py::TestParquet::test_r5_a_repeated_batch_is_staged_beside_the_first_one",
+)
+_GARBAGE = (
+    "tests/sinks/test_file_sink_conformance.py::TestParquet"
+    "::test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds",
+)
 
 SINKS = (
     Mutant(
         "manifest-replaces",
         "R9",
-        "sinks/manifest_log.py",
+        "sinks/numbered_log.py",
         "                self._storage.create(self._path(number), data)",
         "                self._storage.replace(self._path(number), data)",
-        _LOG,
+        _LAKE,
         "of two releasers the second one's manifest hides what the first one released",
     ),
     Mutant(
         "lost-reply-is-a-lost-race",
         "R17",
-        "sinks/manifest_log.py",
+        "sinks/numbered_log.py",
         '                if self._read(number)["writer"] != writer:  # else',
         "                if True:  # else",
-        _LOG,
+        _LAKE,
         "a release that took effect is reported as another job's",
     ),
     Mutant(
         "lost-race-is-a-lost-reply",
         "R9",
-        "sinks/manifest_log.py",
+        "sinks/numbered_log.py",
         '                if self._read(number)["writer"] != writer:  # else',
         "                if False:  # else",
-        _LOG,
+        _LAKE,
         "a release that lost the race believes that its rows are released",
+    ),
+    Mutant(
+        "gap-in-the-manifests",
+        "C",
+        "sinks/numbered_log.py",
+        "            if number not in numbers and not self._storage.exists(self._path(number)):",
+        "            if False:",
+        _LAKE,
+        "a log that lost entries is taken for a shorter one, and batches are released twice",
+    ),
+    Mutant(
+        "manifests-fewer-than-a-batch-has-seen",
+        "C",
+        "sinks/numbered_log.py",
+        "        if entries > self.length():",
+        "        if False:",
+        _LAKE,
+        "a log that lost its last entries is appended to",
     ),
     Mutant(
         "manifest-read-twice",
         "R9",
         "sinks/manifest_log.py",
-        "                if self._manifest(middle).checkpoint > after:",
-        "                if self._manifest(middle).checkpoint >= after:",
-        _LOG,
+        "                if self.manifest(middle).checkpoint > after:",
+        "                if self.manifest(middle).checkpoint >= after:",
+        _LAKE,
         "an incremental reader gets the last checkpoint it has seen once more",
     ),
     Mutant(
@@ -51,28 +75,52 @@ SINKS = (
         "sinks/bound_file_sink.py",
         "            if self._log.append(manifest):",
         "            if self._log.append(manifest) or True:",
-        _CONFORMANCE + _SINK,
+        _LAKE,
         "moved files are in no manifest: readers of manifests miss the rows, and they are reported as released",
     ),
     Mutant(
-        "manifest-before-the-files",
+        "files-not-moved-before-their-manifest",
         "R9",
         "sinks/bound_file_sink.py",
-        "            missing = self._move(waiting)",
-        "            missing = list[str]()\n"
-        "            if self._log.append(self._manifest(waiting, checkpoint)):\n"
-        "                self._move(waiting)\n"
-        "                return self._finish(self._manifest(waiting, checkpoint), waiting, checkpoint)",
-        _CONFORMANCE,
-        "a crash in between leaves a manifest that names what is not there",
+        "        self._staged.move(waiting, checkpoint)\n",
+        "        pass\n",
+        _LAKE,
+        "a manifest names files that are not there",
+    ),
+    Mutant(
+        "staged-files-not-looked-at",
+        "C11",
+        "sinks/bound_file_sink.py",
+        "        self._staged.verify(waiting, checkpoint)",
+        "        pass",
+        _LAKE,
+        "a file that was cut is released, with its old size in the manifest",
+    ),
+    Mutant(
+        "staged-size-unchecked",
+        "C11",
+        "sinks/staged_files.py",
+        '                elif size != file["size"]:',
+        "                elif False:",
+        _LAKE,
+        "a file that was cut is released, with its old size in the manifest",
+    ),
+    Mutant(
+        "staged-not-synced",
+        "C11",
+        "sinks/bound_file_sink.py",
+        "            self._storage.sync(place)  # a handle",
+        "            pass  # a handle",
+        _SINK,
+        "after a loss of power a published handle names files that are empty",
     ),
     Mutant(
         "looked-back-one-too-few",
         "R9",
         "sinks/bound_file_sink.py",
-        '        released = self._log.batches_since(min(handle["since_manifest"] for handle in staged))',
-        '        released = self._log.batches_since(1 + min(handle["since_manifest"] for handle in staged))',
-        _CONFORMANCE,
+        "        released = self._log.batches_since(min(",
+        "        released = self._log.batches_since(1 + min(",
+        _LAKE,
         "a batch whose release is the first after its staging is released twice",
     ),
     Mutant(
@@ -81,7 +129,7 @@ SINKS = (
         "sinks/bound_file_sink.py",
         "            if newest is not None and checkpoint <= newest.checkpoint:",
         "            if False and newest is not None and checkpoint <= newest.checkpoint:",
-        _CONFORMANCE + _SINK,
+        _LAKE,
         "a zombie that comes late appends a lower checkpoint behind a higher one",
     ),
     Mutant(
@@ -90,7 +138,7 @@ SINKS = (
         "sinks/bound_file_sink.py",
         "        if waiting:\n            raise ForeignReleaseError",
         "        if False:\n            raise ForeignReleaseError",
-        _SINK,
+        _LAKE,
         "rows that another job's numbers hide are never released, and nobody is told",
     ),
     Mutant(
@@ -99,16 +147,16 @@ SINKS = (
         "sinks/bound_file_sink.py",
         'for handle in staged if handle["id"] not in released}',
         "for handle in staged}",
-        _CONFORMANCE + _SINK,
+        _LAKE,
         "a release that is repeated by a higher checkpoint lists its files twice",
     ),
     Mutant(
         "missing-files-released",
         "R9",
-        "sinks/bound_file_sink.py",
-        "            if missing:\n",
-        "            if False:\n",
-        _SINK,
+        "sinks/staged_files.py",
+        "        if missing:\n            raise",
+        "        if False:\n            raise",
+        _LAKE,
         "a manifest names files that somebody deleted before they were released",
     ),
     Mutant(
@@ -117,17 +165,53 @@ SINKS = (
         "sinks/bound_file_sink.py",
         "                if self._log.length() > seen:",
         "                if False:",
-        _CONFORMANCE + _SINK,
+        _LAKE,
         "of two releasers at once the slower one fails for good over files that were released and consumed",
     ),
     Mutant(
         "released-elsewhere",
         "R9",
-        "sinks/bound_file_sink.py",
+        "sinks/staged_files.py",
         '        if handle["uri"] != self._storage.uri:',
         "        if False:",
         _SINK,
         "a sink that was pointed elsewhere looks for its staged files there",
+    ),
+    Mutant(
+        "turn-not-taken",
+        "E21",
+        "sinks/occupancy.py",
+        "            if self._turns.append(turn):",
+        "            if self._turns.append(turn) or True:",
+        _LAKE,
+        "two jobs that were refused company both release into one folder",
+    ),
+    Mutant(
+        "company-in-the-folder",
+        "E21",
+        "sinks/occupancy.py",
+        "        if held is not None:\n            raise",
+        "        if False:\n            raise",
+        _LAKE,
+        "a job adds its rows to those of another one, in silence",
+    ),
+    Mutant(
+        "superseded-job-releases",
+        "E21",
+        "sinks/occupancy.py",
+        "        if by is None:\n            return",
+        "        if True:\n            return",
+        _LAKE,
+        "rows of a job that was replaced come back",
+    ),
+    Mutant(
+        "swept-without-a-turn",
+        "E21",
+        "sinks/occupancy.py",
+        "        if own is not None and own.supersedes:",
+        "        if own is not None and False:",
+        _LAKE,
+        "files of a job that was replaced stay beside those that replace them",
     ),
     Mutant(
         "staged-place-shared",
@@ -135,7 +219,7 @@ SINKS = (
         "sinks/sink.py",
         '        return f"{self.attempt}-{self.batch_id}-{self.nonce}"',
         '        return f"{self.attempt}-{self.batch_id}"',
-        _CONFORMANCE,
+        _REPEATED,
         "a repeated batch writes into what the first one staged",
     ),
     Mutant(
@@ -144,7 +228,7 @@ SINKS = (
         "sinks/file_writer.py",
         '.mode("errorifexists")',
         '.mode("append")',
-        _SINK,
+        ("tests/sinks/test_file_sink.py::test_a_place_is_never_written_twice",),
         "two calls that were given one name mix their rows",
     ),
     Mutant(
@@ -153,7 +237,7 @@ SINKS = (
         "sinks/file_names.py",
         "{batch_id:08d}-{nonce}",
         "{batch_id:08d}",
-        _LOG + _CONFORMANCE,
+        _REPEATED,
         "what a repeated batch releases meets the files of the first one",
     ),
     Mutant(
@@ -162,7 +246,7 @@ SINKS = (
         "sinks/bound_file_sink.py",
         "attempt not in live_attempts and name not in live_handles",
         "name not in live_handles",
-        _CONFORMANCE,
+        _GARBAGE,
         "what is being staged right now is deleted",
     ),
     Mutant(
@@ -171,7 +255,7 @@ SINKS = (
         "sinks/bound_file_sink.py",
         "attempt not in live_attempts and name not in live_handles",
         "attempt not in live_attempts",
-        _CONFORMANCE,
+        _GARBAGE,
         "rows that are published and wait for their release are deleted",
     ),
     Mutant(
@@ -180,25 +264,25 @@ SINKS = (
         "sinks/bound_file_sink.py",
         "        if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):",
         "        if False:",
-        _SINK,
+        ("tests/sinks/test_file_sink.py::test_a_row_count_that_cannot_be_is_refused_before_rows_are_lost",),
         "rows that the executors wrote elsewhere are taken for none",
     ),
     Mutant(
-        "losing-task-attempts-released",
+        "hidden-files-released",
         "R5",
-        "sinks/bound_file_sink.py",
+        "sinks/staged_files.py",
         "if size > 0 and is_data_file(path)]",
         "]",
-        _SINK,
+        ("tests/sinks/test_file_sink.py::test_only_data_files_are_released_and_keep_their_extension",),
         "what Spark left in hidden folders is released",
     ),
     Mutant(
         "probe-of-a-sink",
         "R17",
         "sinks/bound_file_sink.py",
-        "        self._storage.probe()",
-        "        pass",
-        _SINK + _CONFORMANCE,
+        "        self._storage.probe()\n",
+        "        pass\n",
+        _SINK,
         "a target without create-if-absent is found out about when two releasers meet",
     ),
 )

@@ -27,7 +27,7 @@ _FOLDERS = (
         "R8",
         "spark/folder.py",
         '_COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")',
-        '_COPY_ORDER = ("state", "sources", "offsets", "commits", "metadata", "")',
+        '_COPY_ORDER = ("state", "sources", "offsets", "metadata", "", "commits")',
         _RACES,
         "a driver that is still alive commits in between: the copied commit points to state that was not copied",
     ),

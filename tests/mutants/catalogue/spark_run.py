@@ -413,15 +413,6 @@ _TAKE_OVER = (
         ("tests/spark/test_worker.py",),
         "the driver before goes on beside its successor",
     ),
-    Mutant(
-        "taken-output-not-refused",
-        "R9",
-        "spark/execution.py",
-        "            if released:\n",
-        "            if False:\n",
-        ("tests/spark/test_refusals.py::test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused",),
-        "a job of the same name in another root releases into the numbers of the first one",
-    ),
 )
 
 _RESTORE = (
