@@ -16,11 +16,14 @@ _NO_SPARK = (
     "tests/sinks/test_manifests.py",
     "tests/sinks/test_modes.py",
     "tests/sinks/test_releases.py",
+    "tests/spark/test_collector.py",
     "tests/spark/test_fences.py",
     "tests/spark/test_folder_races.py",
+    "tests/spark/test_inputs.py",
     "tests/spark/test_releaser.py",
     "tests/spark/test_retention.py",
     "tests/spark/test_running_query.py",
+    "tests/spark/test_synced_output.py",
     "tests/spark/test_worker.py",
 )
 

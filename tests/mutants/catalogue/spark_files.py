@@ -5,12 +5,9 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _RACES = ("tests/spark/test_folder_races.py",)
-_FOLDER = ("tests/spark/test_folder.py",)
-_FEED = ("tests/spark/test_feed.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
 _RETENTION = ("tests/spark/test_retention.py",)
-_CRASHES = ("tests/spark/test_crashes.py",)
-_RESTORES = ("tests/spark/test_restores.py",)
+_BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
 
 _FOLDERS = (
     Mutant(
@@ -19,7 +16,7 @@ _FOLDERS = (
         "spark/folder.py",
         "        return self.newest_offsets() == self.newest_commit()",
         "        return True",
-        _FOLDER,
+        ("tests/spark/test_folder.py::test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed",),
         "a source is left out while a batch that names it is planned",
     ),
     Mutant(
@@ -37,7 +34,7 @@ _FOLDERS = (
         "spark/folder.py",
         "                if name in done or _is_temporary(name):",
         "                if name in done:",
-        _FOLDER,
+        ("tests/spark/test_folder.py::test_a_copy_leaves_temporary_files_behind",),
         "half-written state of the driver before is taken over",
     ),
     Mutant(
@@ -82,7 +79,7 @@ _FOLDERS = (
         "spark/folder.py",
         '            forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))',
         "            pass",
-        _FOLDER + _RESTORES,
+        _BACK,
         "files of void batches stay in the source's log: Spark reads them beside those that replace them",
     ),
     Mutant(
@@ -98,8 +95,8 @@ _FOLDERS = (
         "files-of-a-planned-batch-count",
         "R2",
         "spark/seen_files.py",
-        'if after < entry["batchId"] <= up_to}',
-        'if after < entry["batchId"]}',
+        'if after < entry["batchId"] <= up_to]',
+        'if after < entry["batchId"]]',
         _SEEN,
         "a source is finished by what was planned and never published",
     ),
@@ -109,7 +106,7 @@ _FOLDERS = (
         "spark/attempt_folders.py",
         "if self._storage.exists(self._marker(one))), None)",
         "if one), None)",
-        _FOLDER,
+        ("tests/spark/test_folder.py::test_r8_a_copy_that_was_never_completed_is_passed_over",),
         "an attempt that died while it copied is gone on from: state and batches are missing",
     ),
     Mutant(
@@ -120,7 +117,7 @@ _FOLDERS = (
         "        folder = self.folder(attempt)\n"
         '        self._storage.create(self._marker(attempt), b"{}")\n'
         "        if previous is not None:",
-        _FOLDER,
+        ("tests/spark/test_folder.py::test_r8_a_copy_that_was_never_completed_is_passed_over",),
         "an attempt that died while it copied is gone on from: state and batches are missing",
     ),
     Mutant(
@@ -131,7 +128,7 @@ _FOLDERS = (
         '            self._storage.delete_tree(f"{self._path}/{other}")',
         '            self._storage.delete_tree(f"{self._path}/{other}")\n'
         "            self._storage.delete(self._marker(other))",
-        _FOLDER,
+        ("tests/spark/test_folder.py::test_r8_a_copy_that_was_never_completed_is_passed_over",),
         "half a folder is chosen to go on from",
     ),
     Mutant(
@@ -140,7 +137,7 @@ _FOLDERS = (
         "spark/attempt_folders.py",
         "            folder.rewind(rewind_to, edges)",
         "            pass",
-        _RESTORES,
+        _BACK,
         "Spark goes on behind the checkpoint: what lies between is lost",
     ),
     Mutant(
@@ -156,59 +153,67 @@ _FOLDERS = (
 
 _FEEDS = (
     Mutant(
-        "feed-entry-replaces",
+        "feed-of-a-later-driver-taken-up",
         "R19",
         "spark/feed.py",
-        "                self._storage.create(self._name(self._next), body.encode())",
-        "                self._storage.replace(self._name(self._next), body.encode())",
-        _FEED,
-        "what the driver before fed is gone from the feed, and was read",
+        "            if int(name) < self._epoch and self.numbers(feed):",
+        "            if int(name) <= self._epoch + 1 and self.numbers(feed):",
+        ("tests/spark/test_feed.py",),
+        "an overtaken driver goes on from what its successor fed",
     ),
     Mutant(
         "fed-twice",
         "R19",
         "spark/feed.py",
-        "        while position > self.fed:",
-        "        while position >= self.fed:",
+        "        if position <= self.fed:\n            return",
+        "        if position < self.fed:\n            return",
         ("tests/spark/test_feed.py::test_adding_a_batch_again_changes_nothing",),
         "a batch is fed again and again",
-        hangs=True,
-    ),
-    Mutant(
-        "unfed-files-are-seen",
-        "R19",
-        "spark/feed.py",
-        "        if not numbers:\n            self._begin()",
-        "        if False:\n            self._begin()",
-        ("tests/spark/test_feed.py::test_unfed_files_are_invisible_also_before_the_first_one_is_fed",),
-        "a consumer reads what is behind a barrier, and what is void",
     ),
     Mutant(
         "feed-survives-a-rewind",
         "R4",
         "spark/feed.py",
-        '        self._storage.delete_tree(f"{self._path}/_spark_metadata")\n        self._lines',
-        "        self._lines",
-        _FEED,
+        "        self._lines, self._positions, self.fed = {}, {}, -1\n        self._read_before, self._is_new",
+        "        self._read_before, self._is_new",
+        ("tests/spark/test_feed.py::test_r4_after_a_reset_the_feed_starts_from_nothing",),
         "void batches stay in the feed, and are read",
+    ),
+    Mutant(
+        "unfed-files-are-seen",
+        "R19",
+        "spark/feed.py",
+        "        self._next = 0\n        self._write(self._lines.values())",
+        "        self._next = 0",
+        ("tests/spark/test_feed.py::test_unfed_files_are_invisible_also_before_the_first_one_is_fed",),
+        "a consumer reads what is behind a barrier, and what is void",
     ),
     Mutant(
         "one-compaction-kept-too-few",
         "R19",
         "spark/feed.py",
-        "                self._forget_before(self._next - 1 - COMPACT_EVERY)",
-        "                self._forget_before(self._next)",
-        _FEED,
+        "            self._forget_before(self._next - 1 - COMPACT_EVERY)",
+        "            self._forget_before(self._next)",
+        ("tests/spark/test_feed.py",),
         "the entry that Spark is reading is deleted",
     ),
     Mutant(
         "late-feed-stays-unread",
         "R19",
         "spark/feed.py",
-        "            self._catch_up()  # the driver",
-        "            pass  # the driver",
-        _FEED,
+        "        if not paths:\n            return []\n        feed, last",
+        "        if True:\n            return []\n        feed, last",
+        ("tests/spark/test_feed.py",),
         "an edge that was read to its end never ends",
+    ),
+    Mutant(
+        "feed-of-a-later-driver-deleted",
+        "R8",
+        "spark/feed.py",
+        "        if name.isdigit() and int(name) < epoch:",
+        "        if name.isdigit() and int(name) != epoch:",
+        ("tests/spark/test_feed.py",),
+        "an overtaken driver deletes what its successor reads",
     ),
     Mutant(
         "edge-ends-with-unread-data",
@@ -216,7 +221,7 @@ _FEEDS = (
         "spark/inputs.py",
         "        return self.ended and not self.feed.has_unread()",
         "        return self.ended",
-        ("tests/spark/test_runs.py", "tests/spark/test_endings.py"),
+        ("tests/spark/test_inputs.py",),
         "an edge is left out of the query before all of it was read",
     ),
     Mutant(
@@ -225,7 +230,7 @@ _FEEDS = (
         "spark/inputs.py",
         "        return self.read if self.feed.has_unread() else max(self.read, self.passed)",
         "        return max(self.read, self.passed)",
-        ("tests/spark/test_runs.py", "tests/spark/test_crashes.py", "tests/spark/test_inputs.py"),
+        ("tests/spark/test_inputs.py",),
         "files are deleted that a checkpoint says were read, and were not",
     ),
     Mutant(
@@ -250,6 +255,15 @@ _PREPARED = (
         "a repeated batch meets the files of the first one",
     ),
     Mutant(
+        "partition-data-not-synced",
+        "R17",
+        "spark/outputs.py",
+        "        self._storage.sync(path)  # before",
+        "        pass  # before",
+        ("tests/spark/test_synced_output.py",),
+        "after a loss of power a published entry names files that are empty",
+    ),
+    Mutant(
         "computed-for-each-sink",
         "R18",
         "spark/outputs.py",
@@ -262,8 +276,8 @@ _PREPARED = (
         "garbage-of-this-attempt",
         "R5",
         "spark/collector.py",
-        ' and not name.startswith(f"{attempt}-")]',
-        "]",
+        "if name not in keep and is_before(name, epoch)]",
+        "if name not in keep]",
         ("tests/spark/test_collector.py",),
         "what is being written right now is deleted",
     ),
@@ -271,9 +285,9 @@ _PREPARED = (
         "published-data-collected",
         "R5",
         "spark/collector.py",
-        "if name not in published and not",
-        "if not",
-        ("tests/spark/test_crashes.py", "tests/spark/test_endings.py", "tests/spark/test_collector.py"),
+        "if name not in keep and is_before(name, epoch)]",
+        "if is_before(name, epoch)]",
+        ("tests/spark/test_collector.py",),
         "files of a live entry are deleted before their consumer reads them",
     ),
     Mutant(
@@ -282,8 +296,35 @@ _PREPARED = (
         "spark/collector.py",
         '            handles = {str(batch.handles[uid]["id"]) for batch in batches if uid in batch.handles}',
         "            handles = set[str]()",
-        ("tests/spark/test_crashes.py", "tests/spark/test_endings.py", "tests/spark/test_collector.py"),
+        ("tests/spark/test_collector.py",),
         "staged rows of a live entry are deleted before they are released",
+    ),
+    Mutant(
+        "cleaned-up-unasked",
+        "R16",
+        "spark/collector.py",
+        '    if Journal(storage, job_id).replay().status != "FINISHED":',
+        "    if False:",
+        ("tests/spark/test_overtaken.py::test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up",),
+        "a job that is not over loses its state",
+    ),
+    Mutant(
+        "collected-without-a-look-at-the-job",
+        "R8",
+        "spark/collector.py",
+        "        check_fenced()\n        for uid",
+        "        for uid",
+        ("tests/spark/test_collector.py",),
+        "an overtaken driver deletes what its successor has staged since",
+    ),
+    Mutant(
+        "collected-without-a-look-at-the-log",
+        "R8",
+        "spark/collector.py",
+        "        entries.check_fenced()",
+        "        pass",
+        ("tests/spark/test_collector.py",),
+        "an overtaken driver deletes what its successor has published since",
     ),
 )
 
@@ -312,7 +353,7 @@ _FORGOTTEN = (
         "spark/driver.py",
         "        self._retention.completed(effect.checkpoint)",
         "        pass",
-        ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",),
+        _BACK,
         "nothing is ever forgotten, and no checkpoint has its portable copy",
     ),
     Mutant(
