@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _CRASHES = ("tests/spark/test_crashes.py",)
 _RESTORES = ("tests/spark/test_restores.py",)
+_GOING_BACK = ("tests/spark/test_going_back.py",)
 _BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
 _ENDINGS = ("tests/spark/test_endings.py",)
 _FENCES = ("tests/spark/test_fences.py",)
@@ -376,7 +377,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "        if known is not None:\n            if known.path",
         "        if False:\n            if known.path",
-        ("tests/spark/test_retries.py", "tests/spark/test_endings.py", "tests/spark/test_takeovers.py"),
+        _GOING_BACK,
         "the retry lists the source again, whose folder may be gone",
     ),
     Mutant(
@@ -385,7 +386,7 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "        unreleased=tuple(n for n in sorted(state.checkpoints) if n > state.last_released),",
         "        unreleased=(),",
-        ("tests/spark/test_takeovers.py", "tests/spark/test_crashes.py"),
+        _GOING_BACK,
         "of several completed checkpoints only the last one is rolled forward",
     ),
     Mutant(
@@ -394,8 +395,17 @@ _TAKE_OVER = (
         "spark/takeover.py",
         "        draining=state.draining,",
         "        draining=False,",
-        ("tests/spark/test_takeovers.py", "tests/spark/test_endings.py"),
+        _GOING_BACK,
         "a drain that was accepted is over with the driver that accepted it",
+    ),
+    Mutant(
+        "left-out-sources-forgotten",
+        "R2",
+        "spark/takeover.py",
+        "        dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},",
+        "        dropped={},",
+        _GOING_BACK,
+        "a source that was left out is left out once more, with a planned restart for nothing",
     ),
     Mutant(
         "another-process-with-the-same-pid",
@@ -442,7 +452,7 @@ _RESTORE = (
         "spark/restore.py",
         "        return 0 if self.completed is None else position(self.completed, subtask) + 1",
         "        return 0 if self.completed is None else position(self.completed, subtask)",
-        _BACK,
+        _GOING_BACK,
         "the checkpoint that was restored has lost its barrier",
     ),
     Mutant(
@@ -496,7 +506,7 @@ _RESTORE = (
         "spark/restore.py",
         "    if number != state.last_completed:\n",
         "    if False:\n",
-        ("tests/spark/test_restores.py::test_another_checkpoint_below_the_last_one_is_refused_and_nothing_is_written",),
+        _GOING_BACK,
         "rows that are released are read and released again",
     ),
     Mutant(
@@ -505,7 +515,7 @@ _RESTORE = (
         "spark/restore.py",
         "        if not _spark_has(storage, job_id, vertex.uid, completed):",
         "        if False:",
-        _RESTORES,
+        _GOING_BACK,
         "a restore is begun that Spark cannot carry out",
     ),
     Mutant(
@@ -514,7 +524,7 @@ _RESTORE = (
         "spark/restore.py",
         "    if back:",
         "    if True:",
-        ("tests/spark/test_restores.py::test_r4_going_on_from_latest_completes_a_restore_that_died_between_two_logs",),
+        _GOING_BACK,
         "some logs are back and others are not, and the job goes on",
     ),
     Mutant(
@@ -523,7 +533,7 @@ _RESTORE = (
         "spark/restore.py",
         "if batch is not None and at <= batch}",
         "if True}",
-        _RESTORES,
+        _GOING_BACK,
         "a source is left out that the restored checkpoint has not read to its end",
     ),
 )
