@@ -55,6 +55,10 @@ sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
 chaos: setup ## kill -9 of real processes
 	$(PYTEST) -m chaos --timeout 1800
 
+.PHONY: mutants
+mutants: setup ## deliberate defects, each of which a test must notice (CKPT_MUTANTS=fast: those without Spark)
+	$(PY) -m tests.mutants
+
 .PHONY: cluster
 cluster: setup ## the tests on a standalone Spark cluster (started on this machine)
 	$(PYTEST) -m cluster --timeout 1800
