@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.sinks.sink import Sink
@@ -27,11 +28,11 @@ def build(
     """The job over ``base/in`` and ``base/<sink>``. ``on_call``: told of every call of a source's function."""
     job = Job("random")
     for source in definition.sources:
-        _add_source(job, source, str(base / "in" / source.uid), on_call)
+        _add_source(job, source, str(base / source.folder / source.uid), on_call)
     for transform in definition.transforms:
         _add_transform(job, transform)
     for sink in definition.sinks:
-        target = make_sink(str(base / sink.uid), format=sink.format, partition_by=("k",) if sink.partitioned else ())
+        target = make_sink(str(base / sink.place), format=sink.format, partition_by=("k",) if sink.partitioned else ())
         job.sink(sink.uid, sink.input, target, release=sink.release)  # type: ignore[arg-type]
     return job
 
@@ -51,7 +52,11 @@ def _add_source(job: Job, source: SourceDef, folder: str, on_call: OnCall) -> No
 
 
 def _add_transform(job: Job, transform: TransformDef) -> None:
-    function = KINDS[transform.kind].function
+    plain = KINDS[transform.kind].function
+
+    def function(*frames: DataFrame) -> DataFrame:
+        made = plain(*frames)
+        return made.withColumn("wide", F.lit(1)) if transform.wide else made
 
     def rows(rows: DataFrame) -> DataFrame:
         return function(rows)

@@ -41,6 +41,7 @@ class Data:
     def __init__(self, base: Path, definition: Definition) -> None:
         self.base, self.definition = base, definition
         self.fed: dict[str, int] = {}
+        self._folder = {source.uid: source.folder for source in definition.sources}
         self._began = time.time() - 7200
         for number, source in enumerate(sorted(definition.sources, key=lambda one: one.uid)):
             (base / "in" / source.uid).mkdir(parents=True)
@@ -54,11 +55,19 @@ class Data:
     def feed(self, uid: str) -> None:
         """Give the job the next file of the source; it appears whole."""
         at = self.fed[uid]
-        hidden = self.base / "in" / uid / f".{at}"
+        hidden = self.base / self._folder[uid] / uid / f".{at}"
         shutil.copyfile(self.base / "all" / uid / self._name(at), hidden)
         os.utime(hidden, (self._began + at, self._began + at))
         hidden.rename(hidden.with_name(self._name(at)))
         self.fed[uid] = at + 1
+
+    def use(self, definition: Definition) -> None:
+        """Where the definition reads, there is what was given so far, and the rest will come."""
+        for source in definition.sources:
+            target = self.base / source.folder / source.uid
+            if not target.exists():
+                shutil.copytree(self.base / self._folder[source.uid] / source.uid, target, copy_function=shutil.copy2)
+            self._folder[source.uid] = source.folder
 
     def left(self) -> list[str]:
         """Live sources that have files to come."""

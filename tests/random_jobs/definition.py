@@ -14,7 +14,8 @@ them among those of the batch without the limit."""
 
 @dataclass(frozen=True)
 class SourceDef:
-    """``watermark``: the delay in seconds. ``first``: the event time of the first file, in seconds."""
+    """``watermark``: the delay in seconds. ``first``: the event time of the first file, in seconds. ``folder``: the
+    one in which the source's own lies."""
 
     uid: str
     bounded: bool
@@ -24,11 +25,13 @@ class SourceDef:
     rows: int = 4
     first: int = 0
     max_files: int | None = None
+    folder: str = "in"
 
 
 @dataclass(frozen=True)
 class TransformDef:
-    """``kind``: a name of ``functions.KINDS``. ``others``: the inputs of the second parameter, of a join."""
+    """``kind``: a name of ``functions.KINDS``. ``others``: the inputs of the second parameter, of a join. ``wide``:
+    one more column comes out."""
 
     uid: str
     kind: str
@@ -36,6 +39,7 @@ class TransformDef:
     others: tuple[str, ...] = ()
     chain: bool = True
     output_mode: str = "append"
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,12 @@ class SinkDef:
     format: str = "parquet"
     partitioned: bool = False
     release: str = "every_checkpoint"
+    folder: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The sink's folder, under the job's."""
+        return self.folder or self.uid
 
 
 @dataclass(frozen=True)

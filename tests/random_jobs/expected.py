@@ -33,6 +33,9 @@ class Expected:
         capped = plain_frames(spark, definition, base, with_limits=True)
         self._counts = {one.uid: capped[one.uid].count() for one in definition.sinks if one.lineage == "limited"}
 
+    def rows(self, sink: SinkDef) -> Counter[Values]:
+        return Counter(self._rows[sink.uid])
+
     def check(self, sink: SinkDef, released: list[Values]) -> None:
         """Raises AssertionError that says what was lost and what is too many."""
         wanted, got = Counter(self._rows[sink.uid]), Counter(released)
@@ -63,17 +66,17 @@ def _some(rows: Iterable[Values]) -> list[Values]:
 # ---- what was released
 
 
-def manifests(base: Path, sink: str) -> list[Manifest]:
-    return read_manifests(str(base / sink), "job", sink)
+def manifests(base: Path, sink: SinkDef) -> list[Manifest]:
+    return read_manifests(str(base / sink.place), "job", sink.uid)
 
 
 def released(base: Path, sink: SinkDef) -> list[Values]:
     """In the order of checkpoints, batches and files."""
     return [
         _values(row)
-        for manifest in manifests(base, sink.uid)
+        for manifest in manifests(base, sink)
         for file in manifest.files
-        for row in _read(base / sink.uid, file.path)
+        for row in _read(base / sink.place, file.path)
     ]
 
 

@@ -43,7 +43,7 @@ def check_any_time(definition: Definition, world: World) -> None:
     state = world.state()
     assert not state.damage, state.damage
     for sink in definition.sinks:
-        numbers = [manifest.checkpoint for manifest in manifests(world.base, sink.uid)]
+        numbers = [manifest.checkpoint for manifest in manifests(world.base, sink)]
         assert numbers == sorted(set(numbers)), f"{sink.uid}: checkpoints do not rise: {numbers}"
 
 
@@ -51,7 +51,7 @@ def check_siblings(definition: Definition, base: Path) -> None:
     """Sinks of one query show the same rows checkpoint by checkpoint (R24)."""
     for sinks in siblings(definition):
         shown = [
-            {manifest.checkpoint: manifest.rows for manifest in manifests(base, sink.uid)}
+            {manifest.checkpoint: manifest.rows for manifest in manifests(base, sink)}
             for sink in sinks
             if sink.release == "every_checkpoint"
         ]
@@ -77,8 +77,8 @@ def check_nothing_left(definition: Definition, world: World) -> None:
     left = [path for path in under if not STAYS.fullmatch(path)]
     assert not left, f"left under the root: {left[:10]}"
     for sink in definition.sinks:
-        folder = world.base / sink.uid
-        shown = {file.path for manifest in manifests(world.base, sink.uid) for file in manifest.files}
+        folder = world.base / sink.place
+        shown = {file.path for manifest in manifests(world.base, sink) for file in manifest.files}
         there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
         kept = {path for path in there if re.fullmatch(rf"_ckpt/job/{sink.uid}/manifests/[^/.][^/]*\.json", path)}
         assert there - kept == shown, f"{sink.uid}: files and manifests differ: {sorted((there - kept) ^ shown)[:5]}"
