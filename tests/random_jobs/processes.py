@@ -108,7 +108,7 @@ class Processes:
         return None
 
     def _stop(self, step: Step, driver: Driver) -> Driver | None:
-        if not self._until(driver, lambda: self.world.state().status == "RUNNING", LONGEST):
+        if not self._until(driver, lambda: _runs(driver), LONGEST):
             return None
         self._request("stop")
         code = driver.wait(LONGEST)
@@ -220,7 +220,7 @@ class Processes:
 
     def _finish(self, spark: SparkSession, driver: Driver) -> None:
         def fed_and_read() -> bool:
-            return not self.data.left() and all_read(self.world, self.data)
+            return _runs(driver) and not self.data.left() and all_read(self.world, self.data)
 
         if self.definition.live and driver.exit_code is None:
             running = self._until(driver, fed_and_read, LONGEST)
@@ -239,3 +239,8 @@ class Processes:
         for number, over in self._over.items():
             calls = self.world.base / f"calls-{number}"
             check_calls(over, calls.read_text().split() if calls.exists() else ())
+
+
+def _runs(driver: Driver) -> bool:
+    """A request is for one epoch: before the driver has claimed, it would be for the one before."""
+    return bool(driver.lines("running"))
