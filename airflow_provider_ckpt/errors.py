@@ -683,6 +683,24 @@ class SchemaChangedError(InvalidInputError):
     )
 
 
+class DefinitionChangedError(InvalidInputError):
+    """Data: subject, field, before, after, why, more."""
+
+    template = (
+        "{subject} has another {field} than when the job began: {before!r} became {after!r}{more}. {why}; change it "
+        "back, or run it under another job id"
+    )
+
+
+class JobStateMovedError(TransientError):
+    """The driver before went on while this one was getting ready, again and again."""
+
+    template = (
+        "job {job_id!r} changed {times} times while this driver was getting ready to take it over; its driver is at "
+        "work: stop it first (ckpt stop), or try again"
+    )
+
+
 class JobFailedTerminallyError(InvalidInputError):
     template = (
         "job {job_id!r} failed terminally ({cause}); trying again gives the same answer: mend the cause, then "

@@ -17,11 +17,16 @@ _NEEDED = {
     name: {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
     for name, kind in _TYPES.items()
 }
+_LATER = {"PlanRecorded": ("definition",)}
 
 
 def encode(event: Event) -> str:
-    """The event as JSON text."""
-    return _ENCODER.encode({"type": type(event).__name__, **event.__dict__})
+    """The event as JSON text. A field that came later in version 1 is left out while it is empty, so that what knows
+    nothing of it is written as it always was."""
+    name = type(event).__name__
+    later = _LATER.get(name, ())
+    values = {field: value for field, value in event.__dict__.items() if value or field not in later}
+    return _ENCODER.encode({"type": name, **values})
 
 
 def decode(data: Mapping[str, Any], written_by: str = "unknown") -> Event:

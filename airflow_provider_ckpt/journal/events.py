@@ -37,11 +37,13 @@ class EpochClaimed:
 
 @dataclass(frozen=True)
 class PlanRecorded:
-    """The graph and the schemas (operator uid -> Spark's schema JSON) this epoch runs."""
+    """What this epoch runs: the graph, the schemas (vertex uid -> Spark's schema JSON), and the definition, which a
+    later start is compared with (``job.definition``; empty in journals of release 0.1)."""
 
     graph: Json
     schemas: Mapping[str, str]
     at: float
+    definition: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ class LateFilesFound:
 @dataclass(frozen=True)
 class Restored:
     """The job was taken back to a completed checkpoint (R4): what ended, was dropped or finished after it is
-    running again. ``dropped``: vertex -> uids that were dropped at or before the checkpoint's batches."""
+    running again. ``dropped``: vertex -> uids that were dropped at or before the checkpoint's batches.
+    Checkpoint 0: to nothing at all, before any completed; the ends of its sources are frozen anew."""
 
     checkpoint: int
     dropped: Mapping[str, Mapping[str, int]]

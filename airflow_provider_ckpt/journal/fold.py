@@ -103,6 +103,8 @@ def _restored(state: JobState, event: ev.Restored) -> None:
     state.end_of_data = {subtask for subtask, snapshot in snapshots.items() if snapshot.get("finished")}
     state.finished = {subtask for subtask, snapshot in snapshots.items() if snapshot.get("finished_on_restore")}
     state.draining = False
+    if event.checkpoint == 0:
+        state.frozen = {}
     state.restored, state.restored_epoch = event.checkpoint, state.epoch
 
 

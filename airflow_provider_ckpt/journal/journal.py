@@ -70,6 +70,8 @@ class Journal:
         self._buffered = 0
         self._due: float | None = None
         self._broken: CkptError | None = None
+        self.predecessor: Mapping[str, Any] = {}
+        """Where the driver lives whose epoch :meth:`claim` ended; empty if there was none."""
 
     @property
     def state(self) -> JobState:
@@ -115,18 +117,28 @@ class Journal:
 
     # ---- owning
 
-    def claim(self, attempt: str, worker: Mapping[str, Any], now: float) -> int:
+    def claim(
+        self,
+        attempt: str,
+        worker: Mapping[str, Any],
+        now: float,
+        admit: Callable[[JobState], None] = lambda state: None,
+    ) -> int:
         """Take the job over: append the next epoch, and return it.
 
-        ``worker`` says where this driver lives. Raises CorruptJournalError, FencedError (a still later driver
-        has claimed meanwhile).
+        ``worker`` says where this driver lives. ``admit`` is given the state that the claim will follow, and may
+        raise: then nothing is written. Nobody can come in between: the claim is made by create-if-absent of the
+        very next number, and asked again when that is taken. So what it decides is decided for good.
+        Raises CorruptJournalError, FencedError (a still later driver has claimed meanwhile).
         """
         self._epoch, self._broken = None, None
         self._buffer, self._buffered, self._due = [], 0, None
         while True:
-            if self.replay().damage:
+            if self.refresh().damage:
                 raise CorruptJournalError(job_id=self.job_id, reason="; ".join(self._state.damage))
+            admit(self._state)
             event = EpochClaimed(self._state.epoch + 1, attempt, dict(worker), now)
+            before = dict(self._state.worker)
             try:
                 self._log.take_over(json.loads(_body([encode(event)])))
             except LostRaceError as lost:
@@ -135,7 +147,7 @@ class Journal:
                     raise self._fence(event.epoch) from None
                 continue  # somebody was faster, or the place we claimed had been truncated meanwhile
             apply(self._state, event)
-            self._epoch = event.epoch
+            self._epoch, self.predecessor = event.epoch, before
             return event.epoch
 
     def write(self, event: Event, now: float | None = None) -> None:

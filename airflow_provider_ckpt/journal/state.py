@@ -47,7 +47,8 @@ class JobState:
     late_files: list[ev.LateFilesFound] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)
     restored: int = 0
-    """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it."""
+    """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
+    was no restore. Checkpoint 0 in a later epoch: the job was begun anew."""
     restored_epoch: int = 0
     draining: bool = False
     """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""

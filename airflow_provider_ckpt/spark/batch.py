@@ -51,11 +51,6 @@ class BatchRunner:
         self._context, self._logs, self._outputs = context, logs, outputs
         self._frozen, self._schemas = frozen, schemas
 
-    def open(self) -> None:
-        """Claim the log; an attempt that did not reach its end is void."""
-        ended = self.log.state.end_of_data is not None
-        self.log.open(self._context.attempt, self._context.epoch, self._context.attempt, None if ended else 0)
-
     def start(self) -> None:
         self._thread.submit(self._guard)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
+from airflow_provider_ckpt.job.definition import EventTime
+
 _MARK = "spark.watermarkDelayMs"
 
 
@@ -18,13 +20,31 @@ def plain(schema: StructType) -> StructType:
     return StructType([_unmarked(field) for field in schema.fields])
 
 
-def with_watermark(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The watermark of the producer's output, if it has one. Of several (a join's) the first: Spark takes one."""
+def event_time(schema: StructType) -> EventTime | None:
+    """The watermark that Spark marked in the schema. Of several (a join's) the first: Spark takes one."""
     for field in schema.fields:
         delay = (field.metadata or {}).get(_MARK)
         if delay is not None:
-            return frame.withWatermark(f"`{field.name}`", f"{int(delay)} milliseconds")
-    return frame
+            return EventTime(field.name, int(delay))
+    return None
+
+
+def marked(schema: StructType, event_time: EventTime) -> StructType:
+    """The schema as Spark marks it, for one that was read back from the journal."""
+    return StructType(
+        [
+            StructField(one.name, one.dataType, one.nullable, {**(one.metadata or {}), _MARK: event_time.delay_ms})
+            if one.name == event_time.column
+            else one
+            for one in schema.fields
+        ]
+    )
+
+
+def with_watermark(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The watermark of the producer's output, if it has one."""
+    mark = event_time(schema)
+    return frame if mark is None else frame.withWatermark(f"`{mark.column}`", f"{mark.delay_ms} milliseconds")
 
 
 def _unmarked(field: StructField) -> StructField:

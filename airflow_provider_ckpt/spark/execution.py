@@ -1,4 +1,4 @@
-"""One run of a job, step by step: prepare (nothing is written), take over, run, end."""
+"""One run of a job, step by step: decide, prepare (nothing is written), take over, run, end."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ import time
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import SubtaskAtEndOfData, SubtaskDone
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.errors import CorruptJournalError, OutputTakenError
+from airflow_provider_ckpt.errors import (
+    CkptError,
+    FencedError,
+    InvalidInputError,
+    JobStateMovedError,
+    LogFencedError,
+    OutputTakenError,
+)
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -29,14 +36,16 @@ from airflow_provider_ckpt.spark import takeover
 from airflow_provider_ckpt.spark.batch import BatchRunner
 from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.spark.context import RunContext
+from airflow_provider_ckpt.spark.decision import Decision, decide
 from airflow_provider_ckpt.spark.driver import JobDriver, Outcome, Runner
 from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.late_files import find_late_files
 from airflow_provider_ckpt.spark.outputs import bind_sinks
-from airflow_provider_ckpt.spark.planning import Done, JobPlan, check_resumable, plan_job
+from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.releaser import Releaser
-from airflow_provider_ckpt.spark.restore import goes_on, interrupted_restore, restore_point, restored_event
+from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint, interrupted_restore, restored_event
+from airflow_provider_ckpt.spark.resumable import check_resumable
 from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
@@ -51,45 +60,75 @@ ALIGNED_TIMEOUT = 10.0
 """Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
 
 
+MOVES = 10
+"""How often the state of the job may change under a driver that gets ready, before it gives up."""
+
+
 @dataclass(frozen=True)
 class PreparedJob:
-    """Everything that could be checked was; nothing is written yet."""
+    """Everything that could be checked was; nothing is written yet. ``base``: what was decided from the journal;
+    ``anew``: the refusal for which the job does not go on from what it has, but begins anew."""
 
     job: Job
     options: RunOptions
     spark: SparkSession
     plan: JobPlan
-    restore: CheckpointCompleted | None
-    is_new: bool
-    """Its root knows no job of this id yet."""
+    base: Decision
+    anew: InvalidInputError | None = None
+
+    @property
+    def restore(self) -> RestorePoint | None:
+        return self.base.restore if self.anew is None else BEGINNING
 
 
-def prepare(job: Job, options: RunOptions, storage: Storage, state: JobState) -> PreparedJob:
-    """Raises InvalidInputError. ``state``: what the journal says; writes nothing."""
-    if state.damage:
-        raise CorruptJournalError(job_id=options.job_id, reason="; ".join(state.damage))
+def prepare(job: Job, options: RunOptions, storage: Storage, decision: Decision) -> PreparedJob:
+    """Plan what was decided. Raises InvalidInputError; writes nothing."""
     spark = build_session(options.job_id, options.conf)
-    # a checkpoint may bring back what is over by now
-    plan = plan_job(
-        spark, job, options, Done.of(state) if goes_on(storage, options.job_id, options.restore, state) else None
-    )
-    check_resumable(state, plan, allow_non_restored_state=options.allow_non_restored_state)
-    restore = restore_point(storage, options.job_id, options.restore, state, plan.graph)
-    return PreparedJob(job, options, spark, plan, restore, is_new=state.created is None)
+    try:
+        plan = plan_job(spark, job, options, decision.done)
+        check_resumable(decision.state, plan, allow_non_restored_state=options.allow_non_restored_state)
+    except InvalidInputError as refused:
+        if not decision.may_begin_anew:
+            raise
+        # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
+        return PreparedJob(job, options, spark, plan_job(spark, job, options), decision, refused)
+    return PreparedJob(job, options, spark, plan, decision)
 
 
 def execute(
-    prepared: PreparedJob,
+    job: Job,
+    options: RunOptions,
     storage: Storage,
     storage_options: Mapping[str, Any],
     on_status: OnStatus,
+    journal: Journal,
     reach: SparkReach | None = None,
 ) -> Outcome:
-    """Take the job over and run it to its end. Raises FencedError, LogFencedError, and storage errors.
+    """Take the job over and run it to its end. The one way in: for a first start, a retry, a restore, and whatever
+    was interrupted.
 
-    ``reach``: Spark's way to the root, if it needs one of its own; seen to lead there as soon as the root is made.
+    1. Decide, from the journal; plan and check everything, writing nothing (:func:`prepare`).
+    2. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
+    3. See to it that the driver before is gone; record what was decided; fence every log.
+    4. Run.
+
+    ``journal``: of the job, not claimed; ``reach``: Spark's way to the root, if it needs one of its own. Raises
+    InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and storage errors.
     """
-    return _Execution(prepared, storage, storage_options, on_status, reach).run()
+    for _ in range(MOVES):
+        decision = decide(storage, options, journal.refresh())
+        if decision.finished:
+            return Outcome("FINISHED")
+        prepared = prepare(job, options, storage, decision)
+        try:
+            return _Execution(prepared, storage, storage_options, on_status, reach, journal).run()
+        except _MovedError:
+            continue
+    raise JobStateMovedError(job_id=options.job_id, times=MOVES)
+
+
+class _MovedError(Exception):
+    """What was decided does not hold for the state that the claim would follow."""
 
 
 class _Execution:
@@ -100,11 +139,11 @@ class _Execution:
         storage_options: Mapping[str, Any],
         on_status: OnStatus,
         reach: SparkReach | None,
+        journal: Journal,
     ) -> None:
-        self._reach = reach
+        self._prepared, self._reach, self._unclaimed = prepared, reach, journal
         self._job, self._options = prepared.job, prepared.options
         self._spark, self._plan, self._restore = prepared.spark, prepared.plan, prepared.restore
-        self._is_new = prepared.is_new
         self._storage, self._storage_options = storage, storage_options
         self._application = self._spark.sparkContext.applicationId
         self._status = StatusReporter(on_status, self._options.job_id, self._application)
@@ -114,18 +153,45 @@ class _Execution:
 
     def run(self) -> Outcome:
         sinks = bind_sinks(self._job, self._options.job_id, self._storage_options)
-        if self._is_new:
+        if self._prepared.base.is_new or self._prepared.anew:
             self._refuse_taken(sinks)
         open_root(self._storage)
         if self._reach is not None:
             self._reach.check_same(self._storage, self._storage_options)
         for sink in sinks.values():
             sink.prepare()
-        journal, taken = self._claim()
+        nonce = uuid.uuid4().hex[:8]
+        worker = identify(self._application)
+        taken = takeover.claim(self._unclaimed, self._options.attempt or nonce, nonce, worker, self._admit)
+        journal = takeover.OwnedJournal(self._unclaimed)
+        try:
+            return self._run_claimed(journal, taken, sinks)
+        except (FencedError, LogFencedError):
+            raise
+        except Exception as error:
+            self._note_failure(journal, error)
+            raise
+
+    def _admit(self, state: JobState) -> None:
+        if decide(self._storage, self._options, state) != self._prepared.base:
+            raise _MovedError
+
+    def _note_failure(self, journal: takeover.OwnedJournal, error: Exception) -> None:
+        """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
+        if journal.state.status in ("CREATED", "RUNNING"):
+            with suppress(CkptError):
+                journal.write(StatusChanged("RESTARTING", time.time(), str(error)))
+
+    def _run_claimed(
+        self, journal: takeover.OwnedJournal, taken: takeover.TakenOver, sinks: dict[str, BoundSink]
+    ) -> Outcome:
         if self._restore is not None:
             journal.write(restored_event(self._restore, journal.state, time.time()))
         takeover.record_plan(journal, self._options.job_id, self._plan, self._options.public_json())
         self._status.started(journal.state, taken.before, taken.resumed)
+        if self._prepared.anew is not None:
+            why = f"nothing was completed yet, and it does not fit what ran before: {self._prepared.anew}"
+            self._status.say("anew", f"job {self._options.job_id} begins anew; {why}", journal.state)
         frozen = takeover.freeze_sources(
             self._spark, self._storage, self._options.job_id, journal, self._bounded_reads()
         )
@@ -159,19 +225,6 @@ class _Execution:
                 job_id, root = self._options.job_id, self._storage.uri
                 raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
 
-    def _claim(self) -> tuple[takeover.OwnedJournal, takeover.TakenOver]:
-        options = self._options
-        journal = Journal(
-            self._storage,
-            options.job_id,
-            buffer_bytes=options.journal_buffer_bytes,
-            flush_interval=options.journal_flush_interval,
-        )
-        journal.replay()
-        nonce = uuid.uuid4().hex[:8]
-        taken = takeover.claim(journal, options.attempt or nonce, nonce, identify(self._application))
-        return takeover.OwnedJournal(journal), taken
-
     def _bounded_reads(self) -> dict[str, Any]:
         """Of the sources that are not over."""
         reads = self._plan.reads
@@ -188,8 +241,9 @@ class _Execution:
     ) -> Outcome:
         options, graph = self._options, self._plan.graph
         logs = takeover.load_logs(self._storage, options.job_id, graph)
-        if self._restore is None and self._plan.mode == "streaming":
-            self._restore = interrupted_restore(self._storage, options.job_id, journal.state, logs)
+        if self._restore is None:
+            self._restore = interrupted_restore(self._storage, options.job_id, journal.state, logs, self._plan.mode)
+        takeover.open_logs(journal, logs, taken, self._plan.mode, self._restore)
         context = self._context(journal, taken)
         runners = self._runners(context, journal.state, logs, sinks, frozen)
         if taken.resumed:
@@ -276,20 +330,12 @@ class _Execution:
         for vertex in self._plan.graph.vertices:
             subtask = f"{vertex.uid}/0"
             if logs[subtask].state.closed:
-                self._tell_closed(context, subtask, state)
                 continue
             if self._plan.mode == "batch":
                 runners[subtask] = self._batch_runner(factory, context, vertex, logs, frozen)
             else:
                 runners[subtask] = factory.runner(vertex, frozenset(state.dropped.get(vertex.uid, ())))
         return runners
-
-    def _tell_closed(self, context: RunContext, subtask: str, state: JobState) -> None:
-        """The tail of the log decides about the end (R11): the driver before may not have come to the journal."""
-        if subtask not in state.finished:
-            world = {"epoch": context.epoch, "subtask": subtask, "attempt": context.attempt}
-            context.post(SubtaskAtEndOfData(**world))  # type: ignore[arg-type]
-            context.post(SubtaskDone(**world))  # type: ignore[arg-type]
 
     def _batch_runner(
         self,
@@ -300,7 +346,7 @@ class _Execution:
         frozen: dict[str, FrozenFiles],
     ) -> BatchRunner:
         outputs = factory.outputs(vertex)
-        runner = BatchRunner(
+        return BatchRunner(
             context,
             vertex,
             f"{vertex.uid}/0",
@@ -310,5 +356,3 @@ class _Execution:
             self._plan.schemas,
             self._batch_thread,
         )
-        runner.open()
-        return runner

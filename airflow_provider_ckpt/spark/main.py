@@ -14,6 +14,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__" and not __package__:
@@ -24,7 +25,6 @@ from airflow_provider_ckpt.errors import (
     CkptError,
     FencedError,
     InvalidInputError,
-    JobFailedTerminallyError,
     JobImportError,
     LogFencedError,
     RootNotForSparkError,
@@ -66,26 +66,36 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
 
 
 def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> int:
-    from airflow_provider_ckpt.spark.execution import execute, prepare
+    from airflow_provider_ckpt.spark.decision import decide
+    from airflow_provider_ckpt.spark.execution import execute
 
     loaded = load_with_spark(options.job, options.job_id, options.conf)
     _ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)
-    root, state = look(options, storage_options)
-    if state.status == "FINISHED":
-        reporter = StatusReporter(on_status, options.job_id, None)
-        _clean_up_again(loaded.job, options.job_id, root, storage_options, state)
-        reporter.say("finished", f"job {options.job_id} has FINISHED already; nothing runs again", state)
-        return FINISHED
-    if state.status == "FAILED" and not options.resume_failed:
-        raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
+    root, journal = look(options, storage_options)
+    decision = decide(root, options, journal.refresh())
+    if decision.finished:
+        return _finished_already(loaded.job, options, root, storage_options, on_status, decision.state)
     reach = _reach(loaded.job, options, root, storage_options)
-    prepared = prepare(loaded.job, options, root, state)
-    outcome = execute(prepared, root, storage_options, on_status, reach)
+    outcome = execute(loaded.job, options, root, storage_options, on_status, journal, reach)
     if outcome.status in ("FINISHED", "STOPPED"):
         return FINISHED
     return TERMINAL if outcome.status == "FAILED" else FAILED
+
+
+def _finished_already(
+    job: Job,
+    options: RunOptions,
+    root: Storage,
+    storage_options: Mapping[str, Any],
+    on_status: OnStatus,
+    state: JobState,
+) -> int:
+    reporter = StatusReporter(on_status, options.job_id, None)
+    _clean_up_again(job, options.job_id, root, storage_options, state)
+    reporter.say("finished", f"job {options.job_id} has FINISHED already; nothing runs again", state)
+    return FINISHED
 
 
 def _reach(job: Job, options: RunOptions, root: Storage, storage_options: Mapping[str, Any]) -> SparkReach | None:
@@ -140,8 +150,10 @@ def _ship_functions(loaded: LoadedJob) -> None:
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]
 
 
-def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Any, JobState]:
-    """The root's storage and what its journal says, writing nothing."""
+def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Storage, Journal]:
+    """The root's storage and the journal of the job, writing nothing. A root that is not there yet has an empty one.
+
+    Raises RootNotForSparkError, ForeignRootError, NewerFormatError, and the storage's errors."""
     from airflow_provider_ckpt.errors import NoRootError
     from airflow_provider_ckpt.storage.opening import open_storage
     from airflow_provider_ckpt.storage.root import read_root
@@ -149,11 +161,15 @@ def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Any, 
     storage = open_storage(options.root, storage_options)
     if storage.uri.startswith("memory:"):
         raise RootNotForSparkError(uri=storage.uri)
-    try:
+    with suppress(NoRootError):
         read_root(storage)
-    except NoRootError:
-        return storage, JobState(options.job_id)
-    return storage, Journal(storage, options.job_id).replay()
+    journal = Journal(
+        storage,
+        options.job_id,
+        buffer_bytes=options.journal_buffer_bytes,
+        flush_interval=options.journal_flush_interval,
+    )
+    return storage, journal
 
 
 def _user_traceback(error: CkptError) -> str | None:

@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.coordinator.finished import check_restore
 from airflow_provider_ckpt.errors import (
-    GraphChangedError,
     HeldWatermarkError,
-    SchemaChangedError,
     UnsupportedQueryError,
     WatermarkOverUnionError,
 )
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
+from airflow_provider_ckpt.job.definition import (
+    JobDefinition,
+    VertexDefinition,
+    plain_path,
+    selecting,
+    sink_definitions,
+    source_definition,
+)
 from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.options import RunOptions, RuntimeMode
-from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.edge_schema import plain, with_watermark
+from airflow_provider_ckpt.job.options import Mode, RunOptions, RuntimeMode
+from airflow_provider_ckpt.job.redaction import redact_uri
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.spark.done import Done
+from airflow_provider_ckpt.spark.edge_schema import event_time, plain, with_watermark
 from airflow_provider_ckpt.spark.plan import holds_watermark, is_stateful, leaf_ids, refusal, watermark_over_union
 from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
 from airflow_provider_ckpt.spark.reader import SourceReads
@@ -41,6 +47,9 @@ class JobPlan:
     """Vertex uid -> schema of its output."""
     reads: Mapping[str, SourceReads]
     """Source uid -> what it reads."""
+    definition: JobDefinition
+    changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Sink uid -> keys of its definition that may differ between two runs."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -54,36 +63,6 @@ class JobPlan:
         return len({depth[v.uid] for v in self.graph.vertices if v.sinks}) > 1
 
 
-@dataclass(frozen=True)
-class Done:
-    """What of a job that ran before is over, so that none of its functions is called again: the folders of a
-    finished source may be gone. ``inline``: bounded source uid -> whether it was part of an unbounded vertex;
-    ``dropped``: vertex -> sources and edges left out; ``schemas``: vertex at its end of data -> its output."""
-
-    inline: Mapping[str, bool] = field(default_factory=dict)
-    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    schemas: Mapping[str, StructType] = field(default_factory=dict)
-
-    @staticmethod
-    def of(state: JobState) -> Done:
-        """Of the graph as it ran; whether the job may still be run with another one is checked later."""
-        if state.plan is None:
-            return Done()
-        vertices = state.plan.graph["vertices"]
-        ended = [
-            vertex
-            for vertex in vertices
-            if {f"{vertex['uid']}/{index}" for index in range(vertex["parallelism"])} <= state.end_of_data
-        ]
-        over = {uid for vertex in ended for uid in vertex["sources"]}
-        over |= {uid for uids in state.dropped.values() for uid in uids}
-        return Done(
-            {uid: not vertex["bounded"] for vertex in vertices for uid in vertex["bounded_sources"] if uid in over},
-            {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
-            {one["uid"]: StructType.fromJson(json.loads(state.plan.schemas[one["uid"]])) for one in ended},
-        )
-
-
 def read_limit(options: RunOptions) -> int:
     return options.max_bytes_per_trigger or DEFAULT_LIMIT
 
@@ -94,20 +73,46 @@ def plan_job(spark: SparkSession, job: Job, options: RunOptions, done: Done | No
     Raises InvalidInputError.
     """
     done = done or Done()
-    mode = job.runtime_mode(options.mode)
+    mode = job.runtime_mode(_mode(options, done))
     calls = SourceCalls(spark, streaming=mode == "streaming", limit=read_limit(options))
-    inline = {
-        source.uid
-        for source in job.sources
-        if source.bounded
-        and (done.inline[source.uid] if source.uid in done.inline else _can_inline(job, source.uid, calls))
-    }
+    inline = {source.uid for source in job.sources if source.bounded and _is_inline(job, source.uid, calls, done)}
     graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline)
     with tempfile.TemporaryDirectory(prefix="ckpt-plan-") as nothing:
         planner = _Planner(spark, job, graph, calls, nothing, done)
         for vertex in graph.vertices:
             planner.plan(vertex)
-    return JobPlan(graph, mode, planner.schemas, calls.reads)
+    changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
+    definition = _definition(job, mode, calls.reads, planner.vertices)
+    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable)
+
+
+def _mode(options: RunOptions, done: Done) -> Mode:
+    """The mode the job began in, unless another one is asked for: then the comparison refuses it."""
+    return options.mode if options.mode != "auto" or done.mode is None else done.mode
+
+
+def _is_inline(job: Job, uid: str, calls: SourceCalls, done: Done) -> bool:
+    """As it was decided when the job began; what became impossible since shows as an operator that moved."""
+    known = done.inline.get(uid)
+    if known is not None and (uid in done.over or not known):
+        return known
+    return _can_inline(job, uid, calls)
+
+
+def _definition(
+    job: Job, mode: RuntimeMode, reads: Mapping[str, SourceReads], vertices: Mapping[str, VertexDefinition]
+) -> JobDefinition:
+    sources = {}
+    for operator in job.sources:
+        sources[operator.uid] = source_definition(operator)
+        if read := reads.get(operator.uid):
+            sources[operator.uid] = replace(
+                sources[operator.uid],
+                format=read.format.lower(),
+                paths=tuple(redact_uri(plain_path(path)) for path in read.paths),
+                selects=selecting(read.options),
+            )
+    return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks))
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
@@ -132,6 +137,8 @@ class _Planner:
         self._spark, self._job, self._graph, self._calls, self._nothing = spark, job, graph, calls, nothing
         self._done = done
         self.schemas: dict[str, StructType] = {}
+        self.vertices: dict[str, VertexDefinition] = {}
+        """Of those that are planned; what is over keeps the definition it has."""
 
     def plan(self, vertex: Vertex) -> None:
         if vertex.uid in self._done.schemas:
@@ -153,6 +160,14 @@ class _Planner:
         if self._calls.streaming and not vertex.bounded and bounded:
             self._check_event_time(vertex, builder, built, bounded, dropped)
         self.schemas[vertex.uid] = built.schema
+        self.vertices[vertex.uid] = VertexDefinition(built.output_mode, built.stateful, event_time(built.schema))
+        self._check_sinks(vertex, built)
+
+    def _check_sinks(self, vertex: Vertex, built: BuiltQuery) -> None:
+        columns = tuple((one["name"], one["type"]) for one in json.loads(built.schema.json())["fields"])
+        for uid in vertex.sinks:
+            given = SinkInput(uid, columns, built.output_mode if self._calls.streaming else "append", vertex.bounded)
+            self._job.operators[uid].sink.check_input(given)
 
     def _check_supported(self, vertex: Vertex, built: BuiltQuery) -> None:
         cause = refusal(built.frame, built.output_mode)
@@ -186,47 +201,3 @@ class _Planner:
             return self._spark.createDataFrame([], plain(schema))
         frame = self._spark.readStream.name(edge).schema(plain(schema)).parquet(f"file://{self._nothing}")
         return with_watermark(frame, schema)
-
-
-def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:
-    """Refuse to go on with another job under the same id. Operators are matched by uid: new ones start empty,
-    gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output.
-
-    Raises GraphChangedError, SchemaChangedError, IllegalGraphChangeError.
-    """
-    if state.plan is None:
-        return
-    before, after = _places(state.plan.graph), _places(plan.graph.to_json())
-    moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
-    gone = sorted(before.keys() - after.keys())
-    if moved or (gone and not allow_non_restored_state):
-        raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
-    _check_edges(state.plan.graph, plan)
-    for uid, schema in plan.schemas_json().items():
-        known = state.plan.schemas.get(uid, schema)
-        if known != schema:
-            was = StructType.fromJson(json.loads(known)).simpleString()
-            raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
-    last = state.checkpoints.get(state.last_completed)
-    if last is not None:
-        check_restore(plan.graph, last.operators, allow_non_restored_state=allow_non_restored_state)
-
-
-def _check_edges(before: Mapping[str, Any], plan: JobPlan) -> None:
-    """A result partition is laid out for the consumers it had when the job began."""
-    old = {vertex["uid"]: set[str]() for vertex in before["vertices"]}
-    for edge in before["edges"]:
-        old[edge["producer"]].add(edge["uid"])
-    for uid, edges in old.items():
-        now = {edge.uid for edge in plan.graph.outputs(uid)}
-        if any(vertex.uid == uid for vertex in plan.graph.vertices) and now != edges:
-            raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
-
-
-def _places(graph: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
-    """Operator uid -> its vertex and whether that is bounded."""
-    return {
-        uid: (vertex["uid"], vertex["bounded"])
-        for vertex in graph["vertices"]
-        for uid in [*vertex["operators"], *vertex["sinks"]]
-    }

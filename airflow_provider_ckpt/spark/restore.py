@@ -1,9 +1,10 @@
-"""What ``restore`` asks for, and whether it can be had: decided before anything is written."""
+"""What ``restore`` asks for, and whether it can be had."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NoReturn
 
 from airflow_provider_ckpt.errors import RestoreRefusedError
@@ -13,10 +14,27 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.spark.releaser import position
 from airflow_provider_ckpt.storage.layout import checkpoint_path, subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 _NAME = re.compile(r"chk-(\d+)")
+
+
+@dataclass(frozen=True)
+class RestorePoint:
+    """Where the job goes back to: what a completed checkpoint covers stays. ``completed`` is None for checkpoint 0:
+    before any completed, so that nothing stays and nothing was ever released."""
+
+    checkpoint: int
+    completed: CheckpointCompleted | None
+
+    def continues_at(self, subtask: str) -> int:
+        """Entries of the subtask's log between this position and the new attempt's ``open`` are void (R4)."""
+        return 0 if self.completed is None else position(self.completed, subtask) + 1
+
+
+BEGINNING = RestorePoint(0, None)
 
 
 def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
@@ -28,9 +46,7 @@ def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> boo
     return state.restored not in (0, state.last_completed) and _number(storage, job_id, restore) == state.restored
 
 
-def restore_point(
-    storage: Storage, job_id: str, restore: str, state: JobState, graph: ExecutionGraph
-) -> CheckpointCompleted | None:
+def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) -> RestorePoint | None:
     """The checkpoint to go back to; None: go on from what is published ("latest"), or from nothing.
 
     Raises RestoreRefusedError. A checkpoint below the last completed one cannot be restored: what came after
@@ -47,6 +63,8 @@ def restore_point(
         if state.created is not None:
             refuse("the job has run before, and what it released stays; start afresh under another job id")
         return None
+    if state.status == "FINISHED":
+        refuse("the job has FINISHED, and all of its output is released; run it under another job id")
     number = _number(storage, job_id, restore)
     if number is None:
         refuse(f"it is not a checkpoint of this job; those are {storage.full_uri(checkpoint_path(job_id, 0))[:-1]}<n>")
@@ -58,27 +76,42 @@ def restore_point(
         refuse(
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
         )
-    for vertex in graph.vertices:
+    for vertex in _graph(state).vertices:
         if not _spark_has(storage, job_id, vertex.uid, completed):
             refuse(f"Spark has purged the state of {vertex.uid!r} that it points to (minBatchesToRetain)")
-    return completed
+    return RestorePoint(number, completed)
+
+
+def _graph(state: JobState) -> ExecutionGraph:
+    """As it ran last; a vertex that is new since has nothing to go back to."""
+    return ExecutionGraph((), ()) if state.plan is None else ExecutionGraph.from_json(state.plan.graph)
 
 
 def interrupted_restore(
-    storage: Storage, job_id: str, state: JobState, logs: Mapping[str, SubtaskLog]
-) -> CheckpointCompleted | None:
-    """The checkpoint of a restore that a driver began and did not complete: it died after it had taken some logs
+    storage: Storage, job_id: str, state: JobState, logs: Mapping[str, SubtaskLog], mode: str = "streaming"
+) -> RestorePoint | None:
+    """The goal of a restore that a driver began and did not complete: it died after it had taken some logs
     back and not others (R4). None if there is nothing to make up for. ``logs``: loaded, not yet opened.
 
     No query was started before all were back, so that going back once more, everywhere, is always right.
     """
-    if not state.restored or state.restored != state.last_completed:
+    if not state.restored_epoch or state.restored != state.last_completed:
         return None  # a checkpoint completed since: every subtask had been taken back
     # a log that nobody has opened is that of a vertex which is new: it has nothing to go back from
-    unfinished = [subtask for subtask, log in logs.items() if log.state.opened and not log.state.closed]
-    if all(_is_back(storage, job_id, subtask, logs[subtask], state.restored_epoch) for subtask in unfinished):
+    anew = state.restored == 0
+    unfinished = [s for s, log in logs.items() if log.state.opened and (anew or not log.state.closed)]
+    epoch = state.restored_epoch
+    if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
+        back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
+    else:
+        back = all(_is_back(storage, job_id, subtask, logs[subtask], epoch) for subtask in unfinished)
+    if back:
         return None
-    return state.checkpoints[state.restored]
+    return BEGINNING if anew else RestorePoint(state.restored, state.checkpoints[state.restored])
+
+
+def _was_opened(log: SubtaskLog, epoch: int) -> bool:
+    return any(isinstance(one, Open) and one.epoch >= epoch for _, one in log.records())
 
 
 def _is_back(storage: Storage, job_id: str, subtask: str, log: SubtaskLog, epoch: int) -> bool:
@@ -89,15 +122,16 @@ def _is_back(storage: Storage, job_id: str, subtask: str, log: SubtaskLog, epoch
     return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
 
 
-def restored_event(completed: CheckpointCompleted, state: JobState, now: float) -> Restored:
+def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
     """What was dropped by the checkpoint's batches stays dropped; the rest is read again."""
     dropped: dict[str, dict[str, int]] = {}
+    subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
-        batch = (completed.subtasks.get(f"{vertex}/0") or {}).get("batch_id")
+        batch = (subtasks.get(f"{vertex}/0") or {}).get("batch_id")
         kept = {uid: at for uid, at in uids.items() if batch is not None and at <= batch}
         if kept:
             dropped[vertex] = kept
-    return Restored(completed.checkpoint, dropped, now)
+    return Restored(point.checkpoint, dropped, now)
 
 
 def _number(storage: Storage, job_id: str, restore: str) -> int | None:

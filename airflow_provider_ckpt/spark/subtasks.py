@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.job.graph import Vertex
-from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -23,7 +22,7 @@ from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget, Prepar
 from airflow_provider_ckpt.spark.planning import read_limit
 from airflow_provider_ckpt.spark.publisher import Publisher
 from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls
-from airflow_provider_ckpt.spark.releaser import position
+from airflow_provider_ckpt.spark.restore import RestorePoint
 from airflow_provider_ckpt.spark.runner import VertexRunner
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
@@ -43,7 +42,7 @@ class SubtaskFactory:
         *,
         aligned: bool,
         aligned_timeout: float | None,
-        restore: CheckpointCompleted | None = None,
+        restore: RestorePoint | None = None,
     ) -> None:
         self._restore = restore
         self._context, self._logs, self._sinks = context, logs, sinks
@@ -51,11 +50,10 @@ class SubtaskFactory:
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
     def runner(self, vertex: Vertex, dropped: frozenset[str]) -> VertexRunner:
-        """Opens the subtask's log and makes its Spark folder: the attempts before are fenced when this returns."""
+        """Makes the subtask's Spark folder. Its log is opened: the attempts before are fenced."""
         context, subtask = self._context, f"{vertex.uid}/0"
         home = subtask_path(context.job_id, vertex.uid, 0)
         log = self._logs[subtask]
-        log.open(context.attempt, context.epoch, context.attempt, self._continues_at(subtask))
         folders = AttemptFolders(context.storage, f"{home}/spark")
         previous = folders.previous(log.records(), context.attempt)
         last = log.state.last_batch
@@ -84,10 +82,6 @@ class SubtaskFactory:
         folders.delete_before(context.attempt)
         prepared.delete_all_but(context.attempt)
         return VertexRunner(context, publisher, self._builder(vertex, edges))
-
-    def _continues_at(self, subtask: str) -> int | None:
-        """Entries behind the barrier of the checkpoint are void (R4)."""
-        return None if self._restore is None else position(self._restore, subtask) + 1
 
     def _edges(self, vertex: Vertex) -> dict[str, EdgeInput]:
         context = self._context

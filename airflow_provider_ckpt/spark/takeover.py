@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import ExecutionGraph
-from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen
+from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
@@ -19,6 +20,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen
 from airflow_provider_ckpt.spark.planning import JobPlan
 from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint
 from airflow_provider_ckpt.spark.worker import end_worker
 from airflow_provider_ckpt.storage.layout import frozen_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
@@ -73,23 +75,32 @@ class TakenOver:
     resumed: bool
 
 
-def claim(journal: Journal, attempt: str, nonce: str, worker: Mapping[str, object]) -> TakenOver:
+def claim(
+    journal: Journal,
+    attempt: str,
+    nonce: str,
+    worker: Mapping[str, object],
+    admit: Callable[[JobState], None] = lambda state: None,
+) -> TakenOver:
     """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
 
     ``attempt``: the caller's name for this try, for the journal; ``nonce`` makes the attempt of the logs unique.
+    ``admit``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be
+    the one that was there when this driver began to get ready.
     """
-    previous = dict(journal.state.worker)
-    resumed = journal.state.created is not None
-    epoch = journal.claim(attempt, worker, time.time())
-    before = end_worker(previous, grace=GRACE) if previous and resumed else "none"
-    return TakenOver(epoch, f"{epoch:04d}-{nonce}", before, resumed)
+    epoch = journal.claim(attempt, worker, time.time(), admit)
+    before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
+    return TakenOver(epoch, f"{epoch:04d}-{nonce}", before, journal.state.created is not None)
 
 
 def record_plan(journal: OwnedJournal, job_id: str, plan: JobPlan, options: Mapping[str, object]) -> None:
     now = time.time()
-    if journal.state.created is None:
+    state = journal.state
+    if state.created is None:
         journal.write(JobCreated(job_id, plan.graph.to_json(), plan.mode, options, now))
-    journal.write(PlanRecorded(plan.graph.to_json(), plan.schemas_json(), now))
+    before = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+    definition = plan.definition if before is None else plan.definition.keeping(before)
+    journal.write(PlanRecorded(plan.graph.to_json(), plan.schemas_json(), now, definition.to_json()))
 
 
 def freeze_sources(
@@ -97,9 +108,12 @@ def freeze_sources(
 ) -> dict[str, FrozenFiles]:
     """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources."""
     frozen: dict[str, FrozenFiles] = {}
+    state = journal.state
+    # a job that was begun anew has ends of its own: lists of before that are never read again
+    generation = state.restored_epoch if state.restored == 0 else 0
     for uid, read in reads.items():
-        known = journal.state.frozen.get(uid)
-        path = frozen_path(job_id, uid)
+        known = state.frozen.get(uid)
+        path = frozen_path(job_id, uid, generation)
         if known is not None:
             if known.path is not None:
                 frozen[uid] = read_frozen(storage, f"{job_id}/{known.path}")
@@ -123,8 +137,31 @@ def load_logs(storage: Storage, job_id: str, graph: ExecutionGraph) -> dict[str,
     return logs
 
 
+def open_logs(
+    journal: OwnedJournal, logs: Mapping[str, SubtaskLog], taken: TakenOver, mode: str, restore: RestorePoint | None
+) -> None:
+    """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
+    the tail of the log decides (R11), and the driver before may not have come to say so.
+
+    Raises LogFencedError. From here on nobody but this attempt, or a later one, appends anywhere.
+    """
+    for subtask, log in logs.items():
+        if log.state.closed and restore is not BEGINNING:
+            if subtask not in journal.state.finished:
+                journal.write(SubtaskFinished(subtask, taken.attempt, time.time()))
+            continue
+        log.open(taken.attempt, taken.epoch, taken.attempt, _continues_at(subtask, log, mode, restore))
+
+
+def _continues_at(subtask: str, log: SubtaskLog, mode: str, restore: RestorePoint | None) -> int | None:
+    """In BATCH an attempt without its end of data is void as a whole (R23)."""
+    if mode == "batch":
+        return None if log.state.end_of_data is not None and restore is not BEGINNING else 0
+    return None if restore is None else restore.continues_at(subtask)
+
+
 def restored(state: JobState) -> Restored:
-    """What the coordinator starts from. Ends that are in a log but not in the journal are told by the runners."""
+    """What the coordinator starts from. Ends of data that are in a log only are told by the runners."""
     last = state.checkpoints.get(state.last_completed)
     return Restored(
         last_triggered=state.last_triggered,

@@ -30,9 +30,10 @@ def journal_path(job_id: str) -> str:
     return f"{job_path(job_id)}/journal"
 
 
-def frozen_path(job_id: str, uid: str) -> str:
-    """The frozen file list of a bounded source (R11)."""
-    return f"{job_path(job_id)}/frozen/{_segment(uid)}.json"
+def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
+    """The frozen file list of a bounded source (R11). ``generation``: the epoch in which the job was begun anew."""
+    suffix = f".{generation:04d}" if generation else ""
+    return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"
 
 
 def subtask_path(job_id: str, vertex: str, subtask: int) -> str:

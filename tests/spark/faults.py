@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from airflow_provider_ckpt.errors import StorageTransientError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
@@ -73,6 +74,9 @@ class FaultySink(FileSink):
     """A FileSink whose folder is reached through the fault."""
 
     fault: Fault = field(default_factory=Fault, compare=False, repr=False)
+
+    def definition(self) -> Mapping[str, Any]:
+        return {**super().definition(), "type": FileSink(self.path).definition()["type"]}
 
     def bind(self, context: SinkContext) -> BoundFileSink:
         return self.bind_to(FaultyStorage(open_storage(self.path), self.fault), context)

@@ -21,8 +21,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.manifests import read_manifests
-from airflow_provider_ckpt.spark.execution import execute, prepare
-from airflow_provider_ckpt.spark.main import look
+from airflow_provider_ckpt.spark.execution import execute
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -103,17 +102,14 @@ class World:
         """Run the job to its end. ``on_line`` is called in the driver's loop, for each status line."""
         options = self.options(**given)
         job.validate()
-        _, state = look(options, {})
         run = Run("", None)
-        if state.status == "FINISHED":
-            return Run("FINISHED", None)
 
         def hear(line: Line) -> None:
             run.lines.append(line)
             on_line(line)
 
         root = storage or self.storage
-        outcome = execute(prepare(job, options, root, state), root, {}, hear)
+        outcome = execute(job, options, root, {}, hear, Journal(root, options.job_id))
         run.status, run.cause = outcome.status, outcome.cause
         return run
 

@@ -63,6 +63,6 @@ def test_a_job_whose_history_vanishes_fails_by_name_and_finishes_when_it_is_back
     assert failed.cause is not None
     assert last.name in failed.cause
     kept.rename(last)
-    run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)))
+    run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)), resume_failed=True)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)

@@ -1,0 +1,127 @@
+"""What a user may change in a job between two runs, and what is refused: pure comparison, field by field.
+
+:data:`RULES` is the whole of it for single fields; ``docs/changes.md`` shows it to users, and a test holds the two
+together. Operators that come, go or move are ``spark.planning.check_resumable``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.errors import DefinitionChangedError
+from airflow_provider_ckpt.job.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``field`` of ``what`` (job, source, vertex, sink). ``why`` it cannot change; None: it can."""
+
+    what: str
+    field: str
+    why: str | None
+
+
+RULES = (
+    Rule("job", "mode", "a batch would do again what the streaming queries have done, or the other way round"),
+    Rule("source", "bounded", "whether it ends decides where it runs, and its end is recorded once"),
+    Rule("source", "watermark column", "event time that was counted by one column cannot go on by another"),
+    Rule("source", "watermark delay", None),
+    Rule("source", "format", "what was read is known by file, and would be read again or not at all"),
+    Rule("source", "paths", "what was read is known by path, and would be read again or not at all"),
+    Rule("source", "selection", "the files of a bounded source are listed once, those left out would never be read"),
+    Rule("vertex", "output mode", "rows in the output would mean two things"),
+    Rule("vertex", "state", "Spark cannot go on from a checkpoint that has no state, or has state nobody reads"),
+    Rule("sink", "release", "what was staged under one policy would be released twice or never under the other"),
+    Rule("sink", "target", "readers of the output would miss or misread what was released before"),
+)
+_WHY = {(rule.what, rule.field): rule.why for rule in RULES}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference that is refused. ``uid`` is None for the job itself."""
+
+    what: str
+    uid: str | None
+    field: str
+    before: Any
+    after: Any
+    why: str
+
+
+def refused_changes(
+    before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]
+) -> list[Change]:
+    """All refused differences between two definitions of one job, in the order of :data:`RULES`.
+
+    ``changeable``: sink uid -> keys of its target that may differ. Operators that only one of the two has are not
+    looked at here.
+    """
+    return [change for change in _differences(before, after, changeable) if change.why]
+
+
+def check_changes(before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]) -> None:
+    """Raises DefinitionChangedError for the first refused difference; names how many more there are."""
+    refused = refused_changes(before, after, changeable)
+    if not refused:
+        return
+    first = refused[0]
+    subject = "the job" if first.uid is None else f"{first.what} {first.uid!r}"
+    raise DefinitionChangedError(
+        subject=subject,
+        field=first.field,
+        before=first.before,
+        after=first.after,
+        why=first.why,
+        more=f" ({len(refused) - 1} more differences)" if len(refused) > 1 else "",
+    )
+
+
+def _differences(
+    before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]
+) -> Iterator[Change]:
+    yield from _compare("job", None, {"mode": before.mode}, {"mode": after.mode})
+    for uid in before.sources.keys() & after.sources.keys():
+        old, new = before.sources[uid], after.sources[uid]
+        yield from _compare("source", uid, *_source_fields(old, new))
+    for uid in before.vertices.keys() & after.vertices.keys():
+        yield from _compare("vertex", uid, _vertex_fields(before.vertices[uid]), _vertex_fields(after.vertices[uid]))
+    for uid in before.sinks.keys() & after.sinks.keys():
+        yield from _sink(uid, before.sinks[uid], after.sinks[uid], changeable.get(uid, ()))
+
+
+def _compare(what: str, uid: str | None, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    for field, value in old.items():
+        if new[field] != value:
+            yield Change(what, uid, field, value, new[field], _WHY[what, field] or "")
+
+
+def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of a source that is over nothing was called, so that nothing but its declaration can be compared."""
+    fields = [{"bounded": one.bounded, **_event_time(one)} for one in (old, new)]
+    if old.format is not None and new.format is not None:
+        for one, named in zip((old, new), fields, strict=True):
+            named |= {"format": one.format, "paths": list(one.paths)}
+            if old.bounded:
+                named["selection"] = dict(one.selects)
+    return fields[0], fields[1]
+
+
+def _event_time(one: SourceDefinition) -> dict[str, Any]:
+    column, delay = one.watermark or (None, None)
+    return {"watermark column": column, "watermark delay": delay}
+
+
+def _vertex_fields(one: VertexDefinition) -> dict[str, Any]:
+    return {"output mode": one.output_mode, "state": "stateful" if one.stateful else "stateless"}
+
+
+def _sink(uid: str, old: SinkDefinition, new: SinkDefinition, changeable: Collection[str]) -> Iterator[Change]:
+    yield from _compare("sink", uid, {"release": old.release}, {"release": new.release})
+    why = _WHY["sink", "target"] or ""
+    for key in sorted(old.target.keys() | new.target.keys()):
+        was, now = old.target.get(key), new.target.get(key)
+        if was != now and key not in changeable:
+            yield Change("sink", uid, key, was, now, why)

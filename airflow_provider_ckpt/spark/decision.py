@@ -1,0 +1,50 @@
+"""What a driver decides about a job before it takes it over.
+
+Everything here follows from the journal. It is looked at once to get ready (planning takes seconds, and a refusal must
+come before anything is written), and again, by the claim itself, on the very state that the claim follows: if the
+decision would be another one by then, the claim is not made and the driver gets ready anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.errors import CorruptJournalError, JobFailedTerminallyError
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.done import Done
+from airflow_provider_ckpt.spark.restore import RestorePoint, goes_on, restore_point
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class Decision:
+    """``is_new``: nothing is journaled for the job. ``finished``: nothing is left to run. ``restore``: the checkpoint
+    to go back to; None: go on from what is published. ``may_begin_anew``: no checkpoint completed, so nothing was ever
+    released, and a definition that does not fit the one before may start from nothing."""
+
+    is_new: bool
+    finished: bool
+    restore: RestorePoint | None
+    done: Done
+    may_begin_anew: bool
+    state: JobState = field(compare=False, repr=False)
+    """What it was decided from."""
+
+
+def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
+    """Raises CorruptJournalError, JobFailedTerminallyError, RestoreRefusedError. Reads, writes nothing."""
+    if state.damage:
+        raise CorruptJournalError(job_id=options.job_id, reason="; ".join(state.damage))
+    if state.status == "FAILED" and not options.resume_failed:
+        raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
+    going_on = goes_on(storage, options.job_id, options.restore, state)
+    return Decision(
+        is_new=state.created is None,
+        finished=state.status == "FINISHED" and going_on,
+        restore=None if going_on else restore_point(storage, options.job_id, options.restore, state),
+        # a checkpoint may bring back what is over by now
+        done=Done.of(state) if going_on else Done.again(state),
+        may_begin_anew=state.plan is not None and state.last_completed == 0,
+        state=state,
+    )

@@ -1,0 +1,63 @@
+"""Whether a job may go on under its id with the definition it has now: decided before anything is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.coordinator.finished import check_restore
+from airflow_provider_ckpt.errors import GraphChangedError, SchemaChangedError
+from airflow_provider_ckpt.job.changes import check_changes
+from airflow_provider_ckpt.job.definition import JobDefinition
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.planning import JobPlan
+
+
+def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:
+    """Refuse to go on with another job under the same id. Operators are matched by uid: new ones start empty,
+    gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output.
+
+    Raises DefinitionChangedError, GraphChangedError, SchemaChangedError, IllegalGraphChangeError.
+    """
+    if state.plan is None:
+        return
+    definition = JobDefinition.from_json(state.plan.definition)
+    if definition is not None:
+        check_changes(definition, plan.definition, plan.changeable)
+    before, after = _places(state.plan.graph), _places(plan.graph.to_json())
+    moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
+    gone = sorted(before.keys() - after.keys())
+    if moved or (gone and not allow_non_restored_state):
+        raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
+    _check_edges(state.plan.graph, plan)
+    for uid, schema in plan.schemas_json().items():
+        known = state.plan.schemas.get(uid, schema)
+        if known != schema:
+            was = StructType.fromJson(json.loads(known)).simpleString()
+            raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
+    last = state.checkpoints.get(state.last_completed)
+    if last is not None:
+        check_restore(plan.graph, last.operators, allow_non_restored_state=allow_non_restored_state)
+
+
+def _check_edges(before: Mapping[str, Any], plan: JobPlan) -> None:
+    """A result partition is laid out for the consumers it had when the job began."""
+    old = {vertex["uid"]: set[str]() for vertex in before["vertices"]}
+    for edge in before["edges"]:
+        old[edge["producer"]].add(edge["uid"])
+    for uid, edges in old.items():
+        now = {edge.uid for edge in plan.graph.outputs(uid)}
+        if any(vertex.uid == uid for vertex in plan.graph.vertices) and now != edges:
+            raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
+
+
+def _places(graph: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
+    """Operator uid -> its vertex and whether that is bounded."""
+    return {
+        uid: (vertex["uid"], vertex["bounded"])
+        for vertex in graph["vertices"]
+        for uid in [*vertex["operators"], *vertex["sinks"]]
+    }
