@@ -190,6 +190,39 @@ class UnboundedBatchError(InvalidJobError):
     )
 
 
+class BadParamError(InvalidJobError):
+    template = "job {job!r} ({location}): the {what} of a parameter is not possible; expected {expected}."
+
+
+class MissingParamError(InvalidJobError):
+    template = (
+        "job {job!r} ({location}) needs the parameter {name!r}, which this run does not give.{suggestion} "
+        'Given: {given}. Give it with --param {name}=VALUE or job_params={{"{name}": "VALUE"}}, or write a default: '
+        'job.param("{name}", default="VALUE").'
+    )
+
+
+class LateParamError(InvalidJobError):
+    template = (
+        "job {job!r} ({location}) asks for the parameter {name!r} inside a function, and did not when its "
+        'file was read. Write NAME = job.param("{name}") at the top level of the file and use NAME. '
+        "Asked for there: {known}."
+    )
+
+
+class UnknownParamError(InvalidInputError):
+    template = "the job {reference!r} has no parameter {name!r}.{suggestion} It asks for: {known}."
+
+
+class StaleJobError(InvalidInputError):
+    """A module that the job's module imports was imported before, with the parameters of that time."""
+
+    template = (
+        "the job {reference!r} was made by a module that was imported earlier in this process, so the parameters "
+        "of this run would not reach it. Define the job in the file or module that the reference names."
+    )
+
+
 class UnknownVertexError(InvalidJobError):
     template = "parallelism is given for {vertex!r}, which is the output operator of no vertex. Vertices: {known}."
 
@@ -357,6 +390,13 @@ class NoCheckpointRootError(InvalidInputError):
 
 class InvalidCkptConnectionError(InvalidInputError):
     template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
+
+
+class SparkConnectionMissingError(InvalidInputError):
+    template = (
+        "The Airflow connection {conn_id!r}, which says where Spark runs, does not exist. Create it with type spark "
+        "and the master as its host (local[*], spark://host:7077, yarn, k8s://...), or name another one with conn_id=."
+    )
 
 
 class NoSuchJobError(InvalidInputError):
@@ -551,6 +591,27 @@ class ForeignRootError(TerminalError):
     template = "{uri} is not a checkpoint root: its marker says {found!r}; choose another folder"
 
 
+class RootInsideRootError(InvalidInputError):
+    template = (
+        "the root {uri} lies inside another checkpoint root, {outer}: its files would look like a job's there, and be "
+        "deleted with it; choose a folder outside"
+    )
+
+
+class RootAboveRootError(InvalidInputError):
+    template = (
+        "the root {uri} would lie around another checkpoint root, {inner}, whose files would look like a job's; "
+        "choose another folder, or use that root"
+    )
+
+
+class RootIsPatternError(InvalidInputError):
+    template = (
+        "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would look for other "
+        "folders; choose a path without"
+    )
+
+
 class NoRootError(TerminalError):
     template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
 
@@ -710,6 +771,22 @@ class JobFailedTerminallyError(InvalidInputError):
 
 class RestoreRefusedError(InvalidInputError):
     template = "cannot restore job {job_id!r} from {restore!r}: {reason}"
+
+
+class DeadlinePassedError(InvalidInputError):
+    """Data: job_id, option, at, now."""
+
+    template = (
+        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: it would read nothing. Give a "
+        "time to come"
+    )
+
+
+class InputsIncompleteError(TransientError):
+    """A vertex in BATCH mode was to start, and a producer of its inputs is not at its end of data. Data: vertex,
+    producers."""
+
+    template = "vertex {vertex!r} cannot start: {producers} did not come to the end of data"
 
 
 class QueryFailedError(TransientError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -38,16 +39,21 @@ class Finding:
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("doctor", help="check Python, Java, Spark, Airflow and the root")
     arguments.add_root(parser, required=False)
+    parser.add_argument("--json", action="store_true", help="one JSON object: ok, and findings with their verdicts")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     found = [check_python(), check_java(), check_pyspark(), check_airflow()]
     if args.root is not None:
-        found.append(check_root(args))
-    for finding in found:
-        print(f"{finding.verdict:8}{finding.subject:9}{finding.text}")
-    return 1 if any(finding.verdict == "problem" for finding in found) else 0
+        found.append(try_root(args))
+    sound = all(finding.verdict != "problem" for finding in found)
+    if args.json:
+        print(json.dumps({"ok": sound, "findings": [asdict(finding) for finding in found]}))
+    else:
+        for finding in found:
+            print(f"{finding.verdict:8}{finding.subject:9}{finding.text}")
+    return 0 if sound else 1
 
 
 def check_python() -> Finding:
@@ -155,13 +161,17 @@ def check_airflow() -> Finding:
     return Finding("airflow", "ok", f"{version}, Spark provider {provider}")
 
 
-def check_root(args: argparse.Namespace) -> Finding:
-    """Creates one small object twice (R17): the second time must fail."""
+def try_root(args: argparse.Namespace) -> Finding:
+    """What a run would refuse, too; then creates one small object twice (R17), and leaves nothing behind."""
     from airflow_provider_ckpt.storage.opening import open_storage
+    from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root, read_root
 
     try:
         storage = open_storage(args.root, arguments.storage_options(args))
-        storage.probe()
+        check_root(storage)
+        if storage.exists(ROOT_MARKER):
+            read_root(storage)
+        storage.try_out()
     except CkptError as error:
         return Finding("root", "problem", str(error))
     return Finding("root", "ok", f"{storage.uri} creates an object only once, as it must")

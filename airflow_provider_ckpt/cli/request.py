@@ -19,7 +19,8 @@ ALIVE = frozenset({"CREATED", "RUNNING"})
 POLL_SECONDS = 0.5
 
 _HELP = {
-    "stop": "take a savepoint, release it and exit; sources are not finished, the next run goes on",
+    "stop": "take a savepoint, release it and exit; sources are not finished, the next run goes on; "
+    "without a savepoint the job goes on",
     "drain": "end every source where it stands, process what is in flight, release it, and finish the job",
 }
 
@@ -28,7 +29,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for kind, what in _HELP.items():
         parser = commands.add_parser(kind, help=what, description=f"Ask a running job to end: {what}.")
         arguments.add_job(parser)
-        parser.add_argument("--wait", action="store_true", help="return when the job has ended")
+        parser.add_argument(
+            "--wait", action="store_true", help="return when it has ended, with exit code 1 if not as asked"
+        )
         parser.add_argument(
             "--timeout", default="10m", metavar="DURATION", help="how long --wait waits (default %(default)s)"
         )
@@ -46,8 +49,20 @@ def run(args: argparse.Namespace) -> int:
     if not args.wait:
         return 0
     ended = wait_for_end(root, state, name, args.kind, timeout)
+    told = ended.outcomes.get(name)
     print(f"job {args.job} is {ended.status}; last released checkpoint {ended.last_released or 'none'}")
-    return 0 if ended.status in ("FINISHED", "STOPPED") else 1
+    if told is not None:
+        print(f"{args.kind} {told}")
+    return 0 if is_served(ended, name, args.kind) else 1
+
+
+def is_served(state: JobState, request: str, kind: str) -> bool:
+    """Whether what was asked for took place: the savepoint of a stop is released, a drain has finished the job.
+    A driver of an earlier release says no more than that it took the request: then the status tells."""
+    told = state.outcomes.get(request)
+    if told is not None:
+        return told.startswith("completed")
+    return state.status in (("FINISHED", "STOPPED") if kind == "stop" else ("FINISHED",))
 
 
 def wait_for_end(
@@ -60,16 +75,18 @@ def wait_for_end(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> JobState:
-    """Read the journal until the job has ended. Raises JobNotEndedError after ``timeout`` seconds,
+    """Read the journal until the job has ended, or has answered that it does not: what was asked for was refused,
+    or failed and the job goes on (``outcomes``). Raises JobNotEndedError after ``timeout`` seconds,
     RequestOvertakenError when another driver took the job."""
     job_id = asked.job_id
     journal = Journal(root, job_id)
     deadline = clock() + timeout
     while True:
         state = journal.refresh()
-        if state.epoch != asked.epoch:
+        if state.epoch != asked.epoch and request not in state.outcomes:
             raise RequestOvertakenError(job_id=job_id, kind=kind, epoch=state.epoch, asked=asked.epoch)
-        if state.status not in ALIVE:
+        told = state.outcomes.get(request, "")
+        if state.status not in ALIVE or told.startswith(("failed", "refused")):
             return state
         if clock() >= deadline:
             answer = "has taken" if request in state.answered else "has not answered"

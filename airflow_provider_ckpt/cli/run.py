@@ -86,6 +86,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default=None,
         help="go on with a job that failed terminally, after its cause was mended",
     )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="what the job reads with job.param(NAME); may be repeated. It is recorded and shown: no secrets",
+    )
     parser.add_argument("--conf", action="append", default=[], metavar="K=V", help="a Spark setting; may be repeated")
     arguments.add_json(parser, "print the status as JSON lines")
     parser.set_defaults(run=run)
@@ -126,7 +133,8 @@ class _Told:
             self.signals.install()
 
     def _ask(self) -> None:
-        write_request(open_storage(self._options.root, self._secrets), self._options.job_id, "stop", self._epoch)
+        root = open_storage(self._options.root, self._secrets)
+        write_request(root, self._options.job_id, "stop", self._epoch, leaves=True)
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
@@ -137,23 +145,25 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     names = (*_VALUES, *_COUNTS, *_ENDINGS, "mode", "allow_non_restored_state", "resume_failed", "journal_buffer_bytes")
     given = {name: getattr(args, name) for name in names}
     conf = arguments.assignments("--conf", args.conf)
+    params = arguments.assignments("--param", args.param)
     return RunOptions(
         job=args.job,
         root=args.root,
-        job_id=check_job_id(args.job_id) if args.job_id else default_job_id(args.job, conf),
+        job_id=check_job_id(args.job_id) if args.job_id else default_job_id(args.job, conf, params),
         conf=conf,
+        params=params,
         **{name: value for name, value in given.items() if value is not None},
     )
 
 
-def default_job_id(reference: str, conf: Mapping[str, str]) -> str:
+def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str, str]) -> str:
     """The Job's name. Raises JobIdNeededError if it has none, or one that cannot be an id."""
     if spark_absent():
-        name = load_job(reference).name
+        name = load_job(reference, params).name
     else:
         from airflow_provider_ckpt.spark.main import load_with_spark
 
-        name = load_with_spark(reference, "ckpt", conf).job.name
+        name = load_with_spark(reference, "ckpt", conf, params).job.name
     try:
         return check_job_id(name or "")
     except InvalidJobIdError:
@@ -174,7 +184,10 @@ def print_json(status: Mapping[str, Any]) -> None:
 
 
 def print_sentence(status: Mapping[str, Any]) -> None:
-    """What went wrong goes to standard error, behind the user's own traceback if it was their code."""
+    """Quiet lines are for programs. What went wrong goes to standard error, behind the user's own traceback if it
+    was their code."""
+    if status.get("quiet"):
+        return
     if status.get("kind") not in _WRONG:
         print(status["message"], flush=True)
         return

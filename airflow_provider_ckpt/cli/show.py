@@ -8,6 +8,7 @@ import json
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
 from airflow_provider_ckpt.cli.status import shown_status
+from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_to_json
 from airflow_provider_ckpt.spark.worker import is_alive
@@ -44,8 +45,9 @@ def summary(state: JobState) -> list[tuple[str, object]]:
     return [
         ("job", state.job_id),
         ("status", shown_status(state)),
-        ("cause", state.cause),
+        ("cause", cause_first(state.cause) if state.cause else None),
         ("mode", state.created.mode if state.created else None),
+        ("first params", _params(state)),
         ("created", text.instant(state.created.at if state.created else None)),
         ("epoch", state.epoch),
         ("attempt", state.attempt),
@@ -58,6 +60,11 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("finished", ", ".join(state.finished_operators()) or "none"),
         ("damage", "; ".join(state.damage)),
     ]
+
+
+def _params(state: JobState) -> str:
+    params = state.created.options.get("params", {}) if state.created else {}
+    return ", ".join(f"{name}={value}" for name, value in params.items())
 
 
 def _driver(host: object, pid: object) -> str | None:

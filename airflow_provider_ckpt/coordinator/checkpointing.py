@@ -9,13 +9,12 @@ from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, 
 from airflow_provider_ckpt.coordinator.messages import (
     Append,
     Effect,
-    NotifyAborted,
     NotifyCompleted,
     TriggerBarrier,
 )
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint
-from airflow_provider_ckpt.coordinator.plan import plan
+from airflow_provider_ckpt.coordinator.plan import CheckpointPlan, plan
 from airflow_provider_ckpt.coordinator.restarts import SourceDrops
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.job.graph import ExecutionGraph
@@ -111,7 +110,7 @@ class CheckpointCycle:
     # -- trigger
 
     def trigger(self, kind: str, now: float) -> None:
-        planned = plan(self._graph, *self._finished_and_absent())
+        planned = self._plan(*self._finished_and_absent())
         self.last_triggered += 1
         self.pending = PendingCheckpoint(
             self.last_triggered,
@@ -162,7 +161,7 @@ class CheckpointCycle:
         if not pending.waits_for(subtask):
             return None
         pending.finish(subtask)
-        again = plan(self._graph, set(pending.finished), set(pending.never_started))
+        again = self._plan(set(pending.finished), set(pending.never_started))
         for root in again.trigger:
             heard_of = self._subtasks.status(root) is not SubtaskStatus.NEVER_STARTED
             if heard_of and pending.waits_for(root) and not pending.was_triggered(root):
@@ -201,17 +200,22 @@ class CheckpointCycle:
 
     # -- abort
 
-    def abort(self, reason: CheckpointFailureReason, now: float) -> None:
+    def abort(self, reason: CheckpointFailureReason, now: float) -> PendingCheckpoint | None:
+        """Give up the pending checkpoint, if there is one, and return it. Nobody is told: its barriers stay
+        in the logs, and readers pass them (R10). The savepoint of a stop is not counted here."""
         pending = self.pending
         if pending is None:
-            return
+            return None
         self._out.append(Append(CheckpointAborted(pending.checkpoint, reason.name, now)))
-        told = (*pending.acknowledged, *pending.remaining)
-        self._out.extend(NotifyAborted(subtask, pending.checkpoint) for subtask in told)
-        self.failures.failed(pending.checkpoint, reason)
+        if pending.kind != "savepoint":
+            self.failures.failed(pending.checkpoint, reason)
         self.pending, self._ended_at, self._aborted_at = None, now, now
+        return pending
 
     # -- small things
+
+    def _plan(self, finished: set[str], absent: set[str]) -> CheckpointPlan:
+        return plan(self._graph, finished, absent, through_partitions=self._options.periodic)
 
     def _finished_and_absent(self) -> tuple[set[str], set[str]]:
         finished = set(self._subtasks.in_status(SubtaskStatus.FINISHED))

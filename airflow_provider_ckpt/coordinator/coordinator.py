@@ -36,17 +36,25 @@ from airflow_provider_ckpt.errors import CutViolatedError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
 
+_NO_SAVEPOINT = (
+    "a job in batch mode takes no savepoint before its end; vertices that are at their end of data are not run "
+    "again by the next run"
+)
+
 
 class Coordinator:
     """Messages in, effects out. Call :meth:`start` once, :meth:`handle` per message, and :meth:`tick`
-    at :meth:`next_deadline` at the latest. Times are epoch seconds and never go back.
+    at :meth:`next_deadline` at the latest. Times are epoch seconds and never go back: of a clock that is
+    set once, and not the wall clock.
 
     1. At most one checkpoint is pending; its id is in the journal before its first barrier (R10).
     2. ``Append(CheckpointCompleted)`` is the commit point; only then a ``Release`` of it may follow.
     3. Releases are strictly ascending, one at a time; after a crash the lowest unreleased comes first.
     4. A subtask with sinks closes after a checkpoint that covers its end of data was *released*.
     5. The job reaches no final status while completed > released, unless the release itself failed.
-    6. After ``EndJob`` every message is dropped.
+    6. STOPPED: the savepoint of a stop is completed and released. Every request that was taken is answered
+       again before the job ends, with how it went.
+    7. After ``EndJob`` every message is dropped.
     """
 
     def __init__(
@@ -169,7 +177,7 @@ class Coordinator:
                 completed = self._parts.cycle.acknowledged(message.subtask, message.snapshot, now)
                 self._decider.completed(completed)
             case BarrierDeclined():
-                self._decider.abort(CheckpointFailureReason.of(message.reason), now)
+                self._decider.abort(CheckpointFailureReason.of(message.reason), now, message.detail)
             case SourceAtEnd():
                 self._lifecycle.source_at_end(message, now)
             case StoppedAtBoundary():
@@ -201,9 +209,20 @@ class Coordinator:
             self._job.end("FAILED" if message.terminal else "RESTARTING", cause, at_once=True)
 
     def _requested(self, message: StopRequested, now: float) -> None:
-        outcome = self._parts.requests.take(message.mode, now + self._parts.options.timeout)
+        without = message.mode == "stop" and self._takes_no_savepoint
+        if without and not message.leaves:
+            outcome = f"refused: {_NO_SAVEPOINT}"
+        else:
+            outcome = self._parts.requests.take(message, now + self._parts.options.timeout)
         if message.request is not None:
             self._parts.out.append(Append(RequestAnswered(message.request, message.mode, outcome, now)))
+        if without and message.leaves:
+            self._job.end("RESTARTING", _NO_SAVEPOINT)
+
+    @property
+    def _takes_no_savepoint(self) -> bool:
+        """In BATCH mode there is one checkpoint, at the end."""
+        return not self._parts.options.periodic and not self._parts.subtasks.all_ended
 
     # -- what follows from where things stand
 

@@ -24,23 +24,32 @@ class CheckpointDecider:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def expire(self, now: float) -> None:
-        expires = self._parts.cycle.expires
-        if expires is not None and now >= expires:
-            self.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
         stop = self._parts.requests.stop
         if stop is not None and self._job.waits_for_savepoint and now >= stop.deadline:
             self._parts.cycle.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
-            cause = f"stopped without a savepoint: none within {self._parts.options.timeout:g} s"
-            self._job.end("STOPPED", cause)
+            cause = f"no savepoint within {self._parts.options.timeout:g} s"
+            self._job.fail_stop(cause + self._not_running(), now)
+        expires = self._parts.cycle.expires
+        if expires is not None and now >= expires:
+            self.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
-    def abort(self, reason: CheckpointFailureReason, now: float) -> None:
-        """Abort the pending checkpoint; with more failures in a row than are tolerated, end the job."""
-        cycle = self._parts.cycle
-        cycle.abort(reason, now)
-        # A stop is not turned into a restart: the savepoint is tried again until the stop's deadline.
-        if cycle.failures.exceeded and self._parts.requests.stop is None:
-            times, tolerable = cycle.failures.in_a_row, self._parts.options.tolerable_failed
-            cause = f"{times} checkpoints failed in a row ({tolerable} tolerated), last: {reason.message}"
+    def _not_running(self) -> str:
+        waiting = self._parts.subtasks.waited_for
+        return f" (not running: {', '.join(waiting)})" if waiting else ""
+
+    def abort(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
+        """Abort the pending checkpoint; with more failures in a row than are tolerated, end the job, or, if
+        it was the savepoint of a stop, the stop (as in Flink, a savepoint is not held against the job)."""
+        cycle, stop = self._parts.cycle, self._parts.requests.stop
+        aborted = cycle.abort(reason, now)
+        last = f"{reason.message}: {detail}" if detail else reason.message
+        tolerable = f"({self._parts.options.tolerable_failed} tolerated)"
+        if aborted is not None and aborted.kind == "savepoint" and stop is not None:
+            stop.failures.failed(aborted.checkpoint, reason)
+            if stop.failures.exceeded:
+                self._job.fail_stop(f"{stop.failures.in_a_row} savepoints failed {tolerable}, last: {last}", now)
+        elif cycle.failures.exceeded:
+            cause = f"{cycle.failures.in_a_row} checkpoints failed in a row {tolerable}, last: {last}"
             self._job.end("RESTARTING", cause)
 
     def completed(self, completed: Completed | None) -> None:

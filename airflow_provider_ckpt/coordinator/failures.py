@@ -46,6 +46,10 @@ class CheckpointFailureReason(Enum):
         return cls.__members__.get(name, cls.CHECKPOINT_DECLINED)
 
 
+IO_EXCEPTION = CheckpointFailureReason.IO_EXCEPTION.name
+"""What a subtask declines with whose barrier the storage did not take."""
+
+
 class FailureTracker:
     """Counted failures in a row. Each checkpoint counts once; a completed newer one clears the count."""
 

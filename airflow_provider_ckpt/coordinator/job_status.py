@@ -1,4 +1,4 @@
-"""The status of the job, from CREATED to how it ends."""
+"""The status of the job, from CREATED to how it ends, and what a stop or a drain came to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from airflow_provider_ckpt.coordinator.messages import Append, EndJob
 from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.journal.events import StatusChanged
+from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 
 FinalStatus = Literal["FINISHED", "STOPPED", "FAILED", "RESTARTING"]
 
@@ -24,7 +24,11 @@ class _Ending:
 
 class JobStatus:
     """CREATED until every subtask that must acknowledge runs, RUNNING until it is decided how the job ends
-    and what completed is released; over afterwards."""
+    and what completed is released; over afterwards.
+
+    STOPPED is said of a stop whose savepoint is completed and released, and of nothing else. A stop that
+    failed leaves the job running, as Flink does, or, if the job has to leave anyway, RESTARTING.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -58,15 +62,25 @@ class JobStatus:
             parts.out.append(Append(StatusChanged("RUNNING", now)))
             parts.cycle.start_interval(now)
 
+    # -- how it ends
+
     def end(self, status: FinalStatus, cause: str | None, at_once: bool = False) -> None:
         """Decide how the job ends. The first decision holds; only one ``at_once`` overrides one that waits."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
-        if status == "RESTARTING" and self._parts.requests.stop is not None:
-            status = "STOPPED"  # whoever stops the job does not want it back; the cause tells
         if cause is not None:
-            cause = f"{cause}; last completed checkpoint: {self._parts.cycle.last_completed or 'none'}"
+            cause = f"{self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}"
         self._ending = _Ending(status, cause, at_once)
+
+    def fail_stop(self, cause: str, now: float) -> None:
+        """The savepoint of the stop is not to be had: the job goes on, unless it has to leave anyway."""
+        requests = self._parts.requests
+        if requests.stop is not None and requests.stop.leaves:
+            self.end("RESTARTING", cause)
+            return
+        outcome = f"failed: {self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}"
+        requests.stop = None
+        self._answer("stop", f"{outcome}; the job goes on", now)
 
     def end_if_done(self, now: float) -> None:
         """Decide it if the job came to its end or stopped, and end it once nothing holds the end up."""
@@ -76,6 +90,7 @@ class JobStatus:
             return
         self.is_over = True
         self.name = ending.status
+        self._answer_all(ending, now)
         self._parts.out.append(Append(StatusChanged(ending.status, now, ending.cause)))
         self._parts.out.append(EndJob(ending.status, ending.cause))
 
@@ -93,7 +108,38 @@ class JobStatus:
         stop = parts.requests.stop
         if parts.subtasks.all_finished:
             self.end("FINISHED", None)
-        elif stop is not None and not self.work_is_done:
-            batch = not parts.options.periodic and not parts.subtasks.all_ended
-            if stop.savepoint is not None or batch:
-                self.end("STOPPED", None)
+        elif stop is not None and stop.savepoint is not None and not self.work_is_done:
+            self.end("STOPPED", None)
+
+    # -- what is said about it
+
+    @property
+    def _last_completed(self) -> int | str:
+        return self._parts.cycle.last_completed or "none"
+
+    def _of_the_stop(self) -> str:
+        """What a failure means for the stop that is in progress, before its cause."""
+        stop = self._parts.requests.stop
+        if stop is None:
+            return ""
+        if stop.savepoint is None:
+            return "the stop did not take place: "
+        return f"savepoint {stop.savepoint} was taken, but the job failed before it had stopped: "
+
+    def _answer_all(self, ending: _Ending, now: float) -> None:
+        """Everybody who asked hears how it went, before the status tells that nobody is left to say more."""
+        stop = self._parts.requests.stop
+        if ending.status == "FINISHED":
+            self._answer("stop", "completed: the job has FINISHED", now)
+            self._answer("drain", "completed: the job has FINISHED", now)
+        elif ending.status == "STOPPED" and stop is not None:
+            self._answer("stop", f"completed: savepoint {stop.savepoint} is released", now)
+            self._answer("drain", "failed: the job was stopped before it was drained", now)
+        else:
+            self._answer("stop", f"failed: {ending.cause}", now)
+            goes_on = "; the next run goes on draining" if ending.status == "RESTARTING" else ""
+            self._answer("drain", f"failed: {ending.cause}{goes_on}", now)
+
+    def _answer(self, mode: str, outcome: str, now: float) -> None:
+        for request, kind in self._parts.requests.close(mode):
+            self._parts.out.append(Append(RequestAnswered(request, kind, outcome, now)))

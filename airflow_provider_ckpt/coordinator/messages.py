@@ -70,6 +70,8 @@ class BarrierDeclined:
     checkpoint: int
     reason: str
     """Name of a CheckpointFailureReason."""
+    detail: str = ""
+    """What went wrong, for the cause of a run that ends because of it."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,10 @@ class StopRequested:
 
     mode: Literal["stop", "drain"]
     request: str | None = None
+    """The name under which it is answered; None: nobody asks for an answer."""
+    leaves: bool = False
+    """Of a stop: the job has to leave (its time is over, its process is told to go), also when no savepoint
+    can be had. Else a stop that fails leaves it running."""
 
 
 Message = (
@@ -158,12 +164,6 @@ class TriggerBarrier:
 
 @dataclass(frozen=True)
 class NotifyCompleted:
-    subtask: str
-    checkpoint: int
-
-
-@dataclass(frozen=True)
-class NotifyAborted:
     subtask: str
     checkpoint: int
 
@@ -218,7 +218,6 @@ Effect = (
     Append
     | TriggerBarrier
     | NotifyCompleted
-    | NotifyAborted
     | Release
     | DropSource
     | ResumeWithout

@@ -21,9 +21,10 @@ class CheckpointOptions:
     min_pause: float = 0.0
     """Between the end of a checkpoint and the next trigger. A savepoint does not wait for it."""
     timeout: float = 600.0
-    """A checkpoint not acknowledged by then is given up; a stop not served by then ends without savepoint."""
+    """A checkpoint not acknowledged by then is given up; a stop not served by then has failed."""
     tolerable_failed: int = 0
-    """So many counted failures in a row are tolerated; one more fails the job over."""
+    """So many counted failures in a row are tolerated; one more fails the job over (of the savepoints of a
+    stop: fails the stop)."""
     checkpoints_after_tasks_finish: bool = True
     """False: no checkpoint once a subtask is FINISHED, except the final one (FLIP-147 off)."""
     periodic: bool = True

@@ -39,7 +39,7 @@ def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, re
         out=out,
         subtasks=subtasks,
         drops=drops,
-        requests=Requests(restored.draining),
+        requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(graph, restored),
         releases=ReleaseQueue(restored.last_released, _unreleased(restored)),
         cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, drops, out),

@@ -16,7 +16,8 @@ from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph
 class CheckpointPlan:
     """Flink's five lists, in topological order, and a sixth.
 
-    ``trigger``: unfinished subtasks into which no unfinished direct predecessor sends a barrier.
+    ``trigger``: unfinished subtasks into which no unfinished direct predecessor sends a barrier (in BATCH
+    mode all of them).
     ``wait_for`` and ``commit_to``: all unfinished ones. ``finished``: finished subtasks.
     ``fully_finished``: vertices without an unfinished subtask. ``never_started``: subtasks that
     published nothing and are acknowledged for at position 0 (R15); in none of the lists before.
@@ -46,9 +47,19 @@ def producers_of(edge: Edge, consumer: int, producers: int, consumers: int) -> r
     return pointwise_producers(consumer, producers, consumers)
 
 
-def plan(graph: ExecutionGraph, finished: Collection[str], never_started: Collection[str] = ()) -> CheckpointPlan:
+def plan(
+    graph: ExecutionGraph,
+    finished: Collection[str],
+    never_started: Collection[str] = (),
+    *,
+    through_partitions: bool = True,
+) -> CheckpointPlan:
     """Plan a checkpoint. ``finished`` and ``never_started`` name subtasks ("<vertex>/<index>");
-    pass sets: each subtask is looked up once."""
+    pass sets: each subtask is looked up once.
+
+    ``through_partitions``: barriers come to consumers through what they read. False in BATCH mode: a vertex
+    that has read its inputs to the end looks at them no more, so that every unfinished subtask is triggered.
+    """
     inputs: dict[str, list[Edge]] = {vertex.uid: [] for vertex in graph.vertices}
     for edge in graph.edges:
         inputs[edge.consumer].append(edge)
@@ -73,7 +84,7 @@ def plan(graph: ExecutionGraph, finished: Collection[str], never_started: Collec
         sends[vertex.uid] = sending
         if len(done) - before == vertex.parallelism:
             fully.append(vertex.uid)
-        fed = _fed(vertex.parallelism, inputs[vertex.uid], sends)
+        fed = _fed(vertex.parallelism, inputs[vertex.uid] if through_partitions else (), sends)
         trigger.extend(name for name, here, by in zip(names, sending, fed, strict=True) if here and not by)
     waiting = tuple(wait_for)
     return CheckpointPlan(tuple(trigger), waiting, waiting, tuple(done), tuple(fully), tuple(absent))

@@ -1,50 +1,77 @@
-"""Stop and drain: what was asked of the job, and how far it is.
+"""Stop and drain: what was asked of the job, how far it is, and who waits to hear how it went.
 
 stop, drain and finish are three things (FLINK-21132). After a stop no source is finished; the next
 run goes on from the savepoint. A drain ends the sources for good. A stop wins over a drain in
 progress: what was drained by then can only go to its end of data in the next run (R12), the rest goes on.
 A drain during a stop is refused.
+
+A request is answered twice: when it is taken, and when it is known how it went (``completed: …`` or
+``failed: …``). One that is refused is answered once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.coordinator.failures import FailureTracker
+from airflow_provider_ckpt.coordinator.messages import StopRequested
+from airflow_provider_ckpt.journal.requests import ACCEPTED, ALREADY_DRAINING, ALREADY_STOPPING
+
 
 @dataclass
 class Stop:
-    """A stop in progress. ``savepoint``: the completed one, None before."""
+    """A stop in progress. ``leaves``: the job ends also when the stop fails. ``savepoint``: the completed
+    one, None before. ``failures``: of its own savepoints, which say nothing about the job's checkpoints."""
 
     deadline: float
+    leaves: bool
+    failures: FailureTracker
     savepoint: int | None = None
 
 
 class Requests:
-    def __init__(self, draining: bool) -> None:
+    def __init__(self, draining: bool, tolerable_failed: int) -> None:
         self.stop: Stop | None = None
         self.draining = draining
+        self._tolerable_failed = tolerable_failed
         self._drained: set[str] = set()
-        self._answered: set[str] = set()
+        self._seen: set[str] = set()
+        self._open: dict[str, str] = {}
 
     def is_new(self, request: str | None) -> bool:
         """False for a request that was taken already (requests are read again and again)."""
         if request is None:
             return True
-        new = request not in self._answered
-        self._answered.add(request)
+        new = request not in self._seen
+        self._seen.add(request)
         return new
 
-    def take(self, mode: str, deadline: float) -> str:
-        """The outcome, as it is answered."""
-        if self.stop is not None:
-            return "already stopping" if mode == "stop" else "refused: the job is being stopped"
-        if mode == "stop":
-            self.stop = Stop(deadline)
-            return "accepted"
+    def take(self, message: StopRequested, deadline: float) -> str:
+        """The outcome, as it is answered. ``deadline``: of a stop that begins with this request."""
+        if message.mode == "drain" and self.stop is not None:
+            return "refused: the job is being stopped"
+        if message.request is not None:
+            self._open[message.request] = message.mode
+        if message.mode == "stop":
+            return self._take_stop(message, deadline)
         if self.draining:
-            return "already draining"
+            return ALREADY_DRAINING
         self.draining = True
-        return "accepted"
+        return ACCEPTED
+
+    def _take_stop(self, message: StopRequested, deadline: float) -> str:
+        if self.stop is not None:
+            self.stop.leaves = self.stop.leaves or message.leaves
+            return ALREADY_STOPPING
+        self.stop = Stop(deadline, message.leaves, FailureTracker(self._tolerable_failed))
+        return ACCEPTED
+
+    def close(self, *modes: str) -> list[tuple[str, str]]:
+        """(request, mode) of those of ``modes`` that wait for their last answer; each is returned once."""
+        closed = [(request, mode) for request, mode in self._open.items() if mode in modes]
+        for request, _ in closed:
+            del self._open[request]
+        return closed
 
     def drain_once(self, subtask: str) -> bool:
         """True the first time."""

@@ -121,6 +121,11 @@ class SubtaskTable:
         return any(self._count[status] for status in _BLOCKING)
 
     @property
+    def waited_for(self) -> list[str]:
+        """The subtasks because of which :attr:`blocked` is true."""
+        return list(self.in_status(*_BLOCKING))
+
+    @property
     def some_active(self) -> bool:
         return any(self._count[status] for status in _ACTIVE)
 

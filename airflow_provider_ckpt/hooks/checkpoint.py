@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
-from airflow_provider_ckpt.errors import CkptError, JobNotRunningError, NoRootError, NoSuchJobError
+from airflow_provider_ckpt.errors import (
+    InvalidCkptConnectionError,
+    JobNotRunningError,
+    NoCheckpointRootError,
+    NoRootError,
+    NoSuchJobError,
+)
 from airflow_provider_ckpt.hooks.settings import StorageSettings, settings
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.requests import write_request
@@ -18,6 +26,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
+
+_TOAST = 200
+"""Characters that a person reads before the message goes away."""
 
 
 class CheckpointHook(BaseHook):
@@ -137,13 +148,29 @@ class CheckpointHook(BaseHook):
         return write_request(self.storage(), job_id, kind, state.epoch)
 
     def test_connection(self) -> tuple[bool, str]:
-        """What the *Test* button shows: whether the root can hold checkpoints (R17), tried, not guessed."""
+        """What the *Test* button shows, for some seconds: whether the root can hold checkpoints (R17), tried, not
+        guessed. Short, on one line, without secrets and without the id, which Airflow makes up for a test."""
         try:
             storage = self.storage()
             storage.probe()
             jobs = len(list_jobs(read_root(storage)))
         except NoRootError:
-            return True, f"{self.root_uri} is fit for checkpoints; no job has run there yet."
-        except (CkptError, AirflowNotFoundException) as error:
-            return False, str(error)
-        return True, f"{self.root_uri} is fit for checkpoints and holds {jobs} job{'' if jobs == 1 else 's'}."
+            return True, "Fit for checkpoints, and nothing is there yet." + self._where()
+        except Exception as error:  # of a file system's driver, too: the button has to say what is wrong
+            return False, self._shortened(error)
+        return True, f"Fit for checkpoints, and holds {jobs} job{'' if jobs == 1 else 's'}." + self._where()
+
+    def _where(self) -> str:
+        """Airflow tests in the API server: another disk than a worker's, unless it is shared."""
+        local = urlsplit(self.root_uri).scheme in ("", "file")
+        return " Tried on this machine's disk; workers need the same folder." if local else ""
+
+    def _shortened(self, error: Exception) -> str:
+        if isinstance(error, NoCheckpointRootError):
+            return "No root URI is given. Write s3://bucket/prefix or /shared/folder."
+        known = error.data if isinstance(error, InvalidCkptConnectionError) else {}
+        text = str(known.get("problem", error)) or type(error).__name__
+        for secret in self._settings.secrets() if self._settings is not None else ():
+            text = text.replace(secret, "***")
+        text = re.sub(r"/?\.probe-[0-9a-f]+", "", " ".join(text.split()))
+        return text if len(text) <= _TOAST else text[: _TOAST - 1].rstrip() + "…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from airflow_provider_ckpt.errors import TerminalError, TransientError
 
@@ -16,5 +16,9 @@ def airflow_failures() -> Iterator[None]:
         yield
     except TerminalError as error:
         raise AirflowFailException(str(error)) from error
+    except (
+        AirflowNotFoundException
+    ) as error:  # a connection that was named: the next try finds it no more than this one
+        raise AirflowFailException(f"{error}. Create it with type ckpt, or name another one.") from error
     except TransientError as error:
         raise AirflowException(str(error)) from error

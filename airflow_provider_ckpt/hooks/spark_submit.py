@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -58,8 +61,29 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         if sys.platform == "linux":
             kwargs.setdefault("preexec_fn", _die_with_parent())
+        # Airflow ends a task by a signal to its whole process group: the driver would be dead before it could
+        # take a savepoint. In a group of its own it hears of the end from on_kill.
+        kwargs.setdefault("start_new_session", True)
         driver: str | None = super().submit(application, **kwargs)
         return driver
+
+    def leave(self, seconds: float) -> bool:
+        """Wait that long for spark-submit, which was asked to stop, to end; whether it did. True before its start."""
+        if self._submit_sp is None:
+            return True
+        try:
+            self._submit_sp.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def on_kill(self) -> None:
+        """As spark-submit's hook does it, and the Python driver, which it would leave behind, too."""
+        alive = self._submit_sp is not None and self._submit_sp.poll() is None
+        super().on_kill()
+        if self._submit_sp is not None and alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._submit_sp.pid, signal.SIGKILL)
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         super()._process_spark_submit_log(self._without_status_lines(itr))
@@ -71,13 +95,16 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             if status is None:
                 yield shown
             else:
-                self.log.info("%s", status.message)
+                if not status.quiet:
+                    self.log.info("%s", status.message)
                 if traceback := status.data.get("traceback"):  # of the user's own code
                     self.log.info("%s", traceback)
                 self._on_status(status)
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
-        return self._redact(super()._mask_cmd(connection_cmd))
+        """For logs and errors: without secrets, and without the options, which are the operator's rendered fields."""
+        shown = self._redact(super()._mask_cmd(connection_cmd))
+        return re.sub(r"(--options) \{.*\}", r"\1 {...}", shown, flags=re.DOTALL)
 
     def _redact(self, text: str) -> str:
         for secret in self._secrets:

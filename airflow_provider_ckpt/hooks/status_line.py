@@ -24,6 +24,11 @@ class StatusLine:
     message: str
     data: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def quiet(self) -> bool:
+        """For the pointer, not for the log."""
+        return self.data.get("quiet") is True
+
 
 def parse(line: str) -> StatusLine | None:
     """None if the line is none of the driver's: somebody else's output is never taken for a status."""

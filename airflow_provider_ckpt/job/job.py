@@ -20,6 +20,7 @@ from airflow_provider_ckpt.job.operators import (
     SourceOptions,
 )
 from airflow_provider_ckpt.job.options import Mode, RuntimeMode, check_mode
+from airflow_provider_ckpt.job.params import NOT_GIVEN, NotGiven, Params, current_params
 from airflow_provider_ckpt.job.registry import OperatorRegistry
 from airflow_provider_ckpt.job.signatures import check_source, check_transform, name_of, single_parameter
 from airflow_provider_ckpt.job.units import Duration, Size
@@ -42,6 +43,34 @@ class Job:
             raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')
         self.name = name
         self._registry = OperatorRegistry()
+        self._params = current_params()
+
+    @overload
+    def param(self, name: str) -> str: ...
+
+    @overload
+    def param(self, name: str, default: str) -> str: ...
+
+    @overload
+    def param(self, name: str, default: None) -> str | None: ...
+
+    def param(self, name: str, default: str | NotGiven | None = NOT_GIVEN) -> str | None:
+        """The text that this run gives under ``name``: ``--param name=…``, ``job_params={"name": …}``.
+
+        Called at the top level of the file, where the value can also name a sink's path. Parameters are
+        recorded in the journal and shown: no secrets. Raises MissingParamError when there is neither a value nor a
+        default, LateParamError when a function asks for a name that the file did not.
+        """
+        return self._params.read(self.name, name, default)
+
+    @property
+    def params(self) -> Mapping[str, str | None]:
+        """Every parameter the job asked for -> its value in this run; a read-only view."""
+        return self._params.known
+
+    def was_given(self, params: Params) -> bool:
+        """Whether the job was made while ``params`` were those of the run; for the loading of its file."""
+        return self._params is params
 
     @overload
     def source(self, function: Function, /) -> Operator: ...

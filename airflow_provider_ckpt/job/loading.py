@@ -9,13 +9,20 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 
-from airflow_provider_ckpt.errors import CkptError, JobImportError, JobNotFoundError, JobReferenceError
+from airflow_provider_ckpt.errors import (
+    CkptError,
+    JobImportError,
+    JobNotFoundError,
+    JobReferenceError,
+    StaleJobError,
+)
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.params import Params, giving
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 
 _FORM = 'Write "path/to/file.py:name" or "package.module:name", where name is a Job object.'
@@ -25,37 +32,46 @@ _FORM = 'Write "path/to/file.py:name" or "package.module:name", where name is a 
 class LoadedJob:
     """A job and the module that defines it.
 
-    ``module`` of a file has a name that no executor can import: a driver that ships its functions to
-    executors must have them pickled by value (``pyspark.cloudpickle.register_pickle_by_value(module)``).
+    ``by_value``: a driver that ships the module's functions to executors must have them pickled by value
+    (``pyspark.cloudpickle.register_pickle_by_value(module)``). A file has a name that no executor can import; a
+    module that reads parameters can be imported there, but would not be given any.
     """
 
     job: Job
     module: ModuleType
     from_file: bool
 
+    @property
+    def by_value(self) -> bool:
+        return self.from_file or bool(self.job.params)
 
-def load_job(reference: str) -> Job:
-    """The job that ``reference`` names. Its code is run; a file's code is run anew with every call.
+
+def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
+    """The job that ``reference`` names. Its code is run; a file's code is run anew with every call, and so is
+    that of a module which reads parameters, or is given any. ``params``: what ``job.param`` answers.
 
     A file's folder is put on ``sys.path``, as when the file is run as a script, and stays there.
 
     Raises :class:`JobReferenceError`: the reference is malformed, or names something that is no Job;
     :class:`JobNotFoundError`: no such file, module or attribute; :class:`JobImportError`: the code raised,
     with its error as the ``__cause__``. An error of this package that the code raised, such as a
-    DuplicateUidError, comes as it is. After an error ``sys.path`` is as it was, and ``sys.modules`` has none
-    of the modules that came from the file's folder, or of the module's package.
+    DuplicateUidError, comes as it is. :class:`UnknownParamError`: the code asks for no parameter of a name in
+    ``params``; :class:`MissingParamError`: it asks for one that is not there. After an error ``sys.path`` is as
+    it was, and ``sys.modules`` has none of the modules that came from the file's folder, or of the module's package.
     """
-    return load(reference).job
+    return load(reference, params).job
 
 
-def load(reference: str) -> LoadedJob:
+def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
     """:func:`load_job`, with the module."""
     target, _, name = reference.rpartition(":")
     if not target or not name.isidentifier():
         raise JobReferenceError(reference=reference, problem="is not well-formed", hint=_FORM)
     from_file = target.endswith(".py") or "/" in target or os.sep in target
     read = _load_file if from_file else _load_module
-    module = read(reference, target, name)
+    given = Params(params)
+    with giving(given):
+        module = read(reference, target, name, given)
     return LoadedJob(getattr(module, name), module, from_file)
 
 
@@ -66,7 +82,7 @@ def file_module_name(path: str) -> str:
     return f"_ckpt_job_{stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
 
 
-def _load_file(reference: str, target: str, attribute: str) -> ModuleType:
+def _load_file(reference: str, target: str, attribute: str, params: Params) -> ModuleType:
     path = os.path.realpath(target)
     if not os.path.isfile(path):
         problem = f"leads to no file: there is none at {path}"
@@ -90,16 +106,16 @@ def _load_file(reference: str, target: str, attribute: str) -> ModuleType:
             raise
         except (Exception, SystemExit) as error:
             raise _import_error(reference, error, folder) from error
-        _check_job(reference, module, attribute)
+        _check_job(reference, module, attribute, params)
     return module
 
 
-def _load_module(reference: str, target: str, attribute: str) -> ModuleType:
+def _load_module(reference: str, target: str, attribute: str, params: Params) -> ModuleType:
     package = target.partition(".")[0]
     with _cleaning_up(lambda module: module.__name__.partition(".")[0] == package):
         importlib.invalidate_caches()
         try:
-            module = importlib.import_module(target)
+            module = _import(target, params)
         except CkptError:
             raise
         except (Exception, SystemExit) as error:
@@ -108,12 +124,29 @@ def _load_module(reference: str, target: str, attribute: str) -> ModuleType:
                 hint = "Is it installed here, on PYTHONPATH, or among py_files? " + _FORM
                 raise JobNotFoundError(reference=reference, problem=problem, hint=hint) from error
             raise _import_error(reference, error, "") from error
-        _check_job(reference, module, attribute)
+        _check_job(reference, module, attribute, params)
     return module
 
 
-def _check_job(reference: str, module: ModuleType, name: str) -> None:
-    jobs = [key for key, value in vars(module).items() if isinstance(value, Job)]
+def _import(target: str, params: Params) -> ModuleType:
+    """Import the module, anew if it was imported with parameters that may be others now."""
+    before = sys.modules.get(target)
+    if before is None or not (params.given or any(job.params for job in _jobs(before).values())):
+        return importlib.import_module(target)
+    del sys.modules[target]
+    try:
+        return importlib.import_module(target)
+    except BaseException:
+        sys.modules[target] = before
+        raise
+
+
+def _jobs(module: ModuleType) -> dict[str, Job]:
+    return {key: value for key, value in vars(module).items() if isinstance(value, Job)}
+
+
+def _check_job(reference: str, module: ModuleType, name: str, params: Params) -> None:
+    jobs = list(_jobs(module))
     hint = f"Its Job objects: {listed(jobs)}."
     if not hasattr(module, name):
         problem = f"leads to no object: {module.__file__} has no {name!r}"
@@ -122,6 +155,9 @@ def _check_job(reference: str, module: ModuleType, name: str) -> None:
     if not isinstance(value, Job):
         problem = f"leads to an object of type {type(value).__name__}, which is no Job"
         raise JobReferenceError(reference=reference, problem=problem, hint=hint)
+    if not value.was_given(params) and (params.given or value.params):
+        raise StaleJobError(reference=reference)
+    params.seal(reference)
 
 
 def _import_error(reference: str, error: BaseException, folder: str) -> JobImportError:

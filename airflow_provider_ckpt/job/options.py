@@ -13,6 +13,7 @@ from airflow_provider_ckpt.errors import (
     UnknownOptionError,
     UnsupportedOptionsFormatError,
 )
+from airflow_provider_ckpt.job.params import NAME
 from airflow_provider_ckpt.job.redaction import redact_conf, redact_uri
 from airflow_provider_ckpt.job.storage_options import (
     STORAGE_OPTIONS_VARIABLE,
@@ -92,6 +93,8 @@ class RunOptions:
     """The caller's own id of this attempt, such as Airflow's try number; for display."""
     max_bytes_per_trigger: int | None = None
     """Default read limit of bounded file sources that are read beside an unbounded one."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    """What the job's code reads with ``job.param``. Recorded and shown: no secrets."""
 
     def __post_init__(self) -> None:
         for name, read in _READERS.items():
@@ -104,7 +107,7 @@ class RunOptions:
     def to_json(self) -> dict[str, Any]:
         """Complete and readable; for the command line and the driver. ``conf`` is in it as it is."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        values["conf"] = dict(self.conf)
+        values["conf"], values["params"] = dict(self.conf), dict(self.params)
         for name in ("stop_at", "drain_at"):
             values[name] = None if values[name] is None else values[name].isoformat()
         return {"format": FORMAT, "version": VERSION, **values}
@@ -221,6 +224,15 @@ def _conf(value: object, name: str) -> dict[str, str]:
     return conf
 
 
+def _params(value: object, name: str) -> dict[str, str]:
+    """Texts; numbers and true/false, which a native template renders, as Spark's settings have them."""
+    params = _conf(value, name)
+    for key in params:
+        if not NAME.fullmatch(key):
+            raise BadOptionError(option=f"{name}[{key!r}]", value=key, expected="a name such as 'day'")
+    return params
+
+
 def _optional(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     return lambda value, name: None if value is None else read(value, name)
 
@@ -248,4 +260,5 @@ _READERS: Mapping[str, Callable[[Any, str], Any]] = {
     "resume_failed": _flag,
     "attempt": _optional(_text),
     "max_bytes_per_trigger": _optional(_positive_size),
+    "params": _params,
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.requests import LAST_WORDS
 from airflow_provider_ckpt.journal.state import HISTORY, JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json
 
@@ -19,6 +20,13 @@ def _remember(history: dict[int, Any], number: int, value: Any) -> None:
     history[number] = value
     if len(history) > HISTORY:
         del history[min(history)]
+
+
+def _remember_first(history: dict[str, str], name: str, value: str) -> None:
+    """The oldest entry goes first: names are in no order."""
+    history[name] = value
+    if len(history) > HISTORY:
+        del history[next(iter(history))]
 
 
 def _created(state: JobState, event: ev.JobCreated) -> None:
@@ -119,6 +127,8 @@ def _finished(state: JobState, event: ev.SubtaskFinished) -> None:
 
 def _answered(state: JobState, event: ev.RequestAnswered) -> None:
     state.answered.add(event.request)
+    if event.outcome.startswith(LAST_WORDS):
+        _remember_first(state.outcomes, event.request, event.outcome)
     if event.kind == "drain" and event.outcome == "accepted":
         state.draining = True
 

@@ -19,6 +19,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 VERSION = 1
 KINDS = ("stop", "drain")
+ACCEPTED, ALREADY_STOPPING, ALREADY_DRAINING = "accepted", "already stopping", "already draining"
+LAST_WORDS = ("completed", "failed", "refused")
+"""An answer that begins with one of these is the last one; the others say that a request was taken."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,21 @@ class Request:
     epoch: int
     at: float
     problem: str | None = None
+    leaves: bool = False
+    """Of a stop: the driver is to leave also when it cannot take a savepoint."""
 
 
-def write_request(storage: Storage, job_id: str, kind: str, epoch: int, *, now: Callable[[], float] = time.time) -> str:
+def write_request(
+    storage: Storage,
+    job_id: str,
+    kind: str,
+    epoch: int,
+    *,
+    leaves: bool = False,
+    now: Callable[[], float] = time.time,
+) -> str:
     """Ask the driver of ``epoch`` to stop (savepoint, release, exit) or drain (end of data, FINISHED).
+    A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
 
     Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
     InvalidJobIdError, and the storage's errors.
@@ -42,7 +56,8 @@ def write_request(storage: Storage, job_id: str, kind: str, epoch: int, *, now: 
     if kind not in KINDS:
         raise UnknownRequestKindError(kind=kind, known=", ".join(KINDS))
     name = uuid.uuid4().hex
-    document = encode_document("request", VERSION, kind=kind, epoch=epoch, at=now())
+    more = {"leaves": True} if leaves else {}
+    document = encode_document("request", VERSION, kind=kind, epoch=epoch, at=now(), **more)
     storage.create(request_path(job_id, name), document)
     return name
 
@@ -66,4 +81,4 @@ def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request:
     wanted, kind, at = body.get("epoch"), body.get("kind"), body.get("at")
     if not isinstance(wanted, int) or kind not in KINDS or not isinstance(at, int | float):
         return Request(name, "invalid", epoch, 0.0, f"kind {kind!r}, epoch {wanted!r}, at {at!r}")
-    return Request(name, kind, wanted, float(at))
+    return Request(name, kind, wanted, float(at), leaves=body.get("leaves") is True)

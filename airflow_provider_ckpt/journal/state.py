@@ -46,6 +46,9 @@ class JobState:
     """Subtasks "<vertex>/<index>"."""
     late_files: list[ev.LateFilesFound] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """Request -> how it went (``completed: …``, ``failed: …``, ``refused: …``), the last ``HISTORY``; one that was
+    only taken so far is in ``answered`` alone."""
     restored: int = 0
     """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
     was no restore. Checkpoint 0 in a later epoch: the job was begun anew."""

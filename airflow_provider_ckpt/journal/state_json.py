@@ -51,6 +51,7 @@ def state_to_json(state: JobState) -> dict[str, Any]:
         "finished": sorted(state.finished),
         "late_files": _events(state.late_files),
         "answered": sorted(state.answered),
+        **({"outcomes": dict(state.outcomes)} if state.outcomes else {}),
     }
 
 
@@ -82,6 +83,7 @@ def _read(data: Mapping[str, Any]) -> JobState:
         finished=set(data["finished"]),
         late_files=[_decoded(event) for event in data["late_files"]],
         answered=set(data["answered"]),
+        outcomes=dict(data.get("outcomes", {})),  # came later in version 1
         **values,
     )
 

@@ -51,6 +51,8 @@ class Pointer:
     """Last released checkpoint."""
     finished_operators: tuple[str, ...] = ()
     application_id: str | None = None
+    clear_number: int | None = None
+    """Of the Dag run: how often something in it was cleared. None in a pointer of before it was kept."""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "finished_operators": list(self.finished_operators)}
@@ -69,7 +71,7 @@ class Pointer:
         numbers = [value.get("try_number"), value.get("max_tries"), value.get("generation")]
         if not all(isinstance(text, str) for text in texts) or not all(isinstance(n, int) for n in numbers):
             return None
-        epoch = value.get("epoch")
+        epoch, clear_number = value.get("epoch"), value.get("clear_number")
         return cls(
             job_id=value["job_id"],
             root=value["root"],
@@ -77,6 +79,7 @@ class Pointer:
             max_tries=value["max_tries"],
             generation=value["generation"],
             epoch=epoch if isinstance(epoch, int) else None,
+            clear_number=clear_number if isinstance(clear_number, int) else None,
         )
 
     def after(self, line: StatusLine) -> Pointer:
@@ -84,7 +87,7 @@ class Pointer:
         data = line.data
         # The driver says 0 for "none yet".
         completed, released = data.get("checkpoint") or None, data.get("released") or None
-        if released is None and line.kind in {"finished", "stopped"}:
+        if "released" not in data and line.kind in {"finished", "stopped"}:
             released = completed  # both end with everything released (R16)
         operators = data.get("finished_operators")
         return replace(

@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError, NoSuchJobError
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError, NoSuchJobError, SparkConnectionMissingError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job.options import Duration, RunOptions, storage_options_environ
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration, storage_options_environ
+from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.job_file import resolve_job
-from airflow_provider_ckpt.operators.job_id import default_job_id, with_generation
+from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM, default_job_id, with_generation
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.packaging import PACKAGE, package_zip
@@ -60,6 +63,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     :param root: root URI, goes before the connection's. (templated)
     :param job_id: identity of the job under the root; the default is one for each Dag run and task (and map
         index). Give one to let every Dag run continue the same job. (templated)
+    :param job_params: what the job's code reads with ``job.param``: texts by name, such as
+        ``{"day": "{{ ds }}"}``. Shown in the UI and recorded in the journal: no secrets. (templated)
     :param mode: ``auto`` (BATCH if every source is bounded), ``streaming`` or ``batch``. (templated)
     :param checkpoint_interval: seconds, timedelta or text such as ``"30s"``; so are ``min_pause``,
         ``checkpoint_timeout``, ``trigger_interval``, ``stop_after`` and ``drain_after``. (templated)
@@ -75,6 +80,9 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         job id (``~g1`` behind the old one, whose files stay).
     :param retained_checkpoints: how many completed checkpoints are kept.
     :param allow_non_restored_state: whether state of operators that the job no longer has may be dropped.
+    :param stop_grace: how long a task that is killed leaves its driver for a savepoint before it ends it. Airflow
+        kills a task that is marked failed, cleared or timed out after five seconds; a worker that is shut down may have
+        more: give less than its own grace period.
     :param name: name of the Spark application, the job id by default. (templated)
     """
 
@@ -84,6 +92,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         "ckpt_conn_id",
         "root",
         "job_id",
+        "job_params",
         "mode",
         "checkpoint_interval",
         "min_pause",
@@ -104,6 +113,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
         job_id: str | None = None,
+        job_params: Mapping[str, str] | None = None,
         mode: str = "auto",
         checkpoint_interval: Duration = 30.0,
         min_pause: Duration = 0.0,
@@ -118,6 +128,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         on_clear: Literal["resume", "restart"] = "resume",
         retained_checkpoints: int = 3,
         allow_non_restored_state: bool = False,
+        stop_grace: Duration = 4.0,
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -135,6 +146,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.job_id = job_id
+        self.job_params = job_params
         self.mode = mode
         self.checkpoint_interval = checkpoint_interval
         self.min_pause = min_pause
@@ -149,10 +161,13 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         self.on_clear = on_clear
         self.retained_checkpoints = retained_checkpoints
         self.allow_non_restored_state = allow_non_restored_state
+        self._stop_grace = parse_duration(stop_grace, "stop_grace")
         self._ckpt_run: TaskRun | None = None
+        self._killed = False
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         self._hook = None  # a retry inside one process (dag.test) must not reuse the last try's
+        self._killed = False
         with airflow_failures():
             run = self._begin(context)
             if run.ended_well:
@@ -161,31 +176,56 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             try:
                 super().execute(context)
             except (AirflowException, RuntimeError) as error:
-                raise run.failure(self._hook, error) from error
+                # What the driver said comes first, and without spark-submit's long command; else that is all there is.
+                cause = None if run.told_why else error
+                raise run.failure(self._hook, error, killed=self._killed) from cause
             finally:
                 run.writer.flush()
+            if self._killed and run.pointer.status != "FINISHED":
+                raise run.was_killed()
             return run.result()
 
     def on_kill(self) -> None:
-        """Ask the driver to stop, wherever it runs, then do what spark-submit's operator does.
+        """Ask the driver to stop, wherever it runs, give it ``stop_grace`` for its savepoint, then end it.
 
-        Airflow gives about five seconds before it kills this process too, hence the short wait.
+        Called in the main thread, in the midst of :meth:`execute`, when the task is marked failed or cleared, when the
+        worker is shut down, and after ``execution_timeout``.
         """
+        if self._killed:
+            return  # every process of a group gets the signal: the supervisor, which passes it on, and this one
+        self._killed = True
         if self._hook is None or self._ckpt_run is None:
             return
-        asking = threading.Thread(target=self._ckpt_run.ask_to_stop, args=(self.log.warning,), daemon=True)
-        asking.start()
-        asking.join(_REQUEST_SECONDS)
+        until = time.monotonic() + self._stop_grace
+        if self._asked_to_stop(self._ckpt_run) and self._left(until):
+            return
         super().on_kill()
+
+    def _asked_to_stop(self, run: TaskRun) -> bool:
+        """In a thread: a storage that does not answer must not use up the time there is."""
+        asked: list[bool] = []
+        asking = threading.Thread(target=lambda: asked.append(run.ask_to_stop(self.log.warning)), daemon=True)
+        asking.start()
+        asking.join(min(_REQUEST_SECONDS, self._stop_grace))
+        return asked == [True]
+
+    def _left(self, until: float) -> bool:
+        """Whether the driver has left by itself. In cluster mode the end of spark-submit does not tell."""
+        hook = self._hook
+        if not isinstance(hook, CheckpointedSparkSubmitHook):
+            return False
+        return hook.leave(max(0.0, until - time.monotonic())) and hook.deploy_mode == "client"
 
     # ---- before the submission
 
     def _begin(self, context: Context) -> TaskRun:
         """Find the job of this task, look back on a retry, leave the pointer. One state read, one write."""
+        self._check_spark_connection()
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         before = Pointer.from_json(store.get(KEY))
-        cleared = before is not None and before.max_tries != ti.max_tries
+        clear_number = context["dag_run"].clear_number
+        cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
         generation = before.generation if before else 0
         if cleared:
             generation += self.on_clear == "restart"
@@ -197,7 +237,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         if cleared and self.on_clear == "resume":
             # who clears a task whose job failed for good says that the cause was mended
             options = replace(options, resume_failed=True)
-        pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, generation)
+        pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, generation, clear_number=clear_number)
         if before is not None and (state := self._look_back(hook, job_id, cleared)) is not None:
             claimed = before.epoch is not None or (state.attempt or "").startswith(f"{own_id}~t")
             if claimed and not cleared:
@@ -207,7 +247,15 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         hook.storage()  # opened here: a kill has no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
+        ti.xcom_push(JOB_ID_XCOM, job_id)
         return TaskRun(hook, writer, options)
+
+    def _check_spark_connection(self) -> None:
+        """The Spark provider takes a connection that does not exist for YARN. Raises SparkConnectionMissingError."""
+        try:
+            BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            raise SparkConnectionMissingError(conn_id=self._conn_id) from None
 
     def _forget_cluster_job(self, store: Any) -> None:
         # The Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
@@ -235,8 +283,9 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     def _claimed(self, pointer: Pointer, state: JobState) -> Pointer:
         """Where an earlier try of this task left its job. Raises AirflowFailException for one that FAILED."""
         if state.status == "FAILED":
+            cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
-                f"Job {pointer.job_id} failed for good, another try would fail the same way: {state.cause}. "
+                f"Job {pointer.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the task."
             )
         pointer = pointer.as_of(state)
@@ -264,12 +313,15 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             retained_checkpoints=self.retained_checkpoints,
             allow_non_restored_state=self.allow_non_restored_state,
             attempt=attempt,
+            params=self.job_params or {},
         )
 
     def _get_hook(self) -> CheckpointedSparkSubmitHook:
         """Called by SparkSubmitOperator.execute, once; the seam through which our driver is submitted."""
         if self._ckpt_run is None:
             raise RuntimeError("The spark-submit hook of this operator exists while it is executed only")
+        if self._killed:
+            raise self._ckpt_run.was_killed()
         run, found = self._ckpt_run, self._ckpt_run.hook.settings()
         base = super()._get_hook()
         options = run.options

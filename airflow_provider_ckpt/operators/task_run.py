@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_ckpt.errors import CkptError, NoSuchJobError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.operators.pointer import Pointer, PointerWriter
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 _ENDED_WELL = ("FINISHED", "STOPPED")
+_WRONG = ("refused", "failed", "fenced")
 _TERMINAL = {2: ("refused", "failed"), 3: ("failed",), 4: ("fenced",)}
 """Exit code of the driver -> the status lines that go with it. Both have to be there: a JVM that ends
 itself because it is out of memory exits with 3 as well, and that is worth another try."""
@@ -40,16 +42,35 @@ class TaskRun:
     def ended_well(self) -> bool:
         return self.pointer.status in _ENDED_WELL
 
-    def ask_to_stop(self, warn: Callable[..., None]) -> None:
+    @property
+    def told_why(self) -> bool:
+        """The driver said why it ended."""
+        return self.writer.last is not None and self.writer.last.kind in _WRONG
+
+    def ask_to_stop(self, warn: Callable[..., None]) -> bool:
+        """Whether there was a driver to ask, and it could be asked."""
         pointer = self.pointer
         if pointer.epoch is None:
-            return  # no driver has taken the job over yet
+            return False  # no driver has taken the job over yet
         try:
-            write_request(self.hook.storage(), pointer.job_id, "stop", pointer.epoch)
+            write_request(self.hook.storage(), pointer.job_id, "stop", pointer.epoch, leaves=True)
         except CkptError as error:
             warn("Could not ask the driver of job %s to stop: %s", pointer.job_id, error)
+            return False
+        return True
 
-    def failure(self, submitted: object, error: Exception) -> AirflowException:
+    def was_killed(self) -> AirflowException:
+        """How a task ends that Airflow killed, also when its driver had the time for a savepoint: a worker that is
+        shut down does not end the job, so this is no success, and worth a retry."""
+        stopped = (
+            "its driver took a savepoint and left" if self.pointer.status == "STOPPED" else "its driver was killed"
+        )
+        return AirflowException(
+            f"Job {self.pointer.job_id}: this task was killed, and {stopped}. "
+            f"A retry goes on from checkpoint {self.pointer.checkpoint or 'none'}."
+        )
+
+    def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """AirflowFailException when another try would end the same way, else one that is retried.
 
         ``submitted``: the hook that ran spark-submit, if it came that far.
@@ -57,14 +78,16 @@ class TaskRun:
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
         last, job_id = self.writer.last, self.pointer.job_id
         code = hook.exit_code if hook is not None else None
-        if last is not None and last.kind in ("refused", "failed", "fenced"):
+        if last is not None and self.told_why:
             message = f"Job {job_id}: {last.message} (exit code {code})"
             terminal = last.kind in _TERMINAL.get(code or 0, ())
             return AirflowFailException(message) if terminal else AirflowException(message)
+        if killed:
+            return self.was_killed()
         if last is None and hook is not None and hook.deploy_mode == "cluster":
             state = self._journal()
             if state is not None and state.status == "FAILED":
-                return AirflowFailException(f"Job {job_id} failed for good: {state.cause}")
+                return AirflowFailException(f"Job {job_id} failed for good: {cause_first(state.cause or 'unknown')}")
         # The whole command and the end of its output are in the error this one is raised from.
         return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
 

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.errors import (
     EndedLogError,
     LogFencedError,
     LostRaceError,
+    TransientError,
 )
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
 from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, live, void_ranges
@@ -51,6 +52,9 @@ class SubtaskLog:
     """``path`` is the folder of the log under the storage's root.
 
     Every method that appends raises LogFencedError when a later attempt has opened the log.
+
+    Only a barrier may fail and be gone on without (its checkpoint is declined): whether it landed is found
+    out before anything else is appended. After any other failed append the log takes no more.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -59,6 +63,8 @@ class SubtaskLog:
         self._lock = threading.RLock()
         self._records: list[Numbered] = []
         self._broken: CkptError | None = None
+        self._unsettled: Barrier | None = None
+        """A barrier of which it is unknown whether it landed."""
         self.state = LogState()
 
     @property
@@ -110,8 +116,13 @@ class SubtaskLog:
             return self._append(batch)
 
     def barrier(self, epoch: int, checkpoint: int) -> Snapshot:
-        """Append barrier ``checkpoint``, or return the snapshot of the one that is already there."""
+        """Append barrier ``checkpoint``, or return the snapshot of the one that is already there.
+
+        After a TransientError the caller may go on without this checkpoint: the next append settles whether the
+        barrier landed, by appending it again. It is passed by readers, as that of any aborted checkpoint.
+        """
         with self._lock:
+            self._settle()  # before the fold is looked at: it is behind the log if the barrier before landed
             known = self.state.barriers.get((epoch, checkpoint))
             if known is not None:
                 return known
@@ -134,7 +145,7 @@ class SubtaskLog:
         with self._lock:
             self._refuse_broken()
             if self._log.is_overtaken():
-                self._fenced(self._log.tail())
+                self._read_on()
 
     def records(self, start: int = 0) -> list[Numbered]:
         """The live records with number >= ``start``, in order."""
@@ -153,19 +164,40 @@ class SubtaskLog:
             ]
 
     def _append(self, record: Record) -> int:
+        self._settle()
+        return self._append_settled(record)
+
+    def _append_settled(self, record: Record) -> int:
         self._refuse_broken()
         self._refuse_after_end(record)
         try:
             number = self._log.append(record_to_json(record)).number
         except LostRaceError:
-            self._fenced(self._log.tail())
+            self._read_on()
             raise
         except CkptError as error:
-            self._broken = error
+            if isinstance(error, TransientError) and isinstance(record, Barrier):
+                self._unsettled = record
+            else:
+                self._broken = error
             raise
+        self._fold(number, record)
+        return number
+
+    def _settle(self) -> None:
+        """Append the barrier that failed once more: the same entry lands once, whatever became of the first try.
+
+        To look whether it is there would not do: a request that was given up may still be on its way, and whoever
+        appended at that number meanwhile would find itself behind a barrier it does not know of.
+        """
+        if self._unsettled is not None:
+            self._append_settled(self._unsettled)
+
+    def _fold(self, number: int, record: Record) -> None:
+        if record == self._unsettled:
+            self._unsettled = None
         self._records.append((number, record))
         self.state.apply(record, number)
-        return number
 
     def _refuse_broken(self) -> None:
         """After a defeat, or an append that failed: it may have landed, and the fold is behind the log then."""
@@ -184,13 +216,16 @@ class SubtaskLog:
         if opened is not None and opened.epoch > epoch:
             raise LogFencedError(log=self.path, attempt=opened.attempt, epoch=opened.epoch)
 
-    def _fenced(self, entries: list[Entry]) -> None:
-        for _, record in numbered(entries):
+    def _read_on(self) -> None:
+        """What was appended behind our back: a barrier of ours that failed and did land, or somebody's ``open``."""
+        for number, record in numbered(self._log.tail()):
             if isinstance(record, Open):
                 # for good: the entry was read, so that the next append would come after it, and succeed
                 self._broken = LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)
                 raise self._broken
+            if record == self._unsettled:
+                self._fold(number, record)
 
     def _remember(self, records: list[Numbered]) -> None:
-        self._records, self._broken = records, None
+        self._records, self._broken, self._unsettled = records, None, None
         self.state = fold(records)

@@ -1,78 +1,107 @@
-"""Wait for a checkpoint of a job."""
+"""Wait for a job: a checkpoint, its end, or the end of one of its operators."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError, TransientError
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.failures import airflow_failures
-from airflow_provider_ckpt.hooks.job_watch import JobWatch
+from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
+from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.job.suggestions import did_you_mean
+from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
+from airflow_provider_ckpt.triggers.look import Look
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
 class CheckpointSensor(BaseSensorOperator):
-    """Wait until a checkpoint of a job is completed and released.
+    """Wait until a job has got somewhere, and its sinks have released that.
 
-    Waits also for a job that has not started yet, and while the storage cannot be reached. Fails at once,
-    without retries, when the job ended (FAILED for good, STOPPED, FINISHED) and what is waited for is not
-    going to come; ``wait_for_restart`` keeps it waiting, for a job that later Dag runs continue.
+    What is waited for: ``checkpoint``, ``since``, ``finished``, or several of them at once; without any, the end of
+    the job (``checkpoint="final"``). Which job: ``job_id``, or ``job_task_id`` for that of a task of this Dag run.
+
+    Waits also for a job that has not started yet, and while the storage cannot be reached. Fails at once, without
+    retries, when the job ended (FAILED for good, STOPPED, FINISHED) and what is waited for is not going to come, when
+    the task of ``job_task_id`` failed, and when nobody runs the job any more (``stalled_after``);
+    ``wait_for_restart`` keeps it waiting, for a job that later Dag runs continue.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
-    :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}`` after its task, or the id given to it.
+    :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}`` behind its task, or the id given to it.
         (templated)
-    :param checkpoint: a number (that checkpoint or a later one) or ``final`` (the job is FINISHED).
-        (templated)
+    :param job_task_id: id of the task of this Dag that runs the job, for a sensor beside it. Not for a mapped task.
+    :param checkpoint: a number (that checkpoint or a later one), ``final`` (the job is FINISHED), or ``next``: one
+        that is triggered after this sensor first looked. (templated)
+    :param since: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: a checkpoint that was triggered
+        then or later, by the clock of the driver's host, which must agree with yours. (templated)
+    :param finished: uid of an operator of the job, such as a bounded source: it has finished. (templated)
     :param released: False: do not wait for the sinks to release it.
-    :param wait_for_restart: keep waiting when the job ended too early.
+    :param wait_for_restart: keep waiting when the job ended too early, or when nobody runs it.
+    :param stalled_after: fail when nothing was journaled for that long, unless the driver is seen alive on this host or
+        Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's checkpoints are far
+        apart; of a job in batch mode, which need not journal anything for hours, only if its driver is seen to be gone.
+        Give more than the ``retry_delay`` of the job's task, and more for a job whose interval is longer than in its
+        first run.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, goes before the connection's. (templated)
     :param deferrable: wait in the triggerer instead of in a worker slot.
     """
 
-    template_fields: Sequence[str] = ("job_id", "checkpoint", "ckpt_conn_id", "root")
+    template_fields: Sequence[str] = ("job_id", "checkpoint", "since", "finished", "ckpt_conn_id", "root")
     ui_color = "#e2d4f0"
 
     def __init__(
         self,
         *,
-        job_id: str,
-        checkpoint: int | str = "final",
+        job_id: str | None = None,
+        job_task_id: str | None = None,
+        checkpoint: int | str | None = None,
+        since: datetime | str | None = None,
+        finished: str | None = None,
         released: bool = True,
         wait_for_restart: bool = False,
+        stalled_after: Duration | None = None,
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if (job_id is None) == (job_task_id is None):
+            problem = "say which job: one of job_id and job_task_id"
+            raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
         self.job_id = job_id
+        self.job_task_id = job_task_id
         self.checkpoint = checkpoint
+        self.since = since
+        self.finished = finished
         self.released = released
         self.wait_for_restart = wait_for_restart
+        self.stalled_after = None if stalled_after is None else parse_duration(stalled_after, "stalled_after")
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.deferrable = deferrable
-        self._watch: JobWatch | None = None
+        self._looking: Look | None = None
+        self._memory: SensorMemory | None = None
 
     def execute(self, context: Context) -> Any:
         if not self.deferrable:
             return super().execute(context)
         with airflow_failures():
-            verdict = self._look()
+            verdict = self._look(context)
         if verdict.outcome == "wait":
             self.defer(
-                trigger=self._trigger(),
+                trigger=self._trigger(cast("Look", self._looking), context),
                 method_name="execute_complete",
                 timeout=timedelta(seconds=self.timeout),
             )
@@ -80,7 +109,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool | PokeReturnValue:
         with airflow_failures():
-            verdict = self._look()
+            verdict = self._look(context)
         if verdict.outcome == "wait":
             return False
         return PokeReturnValue(is_done=True, xcom_value=self._finish(verdict))
@@ -90,15 +119,21 @@ class CheckpointSensor(BaseSensorOperator):
             raise AirflowFailException("The trigger ended without an event")
         return self._finish(Verdict(**event))
 
-    def _look(self) -> Verdict:
-        if self._watch is None:
-            self._watch = JobWatch(CheckpointHook(self.ckpt_conn_id, root=self.root), self.job_id)
-        wanted = self._wanted()
-        condition = CheckpointCondition(self.job_id, wanted, self.released, self.wait_for_restart)
-        try:
-            verdict = condition.judge(self._watch.state())
-        except TransientError as error:
-            verdict = Verdict("wait", str(error))
+    def _look(self, context: Context) -> Verdict:
+        if self._looking is None:
+            self._memory = SensorMemory.of(cast("Mapping[str, Any]", context), keeps_looks=self.reschedule)
+            self._looking = Look(
+                CheckpointHook(self.ckpt_conn_id, root=self.root),
+                self._condition(),
+                interval=self.poke_interval,
+                task=self._task(context),
+                stalled_after=self.stalled_after,
+                still=self._memory.still,
+                next_of=self._memory.next_of,
+            )
+        verdict = self._looking()
+        if self._memory is not None and verdict.outcome == "wait":
+            self._memory.keep(self._looking)
         self.log.info("%s", verdict.message)
         return verdict
 
@@ -107,26 +142,70 @@ class CheckpointSensor(BaseSensorOperator):
             raise AirflowFailException(verdict.message)
         return verdict.result
 
-    def _trigger(self) -> CheckpointTrigger:
+    def _trigger(self, look: Look, context: Context) -> CheckpointTrigger:
+        task, condition = self._task(context), look.condition
         return CheckpointTrigger(
-            job_id=self.job_id,
-            checkpoint=self._wanted(),
+            job_id=condition.job_id,
+            checkpoint=condition.checkpoint,
             released=self.released,
             wait_for_restart=self.wait_for_restart,
+            since=condition.since,
+            finished=condition.finished,
+            stalled_after=self.stalled_after,
+            job_task=None if task is None else dict(vars(task)),
             ckpt_conn_id=self.ckpt_conn_id,
             root=self.root,
             poll_interval=self.poke_interval,
         )
 
-    def _wanted(self) -> int | Literal["final"]:
-        if self.checkpoint == "final":
-            return "final"
+    def _condition(self) -> CheckpointCondition:
+        """Raises InvalidTaskArgumentError for what a template rendered wrongly."""
+        return CheckpointCondition(
+            self.job_id or "",
+            self._wanted(),
+            self.released,
+            self.wait_for_restart,
+            _instant(self.since),
+            self.finished,
+        )
+
+    def _task(self, context: Context) -> JobOfTask | None:
+        if self.job_task_id is None:
+            return None
+        ti = context["ti"]
+        if self.has_dag() and not self.dag.has_task(self.job_task_id):  # type: ignore[no-untyped-call]
+            known = self.dag.task_ids
+            problem = f"the Dag has no such task.{did_you_mean(self.job_task_id, known)}"
+            raise InvalidTaskArgumentError(argument="job_task_id", value=self.job_task_id, problem=problem)
+        return JobOfTask(ti.dag_id, ti.run_id, self.job_task_id)
+
+    def _wanted(self) -> int | Literal["final", "next"] | None:
+        if self.checkpoint is None:
+            return "final" if self.since is None and self.finished is None else None
+        if self.checkpoint in ("final", "next"):
+            return cast('Literal["final", "next"]', self.checkpoint)
         try:
             number = int(self.checkpoint)
         except (TypeError, ValueError):
             number = 0
         if number < 1:
             raise InvalidTaskArgumentError(
-                argument="checkpoint", value=self.checkpoint, problem='write a number above 0, or "final"'
+                argument="checkpoint", value=self.checkpoint, problem='write a number above 0, "final" or "next"'
             )
         return number
+
+
+def _instant(value: datetime | str | None) -> float | None:
+    """Epoch seconds. A time without a zone is refused rather than guessed."""
+    if value is None:
+        return None
+    time = value
+    if isinstance(value, str):
+        try:
+            time = datetime.fromisoformat(value[:-1] + "+00:00" if value[-1:] in ("Z", "z") else value)
+        except ValueError:
+            time = value
+    if not isinstance(time, datetime) or time.utcoffset() is None:
+        problem = 'write a time with its zone, such as "2026-01-31T18:00:00+00:00" or "{{ data_interval_end }}"'
+        raise InvalidTaskArgumentError(argument="since", value=str(value), problem=problem)
+    return time.timestamp()

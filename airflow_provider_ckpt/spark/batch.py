@@ -13,12 +13,15 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
 from airflow_provider_ckpt.coordinator.messages import (
     BarrierAcknowledged,
+    BarrierDeclined,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskRunning,
 )
+from airflow_provider_ckpt.errors import InputsIncompleteError, TransientError
 from airflow_provider_ckpt.job.graph import Edge, Vertex
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -28,6 +31,7 @@ from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.outputs import Outputs
 from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.running_query import query_failed
 from airflow_provider_ckpt.storage.layout import partition_path
 
 
@@ -56,10 +60,17 @@ class BatchRunner:
 
     def _guard(self) -> None:
         try:
-            if all(self._logs[f"{edge.producer}/0"].state.end_of_data for edge in self._edges()):
-                self._run()  # else a producer failed, and the job is being ended
+            self._refuse_incomplete()
+            self._run()
         except BaseException as error:
-            self._context.post(WorkerCrashed(self.subtask, error))
+            self._context.post(WorkerCrashed(self.subtask, query_failed(self.vertex.uid, error)))
+
+    def _refuse_incomplete(self) -> None:
+        """R23. A producer that failed has ended the job by now; one that did not must not leave it hanging here."""
+        producers = [edge.producer for edge in self._edges()]
+        missing = [uid for uid in producers if self._logs[f"{uid}/0"].state.end_of_data is None]
+        if missing:
+            raise InputsIncompleteError(vertex=self.vertex.uid, producers=", ".join(missing))
 
     def _run(self) -> None:
         """Run the vertex to its end of data."""
@@ -82,12 +93,19 @@ class BatchRunner:
         self._post(SubtaskAtEndOfData, mode="finish")
 
     def trigger(self, checkpoint: int) -> None:
-        snapshot = self.log.barrier(self._context.epoch, checkpoint)
+        try:
+            snapshot = self.log.barrier(self._context.epoch, checkpoint)
+        except TransientError as error:
+            self._post(BarrierDeclined, checkpoint=checkpoint, reason=IO_EXCEPTION, detail=str(error))
+            return
         self._post(BarrierAcknowledged, checkpoint=checkpoint, snapshot=snapshot)
 
     def finish(self) -> None:
         self.log.end_of_partition()
         self._post(SubtaskDone)
+
+    def wait_for_batch(self, until: float) -> None:
+        """Nothing: a vertex that is stopped is run anew as a whole, however far it came."""
 
     def stop(self) -> None:
         self._context.spark.sparkContext.cancelAllJobs()
@@ -96,7 +114,7 @@ class BatchRunner:
         """None: a batch reads the frozen list and nothing else."""
         return set()
 
-    def pull_inputs(self, now: float) -> None:
+    def pull_inputs(self) -> None:
         """Nothing: a vertex starts when its inputs are complete."""
 
     check = close = on_progress = drain = lambda self: None  # a batch neither drains nor makes progress in between

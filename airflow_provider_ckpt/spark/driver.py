@@ -24,7 +24,6 @@ from airflow_provider_ckpt.coordinator.messages import (
     EndJob,
     FinishSubtask,
     Message,
-    NotifyAborted,
     NotifyCompleted,
     Release,
     ResumeWithout,
@@ -33,13 +32,17 @@ from airflow_provider_ckpt.coordinator.messages import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.errors import CkptError, FencedError, LogFencedError
+from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.spark.batch import BatchRunner
+from airflow_provider_ckpt.spark.causes import find_cause
+from airflow_provider_ckpt.spark.clock import Clock
 from airflow_provider_ckpt.spark.context import InputAdvanced, RunContext, WorkerCrashed
 from airflow_provider_ckpt.spark.releaser import Releaser
 from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.runner import VertexRunner
+from airflow_provider_ckpt.spark.silence import silenced
 from airflow_provider_ckpt.spark.status import StatusReporter
 from airflow_provider_ckpt.spark.takeover import OwnedJournal
 
@@ -50,6 +53,9 @@ Runner = VertexRunner | BatchRunner
 HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the queries."""
 LONGEST_WAIT = 0.1
+LAST_BATCH = 5.0
+"""Seconds that the running batches get to end by themselves once a job is STOPPED: what they did need not be done
+again, and nothing is interrupted."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +79,14 @@ class JobDriver:
         retention: Retention,
         status: StatusReporter,
         inbox: queue.Queue[object],
+        clock: Clock | None = None,
     ) -> None:
         self._context, self._coordinator, self._journal = context, coordinator, journal
         self._runners, self._releaser, self._retention = dict(runners), releaser, retention
         self._status, self._inbox = status, inbox
+        self._clock = clock or Clock()
         self._outcome: Outcome | None = None
+        self._has_failed = False
         self._next_look = 0.0
         self._running_since: float | None = None
 
@@ -87,7 +96,7 @@ class JobDriver:
         listener = _Progress(self._runners)
         self._context.spark.streams.addListener(listener)
         try:
-            self._carry_out(self._coordinator.start(time.time()))
+            self._carry_out(self._coordinator.start(self._clock.now()))
             for runner in self._runners.values():
                 runner.start()
             while self._outcome is None:
@@ -102,17 +111,16 @@ class JobDriver:
     # ---- the loop
 
     def _step(self) -> None:
-        now = time.time()
         try:
-            message = self._inbox.get(timeout=self._patience(now))
+            message = self._inbox.get(timeout=self._patience(self._clock.now()))
         except queue.Empty:
             message = None
         if message is not None:
             self._receive(message)
         if self._outcome is None:
-            self._carry_out(self._coordinator.tick(time.time()))
-        if self._outcome is None and time.time() >= self._next_look:
-            self._look_around(time.time())
+            self._carry_out(self._coordinator.tick(self._clock.now()))
+        if self._outcome is None and self._clock.now() >= self._next_look:
+            self._look_around(self._clock.now())
 
     def _patience(self, now: float) -> float:
         deadline = self._coordinator.next_deadline(now)
@@ -123,21 +131,21 @@ class JobDriver:
         if isinstance(message, InputAdvanced):
             runner = self._runners.get(message.subtask)
             if runner is not None:
-                runner.pull_inputs(time.time())
+                runner.pull_inputs()
         elif isinstance(message, WorkerCrashed):
             self._crashed(message.subtask, message.error)
         else:
             self._tell(message)  # type: ignore[arg-type]
 
     def _tell(self, message: Message) -> None:
-        self._carry_out(self._coordinator.handle(message, time.time()))
+        self._carry_out(self._coordinator.handle(message, self._clock.now()))
 
     def _look_around(self, now: float) -> None:
         self._next_look = now + HOUSEKEEPING
         self._journal.check_fenced()
         self._journal.tick(now)
         for subtask, runner in list(self._runners.items()):
-            runner.pull_inputs(now)
+            runner.pull_inputs()
             try:
                 runner.check()
             except BaseException as error:  # whatever Spark raised is the coordinator's to judge
@@ -150,35 +158,46 @@ class JobDriver:
         if self._running_since is None and self._coordinator.status == "RUNNING":
             self._running_since = now
             self._status.running(self._journal.state)
+            over = passed(self._context.options, self._clock.wall())
+            if over is not None:
+                message = f"{over.option} ({over.at.isoformat()}) is over: the run ends with what is there"
+                self._status.say("warning", message, self._journal.state)
 
     def _take_requests(self) -> None:
         state, context = self._journal.state, self._context
         for request in pending_requests(context.storage, context.job_id, context.epoch, state.answered):
             if request.kind in ("stop", "drain"):
-                self._tell(StopRequested(request.kind, request.name))  # type: ignore[arg-type]
+                self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
             else:
-                answer = RequestAnswered(request.name, request.kind, f"refused: {request.problem}", time.time())
-                self._journal.write(answer)
+                outcome = f"refused: {request.problem}"
+                self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def _take_deadlines(self, now: float) -> None:
-        options, coordinator = self._context.options, self._coordinator
-        if self._running_since is None or coordinator.stopping or coordinator.draining:
+        if self._running_since is None or self._coordinator.stopping or self._coordinator.draining:
             return
-        ran = now - self._running_since
-        due_stop = options.stop_at is not None and now >= options.stop_at.timestamp()
-        due_drain = options.drain_at is not None and now >= options.drain_at.timestamp()
-        if due_stop or (options.stop_after is not None and ran >= options.stop_after):
-            self._tell(StopRequested("stop"))
-        elif due_drain or (options.drain_after is not None and ran >= options.drain_after):
-            self._tell(StopRequested("drain"))
+        ending = due(self._context.options, ran=now - self._running_since, now=self._clock.wall())
+        if ending is not None:
+            self._tell(StopRequested(ending, leaves=ending == "stop"))
 
     def _crashed(self, subtask: str, error: BaseException) -> None:
         if isinstance(error, (FencedError, LogFencedError)):
             raise error
         terminal = isinstance(error, CkptError) and not error.retryable
         epoch, attempt = self._context.epoch, self._context.attempt
-        log.error("subtask %s failed", subtask, exc_info=error)
+        if self._has_failed:
+            log.error("subtask %s failed too: %s", subtask, error)  # the first failure is the one that ended the run
+        else:
+            log.error("subtask %s failed", subtask, exc_info=error)
+            self._show_traceback(subtask, error)
+        self._has_failed = True
         self._tell(SubtaskFailed(epoch, subtask, attempt, str(error), terminal))
+
+    def _show_traceback(self, subtask: str, error: BaseException) -> None:
+        """Of the user's own code, if it was that."""
+        found = find_cause(error.__cause__) if error.__cause__ is not None else None
+        if found is not None and found.traceback is not None:
+            message = f"{subtask} failed with {found.message}\n{found.traceback}"
+            self._status.say("subtask_failed", message, self._journal.state)
 
     # ---- effects
 
@@ -214,16 +233,20 @@ class JobDriver:
     def _completed(self, effect: NotifyCompleted) -> None:
         self._retention.completed(effect.checkpoint)
 
-    def _nothing(self, effect: NotifyAborted) -> None:
-        """An aborted barrier stays in the logs; readers pass it (R10)."""
-
     def _end(self, effect: EndJob) -> None:
         self._outcome = Outcome(effect.status, effect.cause)
 
     def _stop_runners(self) -> None:
-        for runner in self._runners.values():
-            runner.stop()
-            runner.close()
+        if self._outcome is not None and self._outcome.status == "STOPPED":
+            until = time.monotonic() + LAST_BATCH
+            for runner in self._runners.values():
+                runner.wait_for_batch(until)
+        if not self._runners:
+            return
+        with silenced(self._context.spark):
+            for runner in self._runners.values():
+                runner.stop()
+                runner.close()
 
 
 _EFFECTS: dict[type, Callable[[JobDriver, Any], None]] = {
@@ -234,7 +257,6 @@ _EFFECTS: dict[type, Callable[[JobDriver, Any], None]] = {
     DrainSubtask: JobDriver._drain,
     FinishSubtask: JobDriver._finish,
     NotifyCompleted: JobDriver._completed,
-    NotifyAborted: JobDriver._nothing,
     EndJob: JobDriver._end,
 }
 

@@ -178,7 +178,7 @@ class _Execution:
 
     def _note_failure(self, journal: takeover.OwnedJournal, error: Exception) -> None:
         """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
-        if journal.state.status in ("CREATED", "RUNNING"):
+        if journal.state.status in (None, "CREATED", "RUNNING"):
             with suppress(CkptError):
                 journal.write(StatusChanged("RESTARTING", time.time(), str(error)))
 

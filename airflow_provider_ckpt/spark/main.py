@@ -69,7 +69,7 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
     from airflow_provider_ckpt.spark.decision import decide
     from airflow_provider_ckpt.spark.execution import execute
 
-    loaded = load_with_spark(options.job, options.job_id, options.conf)
+    loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
     _ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)
@@ -128,23 +128,25 @@ def _clean_up_again(job: Job, job_id: str, root: Storage, storage_options: Mappi
         clean_up(root, job_id, ExecutionGraph.from_json(state.plan.graph), bind_sinks(job, job_id, storage_options))
 
 
-def load_with_spark(reference: str, name: str, conf: Mapping[str, str]) -> LoadedJob:
+def load_with_spark(
+    reference: str, name: str, conf: Mapping[str, str], params: Mapping[str, str] | None = None
+) -> LoadedJob:
     """Load the job's file: before Spark starts, unless it needs Spark (a UDF at module level with a return type
     that is a text), so that a wrong reference is refused in no time. ``name``, ``conf``: of the session."""
     try:
-        return load(reference)
+        return load(reference, params)
     except JobImportError as error:
         if "SESSION_OR_CONTEXT_NOT_EXISTS" not in str(error.__cause__):
             raise
     from airflow_provider_ckpt.spark.session import build_session
 
     build_session(name, conf)
-    return load(reference)
+    return load(reference, params)
 
 
 def _ship_functions(loaded: LoadedJob) -> None:
-    """A module loaded from a file cannot be imported in the executors: its functions are sent by value."""
-    if loaded.from_file:
+    """What the executors cannot import as it was loaded here, its functions are sent by value."""
+    if loaded.by_value:
         from pyspark import cloudpickle
 
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]

@@ -19,8 +19,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from airflow_provider_ckpt.coordinator.messages import BarrierAcknowledged
-from airflow_provider_ckpt.errors import QueryFailedError
+from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
+from airflow_provider_ckpt.coordinator.messages import BarrierAcknowledged, BarrierDeclined
+from airflow_provider_ckpt.errors import QueryFailedError, TransientError
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch
@@ -89,16 +90,21 @@ class Publisher:
             self.publish_committed()
 
     def trigger(self, checkpoint: int) -> None:
-        """Append the barrier at the last published entry and acknowledge it."""
+        """Append the barrier at the last published entry and acknowledge it, or decline it if the storage does not
+        take it now: whether the run survives that is the coordinator's to judge."""
         with self.lock:
-            snapshot = self.log.barrier(self._context.epoch, checkpoint)
+            try:
+                snapshot = self.log.barrier(self._context.epoch, checkpoint)
+            except TransientError as error:
+                self.post(BarrierDeclined, checkpoint=checkpoint, reason=IO_EXCEPTION, detail=str(error))
+                return
             self.inputs.gate.snapshotted(checkpoint)
         self.post(BarrierAcknowledged, checkpoint=checkpoint, snapshot=snapshot)
         self.notify_consumers()
 
-    def act_on_inputs(self, now: float | None = None) -> None:
+    def act_on_inputs(self) -> None:
         """Snapshot where a barrier is due, feed what may be read. The caller holds the lock."""
-        for action in self.inputs.pull(time.time() if now is None else now):
+        for action in self.inputs.pull(time.monotonic()):
             if isinstance(action, TakeSnapshot):
                 self.trigger(action.checkpoint)
             else:

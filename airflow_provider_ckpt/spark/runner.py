@@ -63,12 +63,12 @@ class VertexRunner:
     def trigger(self, checkpoint: int) -> None:
         self._publisher.trigger(checkpoint)
 
-    def pull_inputs(self, now: float) -> None:
+    def pull_inputs(self) -> None:
         """Read on in the producers' logs; snapshot where a barrier is due, feed what may be read."""
         if not self._inputs.edges:
             return
         with self._lock:
-            self._publisher.act_on_inputs(now)
+            self._publisher.act_on_inputs()
             self._note_ended()
 
     def drop(self, uid: str) -> None:
@@ -92,6 +92,10 @@ class VertexRunner:
         self._publisher.post(SubtaskDone)
         self.close()
 
+    def wait_for_batch(self, until: float) -> None:
+        """Return between two batches, or when it is ``until`` (of ``time.monotonic``)."""
+        self._query.wait_for_batch(until)
+
     def stop(self) -> None:
         """Stop the query where it is: an unpublished batch runs again in the next attempt."""
         self._query.stop()
@@ -102,7 +106,7 @@ class VertexRunner:
 
     def check(self) -> None:
         """Raise what ended the query, if it was not us. Called by the driver's loop all the time."""
-        self._look_for_remaining(time.time())
+        self._look_for_remaining(time.monotonic())
         ended = self._query.ended()
         if ended is None:
             return

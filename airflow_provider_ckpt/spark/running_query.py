@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.errors import CkptError, QueryFailedError
+from airflow_provider_ckpt.spark.causes import find_cause
 from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.publisher import Publisher
 from airflow_provider_ckpt.spark.query import BuiltQuery
 
 _POLL = 0.02
+
+
+def query_failed(vertex: str, error: BaseException) -> BaseException:
+    """``error`` as one that says what went wrong first; the whole of it is its ``__cause__``."""
+    if isinstance(error, CkptError):
+        return error
+    failed = QueryFailedError(vertex=vertex, cause=find_cause(error).message)
+    failed.__cause__ = error
+    return failed
 
 
 class RunningQuery:
@@ -29,6 +41,18 @@ class RunningQuery:
     def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
         self._launch(built, trigger)
         self._expected_stop = False
+
+    def wait_for_batch(self, until: float) -> None:
+        """Return between two batches, or when it is ``until`` (of ``time.monotonic``)."""
+        query, publisher = self._query, self._publisher
+        if query is None:
+            return
+        with publisher.lock:
+            before = publisher.log.state.last_batch
+            while time.monotonic() < until and query.isActive and query.status["isTriggerActive"]:
+                if publisher.log.state.last_batch is not before:
+                    return
+                publisher.published.wait(_POLL)
 
     def stop(self) -> None:
         """Stop where it is: an unpublished batch runs again in the next attempt."""
@@ -56,9 +80,7 @@ class RunningQuery:
         if query is None:
             return
         with publisher.lock:
-            before = publisher.log.state.last_batch
-            while query.isActive and query.status["isTriggerActive"] and publisher.log.state.last_batch is before:
-                publisher.published.wait(_POLL)
+            self.wait_for_batch(math.inf)
             self._expected_stop = True
         publisher.is_stopping = True
         query.stop()
@@ -81,12 +103,11 @@ class RunningQuery:
         return self.cause(error if error is not None else RuntimeError("it ended without an exception"))
 
     def cause(self, error: BaseException) -> BaseException:
-        """Our own error from inside ``foreachBatch`` rather than Spark's wrapping of it."""
-        if isinstance(self._publisher.failure, CkptError):
-            return self._publisher.failure
-        if isinstance(error, CkptError):
-            return error
-        return QueryFailedError(vertex=self._publisher.vertex.uid, cause=f"{type(error).__name__}: {error}")
+        """What ``foreachBatch`` raised rather than Spark's wrapping of it, in the words of whoever raised it first."""
+        inside = self._publisher.failure
+        if isinstance(inside, CkptError):
+            return inside
+        return query_failed(self._publisher.vertex.uid, error if inside is None else inside)
 
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
         context, publisher = self._context, self._publisher

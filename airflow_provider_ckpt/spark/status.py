@@ -1,10 +1,15 @@
-"""Status lines of a run: what a person watching it, or the Airflow operator, is told."""
+"""Status lines of a run: what a person watching it, or the Airflow operator, is told.
+
+Every event that changes the progress is a line. One with ``quiet`` is for programs only (the pointer in Airflow): a
+person reads one line for each checkpoint that released something, and a sign of life every ten minutes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -18,18 +23,24 @@ from airflow_provider_ckpt.journal.events import (
 from airflow_provider_ckpt.journal.state import JobState
 
 OnStatus = Callable[[dict[str, Any]], None]
+IDLE_SECONDS = 600.0
+"""From one line about checkpoints to the next, if none of them releases anything."""
 
 
 class StatusReporter:
-    """Each line is a dict with ``kind``, ``message``, ``job_id``, ``epoch`` and what the kind adds."""
+    """Each line is a dict with ``kind``, ``message``, ``job_id``, ``epoch`` and what the kind adds; ``quiet`` is
+    true or absent."""
 
     def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None) -> None:
         self._on_status = on_status
         self._job_id = job_id
         self._application_id = application_id
+        self._shown_at: float | None = None
 
     def say(self, kind: str, message: str, state: JobState | None = None, **more: Any) -> None:
-        line: dict[str, Any] = {"kind": kind, "message": message, "job_id": self._job_id}
+        line: dict[str, Any] = {"kind": kind, "message": cause_first(message), "job_id": self._job_id}
+        if line["message"] != message:
+            more.setdefault("traceback", message)  # the whole of it, behind the cause
         line["application_id"] = self._application_id
         if state is not None:
             line["epoch"] = state.epoch
@@ -53,10 +64,29 @@ class StatusReporter:
         self.say("running", f"job {self._job_id} is RUNNING", state)
 
     def event(self, event: Event, state: JobState) -> None:
-        told = _describe(event)
-        if told is not None:
+        if isinstance(event, CheckpointCompleted):
+            self._shown_at = event.at if self._shown_at is None else self._shown_at
+            self.say("checkpoint", f"{_name(event)} completed in {_took(event)}", state, quiet=True)
+        elif isinstance(event, CheckpointReleased):
+            self._released(event, state)
+        elif told := _describe(event):
             kind, message = told
             self.say(kind, message, state)
+
+    def _released(self, event: CheckpointReleased, state: JobState) -> None:
+        done = state.checkpoints.get(event.checkpoint)
+        name = f"checkpoint {event.checkpoint}" if done is None else _name(done)
+        took = "" if done is None else f" ({_took(done)})"
+        rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
+        if any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
+            self._shown_at = event.at
+            what = f"released {sum(rows)} rows" if rows else "released"
+            self.say("released", f"{name} {what}{took}", state)
+        elif self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS:
+            self._shown_at = event.at
+            self.say("released", f"{name}; nothing new", state)
+        else:
+            self.say("released", f"{name} released nothing{took}", state, quiet=True)
 
 
 _BEFORE = {
@@ -66,14 +96,20 @@ _BEFORE = {
 }
 
 
+def _name(done: CheckpointCompleted) -> str:
+    return f"checkpoint {done.checkpoint}" if done.kind == "checkpoint" else f"{done.kind} checkpoint {done.checkpoint}"
+
+
+def _took(done: CheckpointCompleted) -> str:
+    return f"{round((done.at - done.triggered_at) * 1000)} ms"
+
+
+def _counts_something(sink: Mapping[str, Any]) -> bool:
+    """A sink may count what it likes."""
+    return any(isinstance(count, int | float) and count > 0 for count in sink.values())
+
+
 def _describe(event: Event) -> tuple[str, str] | None:
-    if isinstance(event, CheckpointCompleted):
-        took = round((event.at - event.triggered_at) * 1000)
-        what = "" if event.kind == "checkpoint" else f" ({event.kind})"
-        return "checkpoint", f"checkpoint {event.checkpoint}{what} completed in {took} ms"
-    if isinstance(event, CheckpointReleased):
-        rows = sum(int(sink.get("rows", 0)) for sink in event.sinks.values())
-        return "released", f"checkpoint {event.checkpoint} released {rows} rows in {len(event.sinks)} sinks"
     if isinstance(event, CheckpointAborted):
         return "aborted", f"checkpoint {event.checkpoint} aborted: {event.reason}"
     if isinstance(event, SourceEnded):

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+_DYING = 30.0
+"""Seconds a killed process gets to be gone: one that hangs in the kernel may stay for ever."""
+
 
 def boot_id() -> str | None:
     """Changes at every boot (and differs between hosts), so a pid means something only beside it."""
@@ -62,8 +65,9 @@ def end_worker(
 ) -> str:
     """Wait ``grace`` seconds for a fenced worker to leave by itself, then kill it.
 
-    Returns what happened: "gone", "left", "killed", or "unreachable" (another host: only the fence
-    holds it). Called after the epoch was claimed, before any Spark folder is touched.
+    Returns what happened: "gone", "left", "killed", or "unreachable" (another host, another user's process, or one
+    that the system does not end: only the fence holds it). Called after the epoch was claimed, before any Spark
+    folder is touched.
     """
     alive = is_alive(worker)
     if alive is None:
@@ -75,7 +79,15 @@ def end_worker(
         if not is_alive(worker):
             return "left"
         sleep(0.05)
-    os.kill(worker["pid"], signal.SIGKILL)
+    try:
+        os.kill(worker["pid"], signal.SIGKILL)
+    except ProcessLookupError:
+        return "left"
+    except PermissionError:
+        return "unreachable"
+    deadline = clock() + _DYING
     while is_alive(worker):
+        if clock() >= deadline:
+            return "unreachable"
         sleep(0.02)
     return "killed"

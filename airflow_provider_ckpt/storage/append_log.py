@@ -136,16 +136,24 @@ class AppendLog:
             raise self._damage from error
 
     def check_head(self) -> None:
-        """Raise BelowHeadError if the log was truncated beyond the next entry to read (one list)."""
+        """Raise BelowHeadError if the log was truncated beyond the next entry to read (two requests), CorruptLogError
+        if the last entry read, which nobody deletes, is gone: an empty folder is no quiet log."""
         with self._lock:
             self._ensure_loaded()
-            head = self._files.newest_head()
+            head = self._files.head_above(self._next - 1)
+            if head is None:
+                reason = "it was read before and is gone, like what followed it"
+                self._damage = self._files.corrupt(self._next - 1, reason)
+                raise self._damage
             if head > self._next:
                 raise BelowHeadError(uri=self.uri, next_number=self._next, head=head)
             self._head = max(self._head, head)
 
     def is_overtaken(self) -> bool:
-        """Whether somebody wrote the next number (one request): enough for a writer that took over."""
+        """Whether somebody wrote the next number (one request): enough for a writer that took over.
+
+        False is an answer of the storage that the number is free; a storage that cannot say raises.
+        """
         with self._lock:
             self._ensure_loaded()
             return self._files.exists(self._next)
@@ -206,8 +214,10 @@ class AppendLog:
         with self._lock:
             entry = self.append(body)
             listing = self._files.list()
-            if listing.end > entry.number + 1 or listing.head > entry.number:
+            if listing.end != entry.number + 1 or listing.head > entry.number:
                 self._loaded = False
+                if listing.end <= entry.number:
+                    raise self._files.corrupt(entry.number, "it was written just now, and no list shows it")
                 uri = self._files.entry_uri(listing.end - 1)
                 raise LostRaceError(uri=uri, writer="a later writer", entry=None)
             return entry
@@ -229,8 +239,10 @@ class AppendLog:
             listing = self._files.list()
             if head > listing.head:
                 kept = self._kept.below(head, listing, keep)
-                self._files.write_head(head, kept)
-                listing = Listing(head, kept, listing.numbers, (*listing.head_records, head))
+                if self._files.write_head(head, kept):
+                    listing = Listing(head, kept, listing.numbers, (*listing.head_records, head))
+                else:
+                    listing = self._files.list()  # whose record is there decides what is kept
             self._head = max(self._head, listing.head)
         # not under the lock: a thousand deletions in an object store take a minute, and writers must not wait
         self._files.delete_below_head(listing)

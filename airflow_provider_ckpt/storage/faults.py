@@ -16,7 +16,7 @@ from airflow_provider_ckpt.errors import (
     StorageUnreachableError,
 )
 
-_HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP}
+_HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP, errno.EXDEV}
 _NOT_SECRET = {"endpoint_url", "region_name", "region", "project", "account_name", "signature_version"}
 
 

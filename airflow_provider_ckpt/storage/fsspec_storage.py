@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,7 +17,7 @@ from airflow_provider_ckpt.errors import (
 )
 from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
-from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 _CHUNK = 8 << 20
 _GLOB = frozenset("*?[")
@@ -27,6 +27,8 @@ class FsspecStorage(Storage):
     """Replacing, reading and copying are single requests here, atomic on every object store. Creation is
     trusted only where the file system itself implements ``pipe_file(mode="create")``: fsspec's own
     fallback looks first and writes afterwards, which a probe could not tell from the real thing.
+
+    What raises FileNotFoundError is absent, if :meth:`_is_absence` agrees.
     """
 
     def __init__(self, uri: str, fs: AbstractFileSystem, folder: str, secrets: tuple[str, ...] = ()) -> None:
@@ -77,8 +79,10 @@ class FsspecStorage(Storage):
         with self._guard("read", path):
             try:
                 return self._read(full, start, end)
-            except (FileNotFoundError, IsADirectoryError):
+            except IsADirectoryError:
                 pass
+            except FileNotFoundError as error:
+                self._check_absence(error)
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _read(self, full: str, start: int | None = None, end: int | None = None) -> bytes:
@@ -87,11 +91,20 @@ class FsspecStorage(Storage):
 
     def exists(self, path: str) -> bool:
         full = self._full(path)
-        with self._guard("read", path):
+        with self._guard("look for", path):
             try:
                 return self._exists(full)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                self._check_absence(error)
                 return False
+
+    def _is_absence(self, error: FileNotFoundError) -> bool:
+        """Whether the object or folder asked for is absent, and not the bucket, say."""
+        return True
+
+    def _check_absence(self, error: FileNotFoundError) -> None:
+        if not self._is_absence(error):
+            raise error
 
     def _exists(self, full: str) -> bool:
         return bool(self._fs.info(full)["type"] == "file")
@@ -103,7 +116,10 @@ class FsspecStorage(Storage):
             self._fs.invalidate_cache()
             try:
                 found = self._fs.ls(full, detail=False)
-            except (FileNotFoundError, NotADirectoryError):
+            except NotADirectoryError:
+                return []
+            except FileNotFoundError as error:
+                self._check_absence(error)
                 return []
         names = {name.rstrip("/")[len(prefix) :] for name in found if name.startswith(prefix)}
         return sorted(name for name in names if name and not is_temporary(name))
@@ -119,8 +135,9 @@ class FsspecStorage(Storage):
         with self._guard("list", path):
             self._fs.invalidate_cache()
             try:
-                found: Mapping[str, Mapping[str, Any]] = self._fs.find(full, detail=True)
-            except FileNotFoundError:
+                found = _walk(self._fs, full) if _walks(self._fs) else self._fs.find(full, detail=True)
+            except FileNotFoundError as error:
+                self._check_absence(error)
                 return {}
         # Consoles make empty objects whose name ends in "/" to show a folder.
         return {n: int(i["size"]) for n, i in found.items() if i["type"] == "file" and not n.endswith("/")}
@@ -131,8 +148,8 @@ class FsspecStorage(Storage):
             try:
                 self._fs.cp_file(origin, goal)
                 return
-            except FileNotFoundError:
-                pass
+            except FileNotFoundError as error:
+                self._check_absence(error)
         raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
 
     def _same_content(self, one: str, other: str) -> bool:
@@ -149,21 +166,35 @@ class FsspecStorage(Storage):
         with self._guard("delete", path, write=True):
             try:
                 self._fs.rm_file(full)
-            except FileNotFoundError:
-                pass
+            except FileNotFoundError as error:
+                self._check_absence(error)
 
     def delete_tree(self, path: str) -> None:
         found = self._find(path)
-        # A list is one request per thousand objects, but its names are taken for patterns.
-        plain = [name for name in found if not _GLOB.intersection(name)]
         with self._guard("delete", path, write=True):
+            self._delete_all(tuple(found))
+
+    def _delete_all(self, names: Sequence[str]) -> None:
+        # A list is one request per thousand objects, but its names are taken for patterns.
+        plain = [name for name in names if not _GLOB.intersection(name)]
+        try:
+            if plain:
+                self._fs.rm(plain)
+        except FileNotFoundError:
+            plain = []  # someone else deletes here too, and the rest of the list may not have been tried
+        for name in set(names) - set(plain):
             try:
-                if plain:
-                    self._fs.rm(plain)
-                for name in found.keys() - set(plain):
-                    self._fs.rm_file(name)
-            except FileNotFoundError:
-                pass  # someone else deletes here too; what is left is collected again
+                self._fs.rm_file(name)
+            except FileNotFoundError as error:
+                self._check_absence(error)
+
+    def parents(self) -> Storages:
+        parents: Storages = []
+        folder, uri = self._folder, self.uri.rstrip("/")
+        while "/" in folder.strip("/"):
+            folder, uri = folder.rpartition("/")[0], uri.rpartition("/")[0]
+            parents.append(type(self)(uri, self._fs, folder, self._secrets))
+        return parents
 
     def child(self, path: str) -> FsspecStorage:
         return type(self)(self.full_uri(path), self._fs, self._full(path), self._secrets)
@@ -176,3 +207,25 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
     else:
         method, base = type(fs).pipe_file, AbstractFileSystem.pipe_file
     return method is not base and "mode" in inspect.signature(method).parameters
+
+
+def _walks(fs: AbstractFileSystem) -> bool:
+    """Whether ``find`` is fsspec's own walk, which leaves out in silence what it cannot list."""
+    if isinstance(fs, AsyncFileSystem):
+        return type(fs)._find is AsyncFileSystem._find
+    return type(fs).find is AbstractFileSystem.find
+
+
+def _walk(fs: AbstractFileSystem, folder: str) -> dict[str, Mapping[str, Any]]:
+    """By name: every object below a folder, as :meth:`find` gives them."""
+    found = {}
+    for info in fs.ls(folder, detail=True):
+        name = info["name"].rstrip("/")
+        if info["type"] != "directory":
+            found[info["name"]] = info
+        elif name != folder:
+            try:
+                found.update(_walk(fs, name))
+            except FileNotFoundError:
+                continue  # deleted since its parent was listed
+    return found

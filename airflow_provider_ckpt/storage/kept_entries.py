@@ -31,7 +31,8 @@ class KeptEntries:
             self._kept.add(entry.number)
 
     def below(self, head: int, listing: Listing, rule: KeepRule | None) -> tuple[int, ...]:
-        """The numbers kept below ``head``; ``rule``: instead of the log's own."""
+        """The numbers kept below ``head``; ``rule``: instead of the log's own. Raises CorruptLogError: an entry that
+        has to be looked at is missing, and might be one to keep."""
         kept = set(listing.kept)
         for number in range(listing.head, head):
             if rule is None and number >= self._seen_from:
@@ -43,5 +44,9 @@ class KeptEntries:
         return tuple(sorted(kept))
 
     def _is_kept(self, number: int, rule: KeepRule | None) -> bool:
-        entry = self._files.read(number) if rule else None
-        return rule is not None and entry is not None and rule(entry)
+        if rule is None:
+            return False
+        entry = self._files.read(number)
+        if entry is None and self._files.newest_head() <= number:
+            raise self._files.corrupt(number, "it is missing, though later entries are there")
+        return entry is not None and rule(entry)

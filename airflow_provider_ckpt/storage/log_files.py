@@ -119,12 +119,23 @@ class LogFiles:
         found = (_HEAD.fullmatch(name) for name in self._storage.list(self._path))
         return max((int(match[1]) for match in found if match), default=0)
 
-    def write_head(self, head: int, kept: tuple[int, ...]) -> None:
+    def head_above(self, number: int) -> int | None:
+        """The newest head, if it lies above the entry ``number`` or the entry is there. None: the log is damaged."""
+        head = self.newest_head()
+        if head > number or self.exists(number):
+            return head
+        # It may have been truncated since the list, but the record of that is older than the deletion.
+        head = self.newest_head()
+        return head if head > number else None
+
+    def write_head(self, head: int, kept: tuple[int, ...]) -> bool:
+        """False if there is a record already: ours before a crash, or another truncation's, with what *it* keeps."""
         data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
         try:
             self._storage.create(self._head_path(head), data)
         except AlreadyExistsError:
-            pass  # same head, same entries: ours before a crash, or of a truncation that was paused
+            return False
+        return True
 
     def delete_below_head(self, listing: Listing) -> None:
         """Delete the entries and head records that nobody has to read any more, upwards."""

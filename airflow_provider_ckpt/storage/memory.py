@@ -8,7 +8,7 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from airflow_provider_ckpt.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
-from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 
 class MemoryStorage(Storage):
@@ -79,6 +79,10 @@ class MemoryStorage(Storage):
         for name in list(self._objects):
             if name == full or name.startswith(f"{full}/"):
                 self._objects.pop(name, None)
+
+    def parents(self) -> Storages:
+        parts = self._folder.strip("/").split("/")
+        return [MemoryStorage("/".join(parts[:length])) for length in range(len(parts) - 1, 0, -1)]
 
     def child(self, path: str) -> MemoryStorage:
         return MemoryStorage(self._full(path))

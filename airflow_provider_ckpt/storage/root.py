@@ -2,31 +2,72 @@
 
 from __future__ import annotations
 
+import re
+
 from airflow_provider_ckpt.errors import (
     AlreadyExistsError,
     ForeignRootError,
     MalformedDocumentError,
     NoRootError,
     ObjectNotFoundError,
+    RootAboveRootError,
+    RootInsideRootError,
+    RootIsPatternError,
+    StorageDeniedError,
 )
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
 ROOT_MARKER = "ckpt-root.json"
 ROOT_VERSION = 1
+_PATTERN = re.compile(r"[][{}*?\\]")
+_LOOKED_AT = 100
 
 
 def open_root(storage: Storage) -> Storage:
     """Probe the storage (R17) and make it a checkpoint root, or check that it is one; returns it.
 
-    Raises what :meth:`Storage.probe` raises, ForeignRootError, NewerFormatError.
+    Raises what :func:`check_root` and :meth:`Storage.probe` raise, ForeignRootError, NewerFormatError.
     """
+    check_root(storage)
     storage.probe()
     try:
         storage.create(ROOT_MARKER, encode_document("root", ROOT_VERSION))
     except AlreadyExistsError:
         return read_root(storage)
     return storage
+
+
+def check_root(storage: Storage) -> None:
+    """Refuse a place that can be no root, writing nothing. For ``open_root``, and before: in the first look at a job,
+    in ``ckpt doctor``.
+
+    Raises RootIsPatternError, RootInsideRootError, and for a root that is not made yet RootAboveRootError.
+    """
+    check_root_for_spark(storage.uri)
+    for parent in storage.parents():
+        if _is_marked(parent):
+            raise RootInsideRootError(uri=storage.uri, outer=parent.uri)
+    if storage.exists(ROOT_MARKER):
+        return
+    for name in storage.list("")[:_LOOKED_AT]:  # cheap enough; a folder with more names is nobody's list of roots
+        if storage.exists(f"{name}/{ROOT_MARKER}"):
+            raise RootAboveRootError(uri=storage.uri, inner=storage.full_uri(name))
+
+
+def check_root_for_spark(uri: str) -> None:
+    """Refuse characters that Spark takes for a pattern: it would look for other folders, or none. Every other one that
+    a name can have was tried. Raises RootIsPatternError."""
+    found = sorted(set(_PATTERN.findall(uri)))
+    if found:
+        raise RootIsPatternError(uri=uri, characters=" ".join(found))
+
+
+def _is_marked(parent: Storage) -> bool:
+    try:
+        return parent.exists(ROOT_MARKER)
+    except StorageDeniedError:
+        return False  # rights that begin below a prefix are common in object stores: nobody with them made a root there
 
 
 def read_root(storage: Storage) -> Storage:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow_provider_ckpt.storage.fsspec_storage import FsspecStorage
 
 _TRIES = 8
+_AT_ONCE = 1000  # objects that one request can delete
+_NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404"}
+"""What a store says of an object that does not exist. (A missing bucket is a FileNotFoundError to s3fs, too.)"""
 
 
 class S3Storage(FsspecStorage):
@@ -42,15 +45,33 @@ class S3Storage(FsspecStorage):
         self._fs.call_s3("head_object", Bucket=bucket, Key=key)
         return True
 
+    def _is_absence(self, error: FileNotFoundError) -> bool:
+        response = _response(error)
+        return response is None or response.get("Error", {}).get("Code") in _NO_OBJECT
+
+    def _delete_all(self, names: Sequence[str]) -> None:
+        # s3fs asks the same, and does not look at the answer: what was refused would stay in silence.
+        for start in range(0, len(names), _AT_ONCE):
+            keys = [self._fs.split_path(name)[:2] for name in names[start : start + _AT_ONCE]]
+            listed = {"Objects": [{"Key": key} for _, key in keys], "Quiet": True}
+            answer = self._fs.call_s3("delete_objects", Bucket=keys[0][0], Delete=listed)
+            for error in answer.get("Errors", []):
+                if error.get("Code") not in _NO_OBJECT:
+                    kind = PermissionError if error.get("Code") == "AccessDenied" else OSError
+                    raise kind(f"{error.get('Key')}: {error.get('Code')} {error.get('Message', '')}")
+
 
 def _http_status(error: BaseException) -> int | None:
-    """Status of the reply behind an error of s3fs, which keeps botocore's as the cause."""
+    status = (_response(error) or {}).get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status if isinstance(status, int) else None
+
+
+def _response(error: BaseException) -> dict[str, Any] | None:
+    """The reply behind an error of s3fs, which keeps botocore's as the cause."""
     seen: BaseException | None = error
     while seen is not None:
         response: Any = getattr(seen, "response", None)
         if isinstance(response, dict):
-            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            if isinstance(status, int):
-                return status
+            return response
         seen = seen.__cause__
     return None

@@ -1,4 +1,4 @@
-"""Everything the system needs of a file system: ten small verbs on paths below one URI.
+"""Everything the system needs of a file system: small verbs on paths below one URI.
 
 What they rest on (R17): create-if-absent that is atomic, replace of a small object that is atomic,
 read-after-write, list-after-write. :meth:`Storage.probe` refuses a backend without the first.
@@ -28,6 +28,9 @@ class Storage(ABC):
     Every path is relative to ``uri``, posix, without ``..`` (:class:`InvalidPathError`). Every verb may
     also raise StorageTransientError (it may or may not have taken effect), StorageDeniedError,
     StorageReadOnlyError or StorageFailedError. Names that start with a dot are temporary.
+
+    An error is not an absence: "absent" below is said only of what the backend says that it does not exist. A disk that
+    fails, a stale handle, a missing right or a missing bucket raise, in every verb.
     """
 
     def __init__(self, uri: str) -> None:
@@ -82,8 +85,17 @@ class Storage(ABC):
         """Make durable what another program (Spark) wrote below ``path``, and the names that lead there.
 
         On a local disk every file and folder below is fsynced; an object store keeps what it has confirmed.
-        Raises ObjectNotFoundError if nothing is there. Called before a durable record names the files.
+        Called before a durable record names the files. Raises ObjectNotFoundError if nothing is there (not in an
+        object store, which is not asked).
         """
+
+    def collect_temporary(self, path: str, older_than: float) -> int:
+        """Delete the temporary files that killed writers left below ``path``; returns how many.
+
+        Only files that have not changed for ``older_than`` seconds on the file system's own clock: a living writer has
+        one for as long as it writes one object. None in an object store, where nothing is seen half written.
+        """
+        return 0
 
     @abstractmethod
     def delete(self, path: str) -> None:
@@ -96,6 +108,11 @@ class Storage(ABC):
     @abstractmethod
     def child(self, path: str) -> Storage:
         """The storage of a folder in this one."""
+
+    def parents(self) -> Storages:
+        """The storages of the folders that this one lies in, the nearest first, up to the file system's top or the
+        bucket. Each can do all verbs, so look only."""
+        return []
 
     @abstractmethod
     def _same_content(self, one: str, other: str) -> bool:
@@ -141,6 +158,10 @@ class Storage(ABC):
         except StorageTransientError as error:
             raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
 
+    def try_out(self) -> None:
+        """:meth:`probe` for who only wants to know (``ckpt doctor``): no folder is left behind that it had to make."""
+        self.probe()
+
     def _probe_second_create(self, path: str) -> None:
         try:
             self.create(path, b"2")
@@ -155,3 +176,7 @@ class Storage(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r})"
+
+
+Storages = list[Storage]
+"""(Storage has a verb named list, so the builtin has no annotation there.)"""

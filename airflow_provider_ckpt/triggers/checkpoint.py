@@ -1,18 +1,33 @@
-"""Wait for a checkpoint without a worker slot."""
+"""Wait for a job without a worker slot."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
 from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import TerminalError, TransientError
+from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
-from airflow_provider_ckpt.hooks.job_watch import JobWatch
+from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
+from airflow_provider_ckpt.triggers.look import Look
+
+_NAMES = (
+    "job_id",
+    "checkpoint",
+    "released",
+    "wait_for_restart",
+    "since",
+    "finished",
+    "stalled_after",
+    "job_task",
+    "ckpt_conn_id",
+    "root",
+    "poll_interval",
+)
 
 
 class CheckpointTrigger(BaseTrigger):
@@ -20,53 +35,54 @@ class CheckpointTrigger(BaseTrigger):
 
     Serialized without secrets: the connection is looked up where it runs. It writes nothing, so running
     twice (another triggerer took over) does no harm. A storage that cannot be reached is asked again.
+
+    ``since``: epoch seconds. ``job_task``: ``{dag_id, run_id, task_id}`` of the task whose job it is, instead of
+    ``job_id``.
     """
 
     def __init__(
         self,
         *,
-        job_id: str,
-        checkpoint: int | Literal["final"] = "final",
+        job_id: str = "",
+        checkpoint: int | Literal["final", "next"] | None = "final",
         released: bool = True,
         wait_for_restart: bool = False,
+        since: float | None = None,
+        finished: str | None = None,
+        stalled_after: float | None = None,
+        job_task: Mapping[str, str] | None = None,
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
         poll_interval: float = 10.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.job_id = job_id
-        self.checkpoint: int | Literal["final"] = checkpoint
+        self.checkpoint: int | Literal["final", "next"] | None = checkpoint
         self.released = released
         self.wait_for_restart = wait_for_restart
+        self.since = since
+        self.finished = finished
+        self.stalled_after = stalled_after
+        self.job_task = job_task
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = (
-            "job_id",
-            "checkpoint",
-            "released",
-            "wait_for_restart",
-            "ckpt_conn_id",
-            "root",
-            "poll_interval",
-        )
         path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {name: getattr(self, name) for name in names}
+        return path, {name: getattr(self, name) for name in _NAMES}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         yield TriggerEvent((await self._wait()).to_json())  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> Verdict:
-        condition = CheckpointCondition(self.job_id, self.checkpoint, self.released, self.wait_for_restart)
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         shown = None
         try:
             await hook.asettings()
-            watch = JobWatch(hook, self.job_id)
+            look = self._look(hook)
             while True:
-                verdict = await asyncio.to_thread(self._look, condition, watch)
+                verdict = await asyncio.to_thread(look)
                 if verdict.outcome != "wait":
                     return verdict
                 if verdict.message != shown:
@@ -76,9 +92,9 @@ class CheckpointTrigger(BaseTrigger):
         except (TerminalError, AirflowException) as error:
             return Verdict("failed", str(error))
 
-    @staticmethod
-    def _look(condition: CheckpointCondition, watch: JobWatch) -> Verdict:
-        try:
-            return condition.judge(watch.state())
-        except TransientError as error:
-            return Verdict("wait", str(error))
+    def _look(self, hook: CheckpointHook) -> Look:
+        condition = CheckpointCondition(
+            self.job_id, self.checkpoint, self.released, self.wait_for_restart, self.since, self.finished
+        )
+        task = None if self.job_task is None else JobOfTask(**self.job_task)
+        return Look(hook, condition, interval=self.poll_interval, task=task, stalled_after=self.stalled_after)

@@ -1,14 +1,21 @@
-"""When a wait for a checkpoint is over. Pure; the sensor and its trigger ask the same question."""
+"""When a wait for a job is over. Pure; the sensor and its trigger ask the same question."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.events import CheckpointCompleted
     from airflow_provider_ckpt.journal.state import JobState
 
 Outcome = Literal["wait", "reached", "failed"]
+ENDED = ("FINISHED", "STOPPED", "FAILED")
 
 
 @dataclass(frozen=True)
@@ -25,17 +32,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CheckpointCondition:
-    """Checkpoint ``checkpoint`` of the job, or a later one, is completed, and released unless ``released``
-    is False. "final": the job is FINISHED and everything it completed is released (R16).
+    """What is waited for; everything that is given has to hold. Completed is not enough unless ``released`` is False.
 
-    A job that FAILED for good, STOPPED, or FINISHED with too few checkpoints will not get there by itself:
-    that fails the wait, unless ``wait_for_restart`` says that somebody will run the job again.
+    * ``checkpoint``: that checkpoint or a later one; "final": the job is FINISHED. "next" is made a number (``Look``).
+    * ``since`` (epoch seconds): a checkpoint that was triggered then or later, by the clock of the driver's host.
+    * ``finished``: an operator's uid: a checkpoint in which it is finished; nothing of it runs again.
+
+    A job that FAILED for good, STOPPED, or FINISHED without it will not get there by itself: that fails the wait,
+    unless ``wait_for_restart`` says that somebody will run the job again.
     """
 
     job_id: str
-    checkpoint: int | Literal["final"] = "final"
+    checkpoint: int | Literal["final", "next"] | None = "final"
     released: bool = True
     wait_for_restart: bool = False
+    since: float | None = None
+    finished: str | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
         """``state`` is None while nothing is journaled for the job: it may still be going to start."""
@@ -43,40 +55,75 @@ class CheckpointCondition:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
             return Verdict("wait", f"Job {self.job_id} has not started yet")
-        shown = (
-            f"Job {self.job_id} is {state.status}: checkpoint {state.last_completed or 'none'} completed, "
-            f"{state.last_released or 'none'} released"
-        )
+        shown = self._shown(state)
         if self._reached(state):
             return Verdict("reached", shown, self._result(state))
+        if (known := self._unknown_operator(state)) is not None:
+            hint = did_you_mean(self.finished or "", known)
+            return Verdict("failed", f"{shown}. It has no operator {self.finished!r}.{hint} It has: {listed(known)}")
         if self._hopeless(state):
-            cause = f" ({state.cause})" if state.cause else ""
-            return Verdict("failed", f"{shown}{cause}. It is not going to reach {self._wanted()}")
-        return Verdict("wait", f"{shown}. Waiting for {self._wanted()}")
+            return Verdict("failed", f"{shown}. It is not going to reach {self.wanted()}")
+        return Verdict("wait", f"{shown}. Waiting for {self.wanted()}")
+
+    def wanted(self) -> str:
+        parts = [f"checkpoint {self.checkpoint}"] if isinstance(self.checkpoint, int) else []
+        parts += ["the final checkpoint"] if self.checkpoint == "final" else []
+        if self.since is not None:
+            instant = datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+            parts.append(f"a checkpoint triggered at {instant} or later")
+        if self.finished is not None:
+            parts.append(f"the end of operator {self.finished}")
+        return f"{' and '.join(parts)} ({'released' if self.released else 'completed'})"
+
+    def _shown(self, state: JobState) -> str:
+        cause = f" ({cause_first(state.cause)})" if state.cause else ""
+        return (
+            f"Job {self.job_id} is {state.status}{cause}: checkpoint {state.last_completed or 'none'} completed, "
+            f"{state.last_released or 'none'} released"
+        )
 
     def _reached(self, state: JobState) -> bool:
-        if self.checkpoint == "final":
-            return state.status == "FINISHED" and not (self.released and self._unreleased(state))
-        return (state.last_released if self.released else state.last_completed) >= self.checkpoint
+        if self.checkpoint == "final" and (state.status != "FINISHED" or (self.released and _unreleased(state))):
+            return False
+        if isinstance(self.checkpoint, int) and self._newest(state) < self.checkpoint:
+            return False
+        if self.since is not None and not any(done.triggered_at >= self.since for done in self._done(state)):
+            return False
+        return self.finished is None or self._has_finished(state, self.finished)
+
+    def _newest(self, state: JobState) -> int:
+        return state.last_released if self.released else state.last_completed
+
+    def _done(self, state: JobState) -> Iterator[CheckpointCompleted]:
+        """The remembered checkpoints that count."""
+        return (done for number, done in state.checkpoints.items() if number <= self._newest(state))
+
+    def _has_finished(self, state: JobState, uid: str) -> bool:
+        """Of a job that FINISHED everything has; else as a checkpoint says, of those after the last restore."""
+        if uid not in state.finished_operators():
+            return False
+        if not self.released or (state.status == "FINISHED" and not _unreleased(state)):
+            return True
+        later = (done for done in self._done(state) if done.checkpoint >= state.restored)
+        return any(done.operators.get(uid) == "finished" for done in later)
+
+    def _unknown_operator(self, state: JobState) -> list[str] | None:
+        """The operators the job has, if it has some, and not the one waited for. A restart may bring it."""
+        if self.finished is None or self.wait_for_restart:
+            return None
+        record = state.plan or state.created
+        vertices = record.graph.get("vertices", ()) if record is not None else ()
+        known = sorted({uid for vertex in vertices for uid in (*vertex["operators"], *vertex["sinks"])})
+        return known if known and self.finished not in known else None
 
     def _hopeless(self, state: JobState) -> bool:
-        if self.wait_for_restart or state.status not in ("FINISHED", "STOPPED", "FAILED"):
+        """FINISHED and STOPPED have released everything, unless a driver is about to: then only what is not even
+        completed is hopeless. Behind a job that FAILED nobody comes by himself to release what it completed."""
+        if self.wait_for_restart or state.status not in ENDED:
             return False
-        if not self._unreleased(state):
+        if state.status == "FAILED" or not _unreleased(state):
             return True
-        # What is completed gets released, by whoever recovers: only what is not even completed is hopeless.
-        completed = (
-            state.status == "FINISHED" if self.checkpoint == "final" else (state.last_completed >= self.checkpoint)
-        )
-        return not completed
-
-    @staticmethod
-    def _unreleased(state: JobState) -> bool:
-        return state.last_completed > state.last_released
-
-    def _wanted(self) -> str:
-        what = "the final checkpoint" if self.checkpoint == "final" else f"checkpoint {self.checkpoint}"
-        return f"{what} ({'released' if self.released else 'completed'})"
+        return not replace(self, released=False)._reached(state)
 
     def _result(self, state: JobState) -> dict[str, Any]:
         return {
@@ -85,3 +132,7 @@ class CheckpointCondition:
             "checkpoint": state.last_completed or None,
             "released": state.last_released or None,
         }
+
+
+def _unreleased(state: JobState) -> bool:
+    return state.last_completed > state.last_released

@@ -30,6 +30,8 @@ if play["wait"]:
     import time
     while not (here / "go").exists():
         time.sleep(0.02)
+for line in play["after"]:
+    print(line, flush=True)
 sys.exit(play["exit"])
 """
 
@@ -74,9 +76,16 @@ class FakeSparkSubmit:
         exit: int = 0,  # noqa: A002 - the word of the thing
         copy: tuple[Path, Path] | None = None,
         wait: bool = False,
+        after: Sequence[str] = (),
     ) -> None:
-        """The next call prints ``lines``, copies a folder, waits for the file ``go``, and exits."""
-        script = {"lines": lines, "exit": exit, "copy": copy and [str(path) for path in copy], "wait": wait}
+        """The next call prints ``lines``, copies a folder, waits for the file ``go``, prints ``after``, and exits."""
+        script = {
+            "lines": lines,
+            "exit": exit,
+            "copy": copy and [str(path) for path in copy],
+            "wait": wait,
+            "after": after,
+        }
         (self.folder / f"play-{self._plays}.json").write_text(json.dumps(script))
         self._plays += 1
 
@@ -109,8 +118,14 @@ class StateStore:
         self.values.pop(key, None)
 
 
-def context(store: StateStore, *, try_number: int = 1, max_tries: int = 2, run_id: str = "r1") -> Any:
+def context(
+    store: StateStore, *, try_number: int = 1, max_tries: int = 2, run_id: str = "r1", clear_number: int = 0
+) -> Any:
+    """``context["ti"].pushed``: the XComs."""
+    pushed: dict[str, Any] = {}
     ti = SimpleNamespace(
+        pushed=pushed,
+        xcom_push=pushed.__setitem__,
         dag_id="shop",
         task_id="orders",
         run_id=run_id,
@@ -118,7 +133,7 @@ def context(store: StateStore, *, try_number: int = 1, max_tries: int = 2, run_i
         try_number=try_number,
         max_tries=max_tries,
     )
-    return {"task_state_store": store, "ti": ti}
+    return {"task_state_store": store, "ti": ti, "dag_run": SimpleNamespace(clear_number=clear_number)}
 
 
 def run_dag(dag: DAG, **arguments: Any) -> tuple[Any, Mapping[str, Any]]:

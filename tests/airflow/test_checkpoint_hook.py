@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,8 @@ def test_no_connection_and_no_root_is_an_error() -> None:
 def test_the_test_button_tries_and_says_what_it_found(hook: CheckpointHook, journal: Journals, root: Storage) -> None:
     driver(journal("orders"))
     before = root.files("")
-    assert hook.test_connection() == (True, f"{root.uri} is fit for checkpoints and holds 1 job.")
+    here = "Tried on this machine's disk; workers need the same folder."
+    assert hook.test_connection() == (True, f"Fit for checkpoints, and holds 1 job. {here}")
     assert root.files("") == before, "the probe is deleted again"
 
 
@@ -81,18 +83,69 @@ def test_the_test_button_says_that_a_folder_is_new_without_making_it_a_root(tmp_
     (tmp_path / "new").mkdir()
     good, message = CheckpointHook(root=str(tmp_path / "new")).test_connection()
     assert good
-    assert "no job has run there yet" in message
+    assert message == (
+        "Fit for checkpoints, and nothing is there yet. Tried on this machine's disk; workers need the same folder."
+    )
     assert list((tmp_path / "new").iterdir()) == []
+
+
+def _button(monkeypatch: pytest.MonkeyPatch, **connection: Any) -> tuple[bool, str]:
+    """As Airflow does it: under an id that it makes up."""
+    monkeypatch.setenv("AIRFLOW_CONN_XQ7TZ", json.dumps({"conn_type": "ckpt", **connection}))
+    return CheckpointHook("xq7tz").test_connection()
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no root": ({}, "No root URI is given."),
+    "a relative root": ({"host": "relative/x"}, "relative path"),
+    "a folder that cannot be made": ({"host": "/proc/no-such-folder"}, "cannot be reached"),
+    "no such protocol": ({"host": "foo://bucket/x"}, "foo"),
+    "extra that is no JSON": ({"host": "/x", "extra": {"storage_options": "{bad"}}, "not a JSON object"),
+    "credentials of no use": ({"host": "/x", "login": "me"}, "s3:// only"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_the_test_button_says_what_is_wrong_in_a_short_sentence(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, words = BAD[case]
+    good, message = _button(monkeypatch, **connection)
+    assert not good
+    assert words in message
+    assert len(message) <= 200
+    assert "\n" not in message
+    assert "xq7tz" not in message, "nobody knows that name"
+    assert ".probe-" not in message
 
 
 def test_the_test_button_refuses_a_foreign_root_and_a_missing_connection(tmp_path: Path) -> None:
     (tmp_path / "ckpt-root.json").write_text('{"format": "another"}')
     good, message = CheckpointHook(root=str(tmp_path)).test_connection()
     assert not good
-    assert str(tmp_path) in message
+    assert "is not a checkpoint root" in message
     good, message = CheckpointHook("nowhere").test_connection()
     assert not good
     assert "nowhere" in message
+
+
+class BrokenStorage(LocalStorage):
+    """A file system whose driver raises an error of its own, with a secret in it."""
+
+    def probe(self) -> None:
+        raise TypeError("connect() got key=AKIA-key-1\n" + "and so on " * 100)
+
+
+def test_the_test_button_shows_an_error_of_a_driver_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    connection = {"conn_type": "ckpt", "host": "s3://b/x", "login": "AKIA-key-1", "password": "t0psecret"}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+    hook = CheckpointHook("lake")
+    hook.settings()
+    hook._storage = BrokenStorage(str(tmp_path))
+    good, message = hook.test_connection()
+    assert not good
+    assert message.startswith("connect() got key=*** and so on")
+    assert len(message) <= 200
 
 
 class OverwritingStorage(LocalStorage):

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, TaskDeferred
 
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from tests.airflow.journaled import complete, driver, end
+from tests.airflow.support import StateStore, context
 
 Journals = Callable[[str], Journal]
 
@@ -44,7 +46,7 @@ def test_a_number_that_came_out_of_a_template_is_a_number(make: Any, journal: Jo
     assert make(checkpoint="2").poke({})
 
 
-@pytest.mark.parametrize("checkpoint", ["last", 0, "", None])
+@pytest.mark.parametrize("checkpoint", ["last", 0, ""])
 def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: Any) -> None:
     with pytest.raises(AirflowFailException, match="final"):
         make(checkpoint=checkpoint).poke({})
@@ -81,6 +83,10 @@ def test_a_deferrable_sensor_hands_everything_to_its_trigger(make: Any, root: St
         "checkpoint": 7,
         "released": False,
         "wait_for_restart": False,
+        "since": None,
+        "finished": None,
+        "stalled_after": None,
+        "job_task": None,
         "ckpt_conn_id": "ckpt_default",
         "root": root.uri,
         "poll_interval": 3.0,
@@ -111,3 +117,51 @@ def test_polling_reads_the_journal_once_and_then_only_what_was_added(
     for _ in range(10):
         sensor.poke({})
     assert len(reads) <= 10
+
+
+@pytest.mark.parametrize("arguments", [{"job_id": None}, {"job_task_id": "orders"}])
+def test_the_job_is_named_in_one_way(make: Any, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTaskArgumentError, match="one of job_id and job_task_id"):
+        make(**arguments)
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-01-01T00:00:00", "", datetime(2026, 1, 1)])  # noqa: DTZ001
+def test_an_instant_needs_its_zone(make: Any, since: Any) -> None:
+    with pytest.raises(AirflowFailException, match="since="):
+        make(since=since).poke({})
+
+
+@pytest.mark.parametrize("since", ["1970-01-01 00:00:01+00:00", "1970-01-01T00:00:01Z", "1970-01-01T01:00:01+01:00"])
+def test_an_instant_out_of_a_template_is_one(make: Any, journal: Journals, since: str) -> None:
+    complete(driver(journal("orders")), 1)  # triggered at second 1
+    assert make(since=since).poke({})
+    assert make(since="1970-01-01T00:00:02Z").poke({}) is False
+
+
+def test_what_next_means_outlives_retries_and_reschedules_and_not_a_clear(make: Any, journal: Journals) -> None:
+    writer, store = driver(journal("orders")), StateStore()
+    complete(writer, 1)
+    assert make(checkpoint="next").poke(context(store)) is False
+    complete(writer, 2)
+    assert make(checkpoint="next").poke(context(store, try_number=2))
+    assert make(checkpoint="next").poke(context(store, try_number=3, max_tries=5)) is False
+
+
+def test_a_sensor_that_is_rescheduled_counts_its_looks_across_processes(make: Any, journal: Journals) -> None:
+    journal("orders").claim("t1", {"host": "elsewhere"}, 1.0)
+    store = StateStore()
+
+    def poke() -> Any:
+        return make(mode="reschedule", poke_interval=60, stalled_after=180).poke(context(store))
+
+    assert [poke() for _ in range(3)] == [False] * 3
+    with pytest.raises(AirflowFailException, match="nothing was journaled for 180 s"):
+        poke()
+
+
+def test_a_deferred_next_is_a_number_already(make: Any, journal: Journals) -> None:
+    """A triggerer that takes over begins from its arguments: it must not begin to wait anew."""
+    complete(driver(journal("orders")), 1, 2)
+    with pytest.raises(TaskDeferred) as deferred:
+        make(checkpoint="next", deferrable=True).execute(context(StateStore()))
+    assert deferred.value.trigger.serialize()[1]["checkpoint"] == 3

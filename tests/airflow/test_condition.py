@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 
@@ -19,7 +20,7 @@ def state(status: str | None, completed: int = 0, released: int | None = None, *
     )
 
 
-def outcome(found: JobState | None, checkpoint: Any = "final", **options: bool) -> str:
+def outcome(found: JobState | None, checkpoint: Any = "final", **options: Any) -> str:
     return CheckpointCondition("orders", checkpoint, **options).judge(found).outcome
 
 
@@ -44,7 +45,7 @@ def outcome(found: JobState | None, checkpoint: Any = "final", **options: bool) 
         (state("STOPPED", 9, 8), 12, "failed"),
         (state("STOPPED", 9, 8), 9, "wait"),
         (state("FAILED", 9), "final", "failed"),
-        (state("FAILED", 9, 8), 9, "wait"),
+        (state("FAILED", 9, 8), 9, "failed"),
         (state("RUNNING", 9, damage=["entry 3 is torn"]), "final", "failed"),
     ],
 )
@@ -67,6 +68,74 @@ def test_completed_is_enough_if_the_release_is_not_waited_for() -> None:
 def test_a_failure_names_the_cause_and_what_was_missing() -> None:
     verdict = CheckpointCondition("orders", 12).judge(state("FAILED", 9, cause="no such column"))
     assert verdict.message == (
-        "Job orders is FAILED: checkpoint 9 completed, 9 released (no such column). "
+        "Job orders is FAILED (no such column): checkpoint 9 completed, 9 released. "
         "It is not going to reach checkpoint 12 (released)"
     )
+
+
+def test_what_is_not_even_completed_is_hopeless_behind_an_end() -> None:
+    assert outcome(state("STOPPED", 9, 8), 12) == "failed"
+    assert outcome(state("STOPPED", 9, 8), 9) == "wait", "a driver may be about to release it"
+
+
+def done(number: int, triggered_at: float, **operators: str) -> CheckpointCompleted:
+    return CheckpointCompleted(number, triggered_at, triggered_at + 1, "checkpoint", {}, operators)
+
+
+def with_checkpoints(found: JobState, *checkpoints: CheckpointCompleted) -> JobState:
+    found.checkpoints = {one.checkpoint: one for one in checkpoints}
+    return found
+
+
+def test_since_is_a_checkpoint_that_was_triggered_then_or_later_and_released() -> None:
+    found = with_checkpoints(state("RUNNING", 2, 1), done(1, 100.0), done(2, 200.0))
+    assert outcome(found, None, since=100.0) == "reached"
+    assert outcome(found, None, since=150.0) == "wait", "2 is not released"
+    assert outcome(found, None, since=150.0, released=False) == "reached"
+    assert outcome(found, None, since=201.0, released=False) == "wait"
+
+
+def test_a_job_that_ended_before_the_instant_is_not_todays() -> None:
+    found = with_checkpoints(state("FINISHED", 1), done(1, 100.0))
+    assert outcome(found, "final", since=150.0) == "failed"
+    assert outcome(found, "final", since=100.0) == "reached"
+    verdict = CheckpointCondition("orders", "final", since=150.0).judge(found)
+    assert "the final checkpoint and a checkpoint triggered at 1970-01-01 00:02:30Z or later" in verdict.message
+
+
+GRAPH = {"vertices": [{"uid": "large", "operators": ["history", "live", "large"], "sinks": ["lake"], "parallelism": 1}]}
+
+
+def planned(found: JobState) -> JobState:
+    found.plan = PlanRecorded(GRAPH, {}, 1.0)
+    return found
+
+
+def test_an_operator_has_finished_once_a_checkpoint_that_says_so_is_released() -> None:
+    found = planned(with_checkpoints(state("RUNNING", 2, 1), done(1, 1.0), done(2, 2.0, history="finished")))
+    assert outcome(found, None, finished="history") == "wait"
+    found.ended = {"large": {"history": 7}}
+    assert outcome(found, None, finished="history") == "wait", "its last rows are not released"
+    assert outcome(found, None, finished="history", released=False) == "reached"
+    found.last_released = 2
+    assert outcome(found, None, finished="history") == "reached"
+
+
+def test_an_operator_that_runs_again_after_a_restore_has_not_finished() -> None:
+    found = planned(with_checkpoints(state("RUNNING", 2), done(2, 2.0, history="finished")))
+    found.ended = {}
+    assert outcome(found, None, finished="history") == "wait"
+
+
+def test_everything_of_a_finished_job_has_finished() -> None:
+    found = planned(state("FINISHED", 2))
+    found.finished = {"large/0"}
+    assert outcome(found, None, finished="lake") == "reached"
+
+
+def test_an_operator_that_the_job_does_not_have_is_refused_with_those_it_has() -> None:
+    verdict = CheckpointCondition("orders", None, finished="histroy").judge(planned(state("RUNNING", 2)))
+    assert verdict.outcome == "failed"
+    assert "no operator 'histroy'. Did you mean 'history'? It has: history, lake, large, live" in verdict.message
+    assert outcome(state("CREATED"), None, finished="histroy") == "wait", "its plan is not known yet"
+    assert outcome(planned(state("RUNNING", 2)), None, finished="histroy", wait_for_restart=True) == "wait"

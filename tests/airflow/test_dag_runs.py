@@ -17,6 +17,7 @@ from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperat
 from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.triggers.condition import Verdict
 from tests.airflow.journaled import complete, driver, end
 from tests.airflow.support import FakeSparkSubmit, status
 
@@ -113,6 +114,60 @@ def test_a_sensor_behind_the_job_sees_it_finished(
     dag_run, tasks = run(dag)
     assert dag_run.state == "success"
     assert tasks["wait"].xcom_pull(task_ids="wait")["status"] == "FINISHED"
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_sensor_is_told_the_job_of_a_task_also_one_that_starts_over(
+    run: Callable[..., Any],
+    spark_submit: FakeSparkSubmit,
+    connection: Path,
+    job: str,
+    tmp_path: Path,
+    deferrable: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A job id of the task's own (as ``~g1`` is one) that the sensor cannot work out.
+    spark_submit.play(copy=(finished_job(tmp_path / "made", "nightly"), connection))
+    if deferrable:  # look once in the task, then again in the trigger
+        monkeypatch.setattr(CheckpointSensor, "_look", lambda self, context: _waiting(self, context))
+    with DAG(f"shop_beside_{deferrable}", schedule=None) as dag:
+        orders = CheckpointedSparkJobOperator(
+            task_id="orders", job=job, job_id="nightly", spark_binary=spark_submit.path
+        )
+        orders >> CheckpointSensor(task_id="wait", job_task_id="orders", deferrable=deferrable, poke_interval=0.05)
+    dag_run, tasks = run(dag)
+    assert dag_run.state == "success"
+    assert tasks["wait"].xcom_pull(task_ids="wait")["job_id"] == "nightly"
+
+
+_LOOK = CheckpointSensor._look
+
+
+def _waiting(sensor: CheckpointSensor, context: Any) -> Verdict:
+    _LOOK(sensor, context)
+    return Verdict("wait", "not yet")
+
+
+def test_a_sensor_for_a_task_that_the_dag_does_not_have_fails_for_good(
+    run: Callable[..., Any], connection: Path
+) -> None:
+    with DAG("shop_nobody", schedule=None) as dag:
+        CheckpointSensor(task_id="wait", job_task_id="order", retries=3)
+    dag_run, tasks = run(dag)
+    assert dag_run.state == "failed"
+    assert tasks["wait"].try_number == 1
+
+
+def test_parameters_are_templated(
+    run: Callable[..., Any], spark_submit: FakeSparkSubmit, connection: Path, job: str
+) -> None:
+    spark_submit.play(FINISHED)
+    with DAG("shop_params", schedule=None) as dag:
+        CheckpointedSparkJobOperator(
+            task_id="orders", job=job, spark_binary=spark_submit.path, job_params={"day": "{{ ds }}"}
+        )
+    run(dag, logical_date=datetime(2026, 1, 2, tzinfo=timezone.utc))
+    assert spark_submit.calls[0].options["params"] == {"day": "2026-01-02"}
 
 
 def test_a_deferred_sensor_is_resumed_by_its_trigger(

@@ -50,6 +50,7 @@ def test_the_lines_of_a_run_add_up() -> None:
         "checkpoint": 2,
         "released": 1,
         "finished_operators": ["history"],
+        "clear_number": None,
         "application_id": "local-1",
     }
 
@@ -57,6 +58,10 @@ def test_the_lines_of_a_run_add_up() -> None:
 def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:
     pointer = POINTER.after(line("finished", checkpoint=9))
     assert (pointer.status, pointer.checkpoint, pointer.released) == ("FINISHED", 9, 9)
+
+
+def test_a_job_that_says_that_nothing_is_released_is_believed() -> None:
+    assert POINTER.after(line("stopped", checkpoint=9, released=0)).released is None
 
 
 def test_checkpoint_lines_are_written_every_five_seconds_and_the_others_at_once() -> None:

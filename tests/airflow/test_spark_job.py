@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.spark_job import DRIVER, CheckpointedSparkJobOperator
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+from tests.support.processes import is_alive
+from tests.support.waiting import wait_until
 
 JOB_ID = "shop.orders.r1"
 FINISHED = status("finished", "all sources ended", epoch=1, checkpoint=3, finished_operators=["history"])
@@ -120,6 +123,18 @@ def test_status_lines_are_logged_as_sentences_and_other_lines_as_they_are(
     assert "] all sources ended" in logged
     assert "] INFO SparkContext: hello" in logged
     assert "CKPT {" not in logged
+
+
+def test_quiet_lines_move_the_pointer_and_not_the_log(
+    make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    quiet = status("checkpoint", "checkpoint 8 completed", checkpoint=8, released=7, quiet=True)
+    spark_submit.play(status("started", epoch=1), quiet, exit=1)
+    store = StateStore()
+    with pytest.raises(AirflowException):
+        make().execute(context(store))
+    assert "checkpoint 8" not in capfd.readouterr().out
+    assert (store.values[KEY]["checkpoint"], store.values[KEY]["released"]) == (8, 7)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(2, "refused"), (3, "failed"), (4, "fenced")])
@@ -353,7 +368,7 @@ def test_what_makes_no_sense_fails_when_the_dag_is_read(make: Any, arguments: di
 
 
 def test_a_connection_that_was_named_has_to_exist(make: Any) -> None:
-    with pytest.raises(AirflowNotFoundException):
+    with pytest.raises(AirflowFailException, match="nowhere"):
         make(ckpt_conn_id="nowhere").execute(context(StateStore()))
 
 
@@ -362,30 +377,167 @@ def test_without_root_and_connection_nothing_is_submitted(make: Any) -> None:
         make(root=None).execute(context(StateStore()))
 
 
-def test_a_kill_asks_the_driver_to_stop_and_ends_spark_submit(
+class RunningTask:
+    """``operator.execute`` in a thread, once spark-submit waits; ``ended``: what it raised or returned."""
+
+    def __init__(
+        self, operator: CheckpointedSparkJobOperator, spark_submit: FakeSparkSubmit, store: StateStore
+    ) -> None:
+        self.ended: list[Any] = []
+        self._operator, self._context = operator, context(store)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        wait_until((spark_submit.folder / "waiting").exists, "spark-submit", seconds=30)
+
+    def _run(self) -> None:
+        try:
+            self.ended.append(self._operator.execute(self._context))
+        except AirflowException as error:
+            self.ended.append(error)
+
+    def end(self) -> Any:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        (ended,) = self.ended
+        return ended
+
+
+def _requests(root: Storage) -> list[dict[str, Any]]:
+    return [json.loads(root.read(f"{JOB_ID}/requests/{name}")) for name in root.list(f"{JOB_ID}/requests")]
+
+
+def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage
 ) -> None:
     spark_submit.play(status("started", epoch=6), wait=True)
-    operator, ended = make(), []
-
-    def run() -> None:
-        try:
-            operator.execute(context(StateStore()))
-        except AirflowException as error:
-            ended.append(error)
-
-    task = threading.Thread(target=run)
-    task.start()
-    deadline = time.monotonic() + 30
-    while not (spark_submit.folder / "waiting").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    operator = make(stop_grace=0.1)
+    task = RunningTask(operator, spark_submit, StateStore())
     operator.on_kill()
-    task.join(30)
-    assert not task.is_alive()
-    assert "-9" in str(ended[0])
-    (name,) = root.list(f"{JOB_ID}/requests")
-    request = json.loads(root.read(f"{JOB_ID}/requests/{name}"))
+    ended = task.end()
+    assert not isinstance(ended, AirflowFailException)
+    assert "its driver was killed. A retry goes on from checkpoint none" in str(ended)
+    (request,) = _requests(root)
     assert (request["kind"], request["epoch"]) == ("stop", 6)
+    assert not is_alive(spark_submit.calls[0].pid)
+
+
+def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_retried_not_green(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage
+) -> None:
+    """A worker that is shut down: its job has to go on, so STOPPED is no success here."""
+    last = status("stopped", epoch=6, checkpoint=9, released=9)
+    spark_submit.play(status("started", epoch=6), wait=True, after=[last])
+    spark_submit.play(status("resumed", epoch=7), status("stopped", epoch=7, checkpoint=12))
+    store, operator = StateStore(), make(stop_grace=60)
+    task = RunningTask(operator, spark_submit, store)
+
+    def driver() -> None:
+        wait_until(lambda: bool(_requests(root)), "the request", seconds=30)
+        (spark_submit.folder / "go").write_text("")
+
+    threading.Thread(target=driver).start()
+    operator.on_kill()
+    ended = task.end()
+    assert isinstance(ended, AirflowException)
+    assert not isinstance(ended, AirflowFailException)
+    assert "took a savepoint and left. A retry goes on from checkpoint 9" in str(ended)
+    assert store.values[KEY]["status"] == "STOPPED"
+    result = make().execute(context(store, try_number=2))
+    assert (result["status"], result["checkpoint"]) == ("STOPPED", 12)
+
+
+def test_a_job_that_finished_while_its_task_was_killed_has_finished(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage
+) -> None:
+    spark_submit.play(status("started", epoch=1), wait=True, after=[FINISHED])
+    operator = make(stop_grace=60)
+    task = RunningTask(operator, spark_submit, StateStore())
+    (spark_submit.folder / "go").write_text("")
+    operator.on_kill()
+    assert task.end()["status"] == "FINISHED"
+
+
+def test_a_kill_before_a_driver_owns_the_job_waits_for_nobody(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage
+) -> None:
+    spark_submit.play(wait=True)
+    operator = make(stop_grace=600)
+    task = RunningTask(operator, spark_submit, StateStore())
+    operator.on_kill()
+    assert "was killed" in str(task.end())
+    assert root.list(f"{JOB_ID}/requests") == []
+
+
+def test_a_second_signal_does_not_ask_again(make: Any, spark_submit: FakeSparkSubmit, root: Storage) -> None:
+    spark_submit.play(status("started", epoch=6), wait=True)
+    operator = make(stop_grace=0.1)
+    task = RunningTask(operator, spark_submit, StateStore())
+    operator.on_kill()
+    operator.on_kill()
+    task.end()
+    assert len(_requests(root)) == 1
+
+
+def test_spark_submit_is_in_a_group_of_its_own_so_that_a_signal_to_the_tasks_group_leaves_it_time(
+    make: Any, spark_submit: FakeSparkSubmit
+) -> None:
+    spark_submit.play(status("started", epoch=6), wait=True)
+    operator = make(stop_grace=0)
+    task = RunningTask(operator, spark_submit, StateStore())
+    pid = spark_submit.calls[0].pid
+    assert os.getpgid(pid) == pid != os.getpgid(0)
+    operator.on_kill()
+    task.end()
+
+
+def test_a_spark_connection_that_does_not_exist_is_refused_and_not_taken_for_yarn(
+    make: Any, spark_submit: FakeSparkSubmit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    store = StateStore()
+    with pytest.raises(AirflowFailException, match=r"'spark_default', which says where Spark runs, does not exist"):
+        make().execute(context(store))
+    assert spark_submit.calls == []
+    assert store.writes == [], "nothing was begun"
+
+
+def test_the_job_id_is_told_before_the_job_runs(make: Any, spark_submit: FakeSparkSubmit) -> None:
+    spark_submit.play(exit=1)
+    told = context(StateStore())
+    with pytest.raises(AirflowException):
+        make().execute(told)
+    assert told["ti"].pushed == {JOB_ID_XCOM: JOB_ID}
+
+
+def test_parameters_reach_the_driver(make: Any, spark_submit: FakeSparkSubmit) -> None:
+    spark_submit.play(FINISHED)
+    make(job_params={"day": "2026-01-01"}).execute(context(StateStore()))
+    assert spark_submit.calls[0].options["params"] == {"day": "2026-01-01"}
+
+
+def test_the_log_shows_no_options_and_a_failure_is_the_drivers_own_words(
+    make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spark_submit.play(status("failed", "ValueError: no such shop"), exit=1)
+    with pytest.raises(AirflowException) as caught:
+        make().execute(context(StateStore()))
+    assert str(caught.value).startswith(f"Job {JOB_ID}: ValueError: no such shop")
+    assert caught.value.__cause__ is None
+    assert "run-options" not in capfd.readouterr().out
+
+
+def test_a_clear_behind_a_lowered_number_of_retries_is_still_a_clear(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    """It sets max_tries to what it was: a job that failed for good could never have been resumed."""
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), status("failed", "no such column"), exit=3)
+    with pytest.raises(AirflowFailException):
+        make(retries=1).execute(context(store, max_tries=1))
+    record(journal(JOB_ID), "RUNNING", "FAILED")
+    spark_submit.play(FINISHED)
+    make(retries=0).execute(context(store, try_number=2, max_tries=1, clear_number=1))
+    assert spark_submit.calls[1].options["resume_failed"] is True
 
 
 def test_a_kill_before_anything_was_submitted_does_nothing(make: Any) -> None:

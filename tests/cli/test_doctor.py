@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import stat
 import sys
 from pathlib import Path
@@ -10,6 +12,8 @@ import pytest
 
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.cli.doctor import check_java, check_pyspark, java_major
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root
 
 
 def _install(
@@ -120,3 +124,69 @@ def test_a_root_that_cannot_be_written_is_a_problem(tmp_path: Path, capsys: pyte
     assert main(["doctor", "--root", str(tmp_path / "file" / "root")]) == 1
     root = next(line for line in capsys.readouterr().out.splitlines() if " root" in line)
     assert root.startswith("problem")
+
+
+@pytest.mark.parametrize("there", ["", "base", "base/root"])
+def test_a_doctor_leaves_nothing_that_it_made(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).mkdir(parents=True, exist_ok=True)
+    before = sorted(tmp_path.rglob("*"))
+    main(["doctor", "--root", str(tmp_path / "base/root")])
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_doctor_leaves_what_somebody_else_puts_there_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.link
+
+    def link(origin: str, target: str) -> None:
+        (tmp_path / "base/theirs").write_text("")
+        real(origin, target)
+
+    monkeypatch.setattr(os, "link", link)
+    main(["doctor", "--root", str(tmp_path / "base/root")])
+    assert [path.name for path in tmp_path.rglob("*")] == ["base", "theirs"]
+
+
+def test_a_root_that_a_run_would_refuse_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_root(open_storage(tmp_path / "outer"))
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / ROOT_MARKER).write_text("hello")
+    told = {
+        "outer/inner": "inside another",
+        "a[b]": "pattern",
+        "foreign": "not a checkpoint root",
+        ".": "around another",
+    }
+    for root, reason in told.items():
+        assert main(["doctor", "--root", str(tmp_path / root)]) == 1
+        line = next(line for line in capsys.readouterr().out.splitlines() if " root" in line)
+        assert line.startswith("problem")
+        assert reason in line
+
+
+def test_a_root_that_is_one_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_root(open_storage(tmp_path / "root"))
+    main(["doctor", "--root", str(tmp_path / "root")])
+    assert [path.name for path in (tmp_path / "root").iterdir()] == [ROOT_MARKER]
+    assert any(line.startswith("ok      root") for line in capsys.readouterr().out.splitlines())
+
+
+def test_the_findings_are_given_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor", "--json", "--root", str(tmp_path / "a[b]")])
+    said = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert said["ok"] is False
+    found = {finding["subject"]: finding for finding in said["findings"]}
+    assert list(found) == ["python", "java", "pyspark", "airflow", "root"]
+    assert found["python"]["verdict"] == "ok"
+    assert found["root"]["verdict"] == "problem"
+    assert "pattern" in found["root"]["text"]
+
+
+def test_sound_findings_are_given_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor", "--json", "--root", str(tmp_path / "root")])
+    said = json.loads(capsys.readouterr().out)
+    assert said["ok"] is (code == 0)
+    assert said["ok"] is all(finding["verdict"] != "problem" for finding in said["findings"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.cli import build_parser, main
-from airflow_provider_ckpt.cli.run import run_options
+from airflow_provider_ckpt.cli.run import print_sentence, run_options
 from airflow_provider_ckpt.job.options import RunOptions
 
 JOB = """
@@ -48,7 +48,7 @@ def test_every_option_arrives(reference: str) -> None:
         "--checkpoint-timeout 1m30s "
         "--tolerable-failed-checkpoints 2 --trigger-interval 1s --max-bytes-per-trigger 64m --drain-after 2h "
         "--restore none --retained-checkpoints 5 --journal-buffer 64k --journal-flush-interval 2s "
-        "--allow-non-restored-state --conf spark.x=a=b --conf spark.y=1"
+        "--allow-non-restored-state --conf spark.x=a=b --conf spark.y=1 --param day=2026-01-01 --param filter=a=b"
     )
     assert _options(reference, *words.split()) == RunOptions(
         job=reference,
@@ -68,6 +68,7 @@ def test_every_option_arrives(reference: str) -> None:
         journal_flush_interval=2.0,
         allow_non_restored_state=True,
         conf={"spark.x": "a=b", "spark.y": "1"},
+        params={"day": "2026-01-01", "filter": "a=b"},
     )
 
 
@@ -79,6 +80,9 @@ def test_every_option_arrives(reference: str) -> None:
         (["--journal-buffer", "lots"], "lots"),
         (["--retained-checkpoints", "0"], "retained_checkpoints"),
         (["--conf", "spark.x"], "--conf"),
+        (["--param", "day"], "--param"),
+        (["--param", "a day=1"], "a day"),
+        (["--param", "day=1"], "has no parameter 'day'"),
         (["--job-id", "../up"], "../up"),
         (["--storage-option", "justakey"], "--storage-option"),
     ],
@@ -132,3 +136,9 @@ def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytes
     shown = capsys.readouterr().err
     assert "none.py" in shown
     assert "Traceback" not in shown
+
+
+def test_quiet_lines_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    print_sentence({"kind": "checkpoint", "message": "checkpoint 1 completed", "quiet": True})
+    print_sentence({"kind": "released", "message": "checkpoint 2 released 3 rows (1 ms)"})
+    assert capsys.readouterr().out == "checkpoint 2 released 3 rows (1 ms)\n"

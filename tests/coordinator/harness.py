@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph, Vertex
-from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.partitions.records import Snapshot
 
 E = TypeVar("E")
@@ -117,8 +117,16 @@ class Harness:
     def source_at_end(self, uid: str, subtask: str = "v/0", **more: Any) -> list[m.Effect]:
         return self.handle(m.SourceAtEnd(**self.world(subtask), uid=uid, batch_id=3, **more))
 
-    def request(self, mode: Literal["stop", "drain"], name: str | None = None) -> list[m.Effect]:
-        return self.handle(m.StopRequested(mode, name))
+    def request(
+        self, mode: Literal["stop", "drain"], name: str | None = None, *, leaves: bool = False
+    ) -> list[m.Effect]:
+        return self.handle(m.StopRequested(mode, name, leaves))
+
+    def fail(self, subtask: str = "v/0", cause: str = "boom", *, terminal: bool = False) -> list[m.Effect]:
+        return self.handle(m.SubtaskFailed(**self.world(subtask), cause=cause, terminal=terminal))
+
+    def answers(self, request: str) -> list[str]:
+        return [event.outcome for event in events(RequestAnswered, self.effects) if event.request == request]
 
 
 def only(kind: type[E], effects: list[m.Effect]) -> list[E]:

@@ -196,7 +196,7 @@ def test_a_checkpoint_expires_and_that_counts() -> None:
     h.at(10.0)
     assert h.c.next_deadline(10.0) == 70.0
     effects = h.at(70.0)
-    assert names(effects) == ["CheckpointAborted", "NotifyAborted", "StatusChanged", "EndJob"]
+    assert names(effects) == ["CheckpointAborted", "StatusChanged", "EndJob"]
     assert events(CheckpointAborted, effects)[0].reason == "CHECKPOINT_EXPIRED"
     assert only(m.EndJob, effects)[0].status == "RESTARTING"
 
@@ -219,7 +219,7 @@ def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_cle
 def test_what_the_schedule_did_does_not_count(reason: Reason) -> None:
     h = Harness()
     h.at(10.0)
-    assert names(h.decline(reason.name)) == ["CheckpointAborted", "NotifyAborted"]
+    assert names(h.decline(reason.name)) == ["CheckpointAborted"]
     assert h.c.failures_in_a_row == 0
 
 
@@ -239,7 +239,7 @@ def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool
     h = Harness()
     h.at(10.0)
     effects = h.handle(m.SubtaskFailed(1, "v/0", "a", "no such column", terminal))
-    assert names(effects) == ["CheckpointAborted", "NotifyAborted", "StatusChanged", "EndJob"]
+    assert names(effects) == ["CheckpointAborted", "StatusChanged", "EndJob"]
     (end,) = only(m.EndJob, effects)
     assert (end.status, "no such column" in (end.cause or "")) == (status, True)
     assert h.c.next_deadline(h.now) is None

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.job.options import (
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-options-v1.json"
+GOLDEN_WITH_PARAMS = GOLDEN.with_name("run-options-v1-params.json")
 NEEDED: dict[str, Any] = {"job": "orders.py:job", "root": "/ckpt", "job_id": "orders"}
 
 
@@ -30,9 +31,15 @@ def options(**values: Any) -> RunOptions:
 
 
 def test_the_golden_options_still_read_and_write_the_same() -> None:
+    golden = json.loads(GOLDEN_WITH_PARAMS.read_text())
+    assert RunOptions.from_json(golden).to_json() == golden
+    assert RunOptions.from_json(golden).params == {"day": "2026-01-01", "limit": "10"}
+
+
+def test_options_from_before_there_were_parameters_are_still_read() -> None:
     golden = json.loads(GOLDEN.read_text())
     read = RunOptions.from_json(golden)
-    assert read.to_json() == golden
+    assert read.to_json() == {**golden, "params": {}}
     assert read.conf == {"spark.sql.shuffle.partitions": "4"}
     assert read.stop_at == datetime(2025, 1, 31, 18, tzinfo=timezone.utc)
 
@@ -119,6 +126,7 @@ BAD: dict[str, list[Any]] = {
     "allow_non_restored_state": ["yes", 1],
     "attempt": ["", 3],
     "max_bytes_per_trigger": [0, "x"],
+    "params": [None, "day=1", {"day": None}, {"day": ["1"]}, {"": "1"}, {"a day": "1"}, {"a=b": "1"}, {3: "x"}],
 }
 
 
@@ -181,6 +189,16 @@ def test_secrets_in_the_configuration_and_the_root_reach_neither_repr_nor_journa
 def test_the_container_of_an_abfs_root_is_no_secret() -> None:
     root = "abfss://lake@account.dfs.core.windows.net/ckpt"
     assert options(root=root).public_json()["root"] == root
+
+
+def test_what_a_native_template_renders_as_a_number_is_a_text_for_the_job() -> None:
+    assert options(params={"limit": 3, "full": True}).params == {"limit": "3", "full": "true"}
+
+
+def test_parameters_are_shown_to_everybody() -> None:
+    given_options = options(params={"day": "2026-01-01"})
+    assert given_options.public_json()["params"] == {"day": "2026-01-01"}
+    assert "2026-01-01" in repr(given_options)
 
 
 def test_storage_options_travel_in_the_environment() -> None:

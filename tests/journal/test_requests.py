@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,14 @@ def test_what_nobody_can_answer_is_not_written(storage: Storage, tmp_path: Path)
 def test_the_golden_request_is_read_as_ever(storage: Storage) -> None:
     storage.create("orders/requests/8f3c.json", (GOLDEN / "request.json").read_bytes())
     assert pending_requests(storage, "orders", 7, set()) == [Request("8f3c", "drain", 7, 1767225600.25)]
+
+
+def test_the_golden_request_of_somebody_who_has_to_leave(storage: Storage) -> None:
+    golden = (GOLDEN / "leaving.json").read_bytes()
+    storage.create("orders/requests/8f3d.json", golden)
+    (request,) = pending_requests(storage, "orders", 7, set())
+    assert request == Request("8f3d", "stop", 7, 1767225600.25, leaves=True)
+    name = write_request(storage, "orders", "stop", 8, leaves=True, now=lambda: 1.5)
+    assert json.loads(storage.read(f"orders/requests/{name}.json")) == {
+        **json.loads(golden), "epoch": 8, "at": 1.5,
+    }  # fmt: skip

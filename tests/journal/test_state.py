@@ -77,6 +77,27 @@ def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
     assert state.answered == {"r-1", "r-2"}
 
 
+def test_how_a_request_went_is_told_once_it_is_known() -> None:
+    state = folded(one_of_each())
+    for outcome in ("accepted", "already stopping", "already draining"):
+        apply(state, ev.RequestAnswered("r-2", "stop", outcome, 141.0))
+    assert state.outcomes == {}
+    apply(state, ev.RequestAnswered("r-2", "stop", "failed: no savepoint", 142.0))
+    apply(state, ev.RequestAnswered("r-3", "drain", "refused: the job is being stopped", 143.0))
+    assert state.outcomes == {"r-2": "failed: no savepoint", "r-3": "refused: the job is being stopped"}
+    assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
+    for number in range(HISTORY):
+        apply(state, ev.RequestAnswered(f"s-{number}", "stop", "completed: savepoint 1 is released", 144.0))
+    assert list(state.outcomes) == [f"s-{number}" for number in range(HISTORY)]
+
+
+def test_the_golden_state_with_outcomes_is_read_and_written_again() -> None:
+    golden = json.loads(GOLDEN.with_name("state-with-outcomes.json").read_text())
+    state = state_from_json(golden)
+    assert state.outcomes == {"r-1": "completed: savepoint 2 is released"}
+    assert state_to_json(state) == golden
+
+
 def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
     state = folded([*one_of_each(), ev.Restored(1, {}, 142.0)])
     assert (state.ended, state.dropped, state.finished) == ({}, {}, set())

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.partitions.samples import batch
-from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
+from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, Verbs, When, WrappedStorage, crash_points
 
 
 @pytest.fixture
@@ -366,3 +366,137 @@ def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_r
     assert again.state.last_batch == batch(1)
     again.publish(batch(1))
     assert batches(again) == [0, 1]
+
+
+# ---- a barrier that could not be appended
+
+
+class FlakyBarriers(WrappedStorage):
+    """The first try to append barrier ``failing`` fails. ``lands``: never; though it failed; or late: the request
+    was given up and is on its way until somebody else wants its number."""
+
+    def __init__(self, inner: Storage, lands: str, failing: int = 1) -> None:
+        super().__init__(inner)
+        self.lands, self.failing, self.tries = lands, failing, 0
+        self.late: tuple[str, bytes] | None = None
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.late is not None:
+            (where, what), self.late = self.late, None
+            self.inner.create(where, what)
+        if f'"checkpoint": {self.failing}'.encode() in data and self.tries < 3:  # the append log tries thrice
+            self.tries += 1
+            if self.tries == 3 and self.lands == "though it failed":
+                self.inner.create(path, data)
+            elif self.tries == 3 and self.lands == "late":
+                self.late = (path, data)
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
+        self.inner.create(path, data)
+
+
+def barriers(log: SubtaskLog) -> list[tuple[int, int]]:
+    """(checkpoint, number), and each is the fold of exactly what precedes it."""
+    found = [(number, record) for number, record in log.records() if isinstance(record, Barrier)]
+    assert all(record.snapshot.position == number for number, record in found)
+    published = dict(log.records())
+    for number, record in found:
+        before = [one.batch_id for n, one in published.items() if n < number and isinstance(one, Batch)]
+        assert record.snapshot.batch_id == (before[-1] if before else None)
+    return [(record.checkpoint, number) for number, record in found]
+
+
+def with_a_failed_barrier(storage: Storage, lands: str) -> SubtaskLog:
+    log = opened(FlakyBarriers(storage, lands))
+    log.publish(batch(0))
+    with pytest.raises(StorageTransientError):
+        log.barrier(1, 1)
+    return log
+
+
+LANDS = pytest.mark.parametrize("lands", ["never", "though it failed", "late"])
+
+
+@LANDS
+def test_r1_a_barrier_after_one_that_failed_is_the_fold_of_what_precedes_it(storage: Storage, lands: str) -> None:
+    log = with_a_failed_barrier(storage, lands)
+    snapshot = log.barrier(1, 2)
+    assert snapshot.position == 3
+    assert barriers(loaded(storage)) == barriers(log) == [(1, 2), (2, 3)]
+
+
+@LANDS
+def test_r1_a_batch_after_a_failed_barrier_comes_behind_it(storage: Storage, lands: str) -> None:
+    log = with_a_failed_barrier(storage, lands)
+    assert log.publish(batch(1)) == 3
+    log.barrier(1, 2)
+    log.end_of_data("finish")
+    assert barriers(loaded(storage)) == barriers(log) == [(1, 2), (2, 4)]
+    assert loaded(storage).state == log.state
+
+
+@LANDS
+def test_a_failed_barrier_that_is_asked_for_again_is_there_once(storage: Storage, lands: str) -> None:
+    log = with_a_failed_barrier(storage, lands)
+    assert log.barrier(1, 1).position == 2
+    assert barriers(loaded(storage)) == [(1, 2)]
+
+
+@LANDS
+def test_a_failed_barrier_of_ours_does_not_fence_us(storage: Storage, lands: str) -> None:
+    log = with_a_failed_barrier(storage, lands)
+    log.check_fenced()
+    log.barrier(1, 2)
+    log.check_fenced()
+    assert barriers(log) == [(1, 2), (2, 3)]
+
+
+@LANDS
+def test_r3_a_fence_behind_a_failed_barrier_holds(storage: Storage, lands: str) -> None:
+    log = with_a_failed_barrier(storage, lands)
+    opened(storage, epoch=2)
+    with pytest.raises(LogFencedError):
+        log.barrier(1, 2)
+    with pytest.raises(LogFencedError):
+        log.check_fenced()
+    with pytest.raises(LogFencedError):
+        log.publish(batch(1))
+
+
+def test_a_log_whose_barrier_cannot_be_settled_takes_nothing_else(storage: Storage) -> None:
+    flaky = FlakyBarriers(storage, "never")
+    log = opened(flaky)
+    for _ in range(2):
+        flaky.tries = 0
+        with pytest.raises(StorageTransientError):
+            log.barrier(1, 1)
+    flaky.tries = 0
+    with pytest.raises(StorageTransientError):
+        log.publish(batch(0))
+    assert log.publish(batch(0)) == 2
+    assert barriers(loaded(storage)) == [(1, 1)]
+
+
+@LANDS
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_r1_a_crash_anywhere_around_a_failed_barrier_leaves_a_log_to_go_on_with(
+    tmp_path: Path, lands: str, when: When
+) -> None:
+    def life_of(storage: Storage) -> None:
+        log = with_a_failed_barrier(storage, lands)
+        log.publish(batch(1))
+        log.barrier(1, 2)
+
+    count = Verbs()
+    life_of(WrappedStorage(open_storage(tmp_path / "whole"), count))
+    assert count.count >= 5
+    for at in range(1, count.count + 1):
+        inner = open_storage(tmp_path / str(at))
+        with pytest.raises(SimulatedCrash):
+            life_of(CrashingStorage(inner, at, when))
+        log = opened(inner, epoch=2)
+        last = log.state.last_batch
+        for number in range(0 if last is None else last.batch_id, 3):
+            log.publish(batch(number))
+        log.barrier(2, 3)
+        assert batches(loaded(inner)) == [0, 1, 2]
+        assert barriers(loaded(inner))[-1][0] == 3

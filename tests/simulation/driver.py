@@ -88,6 +88,8 @@ class Driver:
         self.coordinator: Coordinator | None = None
         self.releases: list[int] = []
         self.inbox: list[m.Message] = []
+        self.asked: set[str] = set()
+        """Requests that reached the coordinator."""
         self.epoch = world.claim()
         self.written = len(world.journal)
         self._starting = self._take_over()
@@ -114,7 +116,8 @@ class Driver:
     def _open(self, subtask: str) -> None:
         vertex = subtask.split("/")[0]
         dropped = {e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex}
-        self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, dropped)
+        batch = not self.options.periodic
+        self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, dropped, batch=batch)
 
     # -- one step
 
@@ -169,6 +172,8 @@ class Driver:
                 message.epoch, message.subtask, message.attempt, message.checkpoint, "IO_EXCEPTION"
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
+        if isinstance(message, m.StopRequested) and message.request is not None and not self.coordinator.is_over:
+            self.asked.add(message.request)
         for _ in range(times):
             self._carry_out(self.coordinator.handle(message, self.world.now))
 
@@ -208,6 +213,7 @@ class Driver:
                 self.runners[effect.subtask].finish()
             case m.EndJob():
                 self.over, self.dead = effect.status, True
+                self.world.check_answers(self.epoch, self.asked)
                 if effect.status == "FAILED":
                     raise BrokenError(f"the job failed: {effect.cause}")
 

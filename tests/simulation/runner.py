@@ -15,8 +15,10 @@ class Runner:
     publish_before_barrier = False
     """Set by a test to show that the simulation notices."""
 
-    def __init__(self, world: World, subtask: str, epoch: int, dropped: set[str]) -> None:
-        self.world, self.subtask, self.epoch = world, subtask, epoch
+    def __init__(self, world: World, subtask: str, epoch: int, dropped: set[str], *, batch: bool = False) -> None:
+        """``batch``: as the real BatchRunner, it starts over complete inputs, reads all of them and all of its
+        sources at once, and looks at no barrier: it has no gate."""
+        self.world, self.subtask, self.epoch, self.batch = world, subtask, epoch, batch
         self.attempt = f"{subtask}@{epoch}"
         self.vertex = world.graph.vertex(subtask.split("/")[0])
         self.log = world.logs[subtask]
@@ -59,6 +61,8 @@ class Runner:
 
     def poll_barriers(self) -> None:
         """R19: the tails of the inputs are watched while a batch runs."""
+        if self.batch:
+            return
         seen = [
             entry.checkpoint
             for _, _, producer in self.world.channels(self.subtask)
@@ -72,7 +76,7 @@ class Runner:
 
     def run_batch(self, random: Random) -> None:
         """One micro-batch, or the end of data if there is nothing left to come."""
-        if self.ended or self.paused or self.closed:
+        if self.ended or self.paused or self.closed or (self.batch and not self._inputs_are_complete()):
             return
         inputs, rows, barriers = self._read(random)
         offsets = self._pull(random, rows)
@@ -102,9 +106,9 @@ class Runner:
         for edge, key, producer in self.world.channels(self.subtask):
             log = self.world.logs[producer]
             start = self.last.inputs.get(key, 0)
-            inputs[key] = min(len(log), start + random.randint(0, 4))
+            inputs[key] = len(log) if self.batch else min(len(log), start + random.randint(0, 4))
             for entry in log[start : inputs[key]]:
-                if isinstance(entry, Barrier) and entry.epoch == self.epoch:
+                if isinstance(entry, Barrier) and entry.epoch == self.epoch and not self.batch:
                     barriers.append(entry.checkpoint)
                 elif isinstance(entry, Rows):
                     routed = (r for r in entry.rows if self.world.routed(edge, producer, self.subtask, r))
@@ -116,7 +120,7 @@ class Runner:
         for uid in self.vertex.sources:
             start = int(self.last.offsets.get(uid, "0"))
             limit = self._count(uid)
-            end = start + random.randint(0, 2)
+            end = start + (1000 if self.batch else random.randint(0, 2))
             if limit is not None:
                 end = min(end, limit)
             if self.subtask in self.world.drained:
@@ -124,6 +128,11 @@ class Runner:
             rows += [(self.subtask, uid, i) for i in range(start, end)]
             offsets[uid] = str(end)
         return offsets
+
+    def _inputs_are_complete(self) -> bool:
+        """R23, as far as it is simulated: consumers start over producers that are at their end of data."""
+        logs = [self.world.logs[producer] for _, _, producer in self.world.channels(self.subtask)]
+        return all(any(isinstance(entry, EndOfData) for entry in log) for log in logs)
 
     def _count(self, uid: str) -> int | None:
         return self.world.bounded_rows.get((self.subtask, uid))

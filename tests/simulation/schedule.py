@@ -96,7 +96,8 @@ class Simulation:
             self.driver.crash_in_effects = True
         elif dice < 0.02 and self.driver.coordinator is not None:
             mode = self.random.choice(("stop", "stop", "drain"))
-            self._ask(m.StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}"))
+            leaves = self.random.random() < 0.3
+            self._ask(m.StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
         elif dice < 0.03:
             self._misdeliver()
 
@@ -127,14 +128,13 @@ class Simulation:
 
     def _finish_without_faults(self) -> None:
         self.zombies.clear()
-        asked: Driver | None = None
-        for _ in range(STEPS_TO_FINISH):
+        for step in range(STEPS_TO_FINISH):
             if "FINISHED" in self.ends:
                 return
             self.driver.faulty = self.driver.crash_in_effects = False
-            if asked is not self.driver and self.driver.coordinator is not None:
-                asked = self.driver
-                self._ask(m.StopRequested("drain", f"last {len(self.ends)}"))
+            # again after a stop that was under way has failed: a drain is refused meanwhile
+            if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
+                self._ask(m.StopRequested("drain", f"last {step}"))
             self.world.now += 0.05
             self._step(self.driver)
         raise BrokenError(f"no end after {STEPS_TO_FINISH} steps without faults: {self._where()}")

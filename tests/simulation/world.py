@@ -7,7 +7,7 @@ is two rows, and "each once" is plain set equality.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.plan import pointwise_producers, producers_of
@@ -18,9 +18,11 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointTriggered,
     EpochClaimed,
     Event,
+    RequestAnswered,
     StatusChanged,
     SubtaskFinished,
 )
+from airflow_provider_ckpt.journal.requests import LAST_WORDS
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
@@ -179,9 +181,40 @@ class World:
         elif isinstance(event, SubtaskFinished):
             self._check_finished(event.subtask)
         elif isinstance(event, StatusChanged):
+            if event.status == "STOPPED":
+                self._check_stopped(epoch)
             final = event.status in ("FINISHED", "STOPPED", "FAILED")
             if final and max(self._completed, default=0) > self._released:
                 raise BrokenError(f"R16: {event.status} with an unreleased checkpoint")
+
+    def _check_stopped(self, epoch: int) -> None:
+        """STOPPED: a savepoint of this run is completed and released, and somebody asked for it here."""
+        events = [event for e, event in self.journal if e == epoch]
+        savepoints = {
+            event.checkpoint
+            for event in events
+            if isinstance(event, CheckpointCompleted) and event.kind in ("savepoint", "final")
+        }
+        released = {event.checkpoint for event in events if isinstance(event, CheckpointReleased)}
+        if not savepoints & released or max(savepoints) > self._released:
+            raise BrokenError(f"epoch {epoch} STOPPED without a released savepoint")
+
+    def check_answers(self, epoch: int, asked: Collection[str]) -> None:
+        """At the end of a run everybody who asked was told how it went, once; a stop is not called completed
+        that ended otherwise."""
+        answers: dict[str, list[str]] = {request: [] for request in asked}
+        status = ""
+        for e, event in self.journal:
+            if e == epoch and isinstance(event, RequestAnswered):
+                answers[event.request].append(event.outcome)
+            elif e == epoch and isinstance(event, StatusChanged):
+                status = event.status
+        for request, outcomes in answers.items():
+            last = [outcome for outcome in outcomes if outcome.startswith(LAST_WORDS)]
+            if len(last) != 1 or outcomes[-1] != last[0]:
+                raise BrokenError(f"request {request} of epoch {epoch} was answered {outcomes}")
+            if last[0].startswith("completed") and status not in ("FINISHED", "STOPPED"):
+                raise BrokenError(f"request {request} is completed, but the run ended {status}")
 
     def _check_cut(self, event: CheckpointCompleted) -> None:
         snapshots = {name: snapshot_from_json(s) for name, s in event.subtasks.items()}

@@ -76,3 +76,31 @@ def test_a_driver_on_another_host_or_before_a_reboot_cannot_be_judged(child: Pro
 def test_this_process_itself_counts_as_gone() -> None:
     assert identify()["pid"] == os.getpid()
     assert end_worker(identify(), grace=0.0) == "gone"
+
+
+@pytest.mark.parametrize(("error", "told"), [(ProcessLookupError, "left"), (PermissionError, "unreachable")])
+def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
+    child: Process, error: type[OSError], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It left just now, or it is another user's; the successor goes on in any case."""
+
+    def kill(pid: int, number: int) -> None:
+        raise error
+
+    with child:
+        wait_until(lambda: "up" in child.text(), "the child's start")
+        worker = identity(child.pid)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "kill", kill)
+            assert end_worker(worker, grace=0.0) == told
+
+
+def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(0, 10_000, 10))
+    with child:
+        wait_until(lambda: "up" in child.text(), "the child's start")
+        worker = identity(child.pid)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "kill", lambda pid, number: None)
+            told = end_worker(worker, grace=0.0, clock=lambda: float(next(times)), sleep=lambda seconds: None)
+        assert told == "unreachable"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pickle
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Literal
 
 import pytest
 
@@ -12,14 +15,65 @@ from airflow_provider_ckpt.errors import (
     InvalidPathError,
     MoveConflictError,
     ObjectNotFoundError,
+    StorageDeniedError,
+    StorageReadOnlyError,
+    StorageTransientError,
 )
 from airflow_provider_ckpt.storage.storage import Storage
+
+Fault = Literal["denied", "broken"]
+
+LOOKS: dict[str, Callable[[Storage], Any]] = {
+    "create": lambda storage: storage.create("d/new", b""),
+    "create what is there": lambda storage: storage.create("d/x", b""),
+    "replace": lambda storage: storage.replace("d/x", b"2"),
+    "read": lambda storage: storage.read("d/x"),
+    "read what is absent": lambda storage: storage.read("d/gone"),
+    "read_range": lambda storage: storage.read_range("d/x", 0, 1),
+    "exists": lambda storage: storage.exists("d/x"),
+    "exists of what is absent": lambda storage: storage.exists("d/gone"),
+    "list": lambda storage: storage.list("d"),
+    "list of what is absent": lambda storage: storage.list("nowhere"),
+    "list of the root": lambda storage: storage.list(""),
+    "files": lambda storage: storage.files("d"),
+    "files of what is absent": lambda storage: storage.files("nowhere"),
+    "copy": lambda storage: storage.copy("d/x", "to"),
+    "copy what is absent": lambda storage: storage.copy("d/gone", "to"),
+    "move": lambda storage: storage.move("d/x", "to"),
+    "move again": lambda storage: storage.move("d/gone", "d/x"),
+    "delete": lambda storage: storage.delete("d/x"),
+    "delete what is absent": lambda storage: storage.delete("d/gone"),
+    "delete_tree": lambda storage: storage.delete_tree("d"),
+    "delete_tree of what is absent": lambda storage: storage.delete_tree("nowhere"),
+}
+TOLD: dict[Fault, tuple[type[Exception], ...]] = {
+    "denied": (StorageDeniedError, StorageReadOnlyError),
+    "broken": (StorageTransientError,),
+}
 
 
 class StorageConformance:
     @pytest.fixture
     def storage(self) -> Storage:
         raise NotImplementedError
+
+    def faulty(self, fault: Fault) -> AbstractContextManager[None] | None:
+        """While it lasts, whatever lies below the storage answers so. None: the backend cannot fail."""
+        raise NotImplementedError
+
+    @pytest.mark.parametrize("fault", ["denied", "broken"])
+    @pytest.mark.parametrize("verb", LOOKS)
+    def test_an_error_is_not_an_absence(self, storage: Storage, verb: str, fault: Fault) -> None:
+        failing = self.faulty(fault)
+        if failing is None:
+            pytest.skip("a dictionary of this process never fails")
+        storage.create("d/x", b"1")
+        storage.create("d/y/z", b"2")
+        there = storage.files("")
+        with failing, pytest.raises(TOLD[fault]):
+            LOOKS[verb](storage)
+        assert storage.files("") == there
+        assert (storage.read("d/x"), storage.exists("d/new")) == (b"1", False)
 
     def test_what_was_created_is_read_back(self, storage: Storage) -> None:
         storage.create("a/b/c.json", b"\x00one")
@@ -218,3 +272,28 @@ class StorageConformance:
     def test_r17_a_sound_backend_passes_the_probe_and_nothing_is_left(self, storage: Storage) -> None:
         storage.probe()
         assert storage.files("") == []
+
+    def test_trying_a_storage_out_leaves_nothing(self, storage: Storage) -> None:
+        storage.try_out()
+        assert storage.files("") == []
+
+    def test_a_sync_of_what_is_there_changes_nothing(self, storage: Storage) -> None:
+        for path in ("s/a", "s/b/c", "s/b/.c.crc", "other"):
+            storage.create(path, path.encode())
+        for path in ("s", "s/b/c", "other"):
+            storage.sync(path)
+        assert storage.files("") == [("other", 5), ("s/a", 3), ("s/b/c", 5)]
+
+    def test_the_parents_of_a_storage_hold_it(self, storage: Storage) -> None:
+        storage.create("a/b/x", b"")
+        parents = storage.child("a/b").parents()
+        assert [parent.uri for parent in parents[:2]] == [storage.full_uri("a"), storage.uri]
+        assert parents[0].exists("b/x")
+        assert parents[1].exists("a/b/x")
+        assert len({parent.uri for parent in parents}) == len(parents)
+
+    def test_collecting_leaves_objects_alone(self, storage: Storage) -> None:
+        storage.create("a/x", b"")
+        storage.collect_temporary("", 0)
+        storage.collect_temporary("nowhere", 0)
+        assert storage.files("") == [("a/x", 0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 from collections.abc import Callable
@@ -16,12 +17,15 @@ from airflow_provider_ckpt.errors import (
     LostRaceError,
     NewerFormatError,
     NoSuchHeadError,
+    StorageDeniedError,
+    StorageReadOnlyError,
     StorageTransientError,
 )
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
+from tests.support.syscalls import refusing
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"
 
@@ -364,6 +368,110 @@ def test_r3_a_truncation_that_was_paused_cannot_move_the_head_back(storage: Stor
     zombie.load()
     zombie.truncate(3)
     assert bodies(open_log(storage).load()) == [6, 7]
+
+
+def test_r3_the_head_is_recorded_before_anything_is_deleted_and_deletion_goes_upwards(storage: Storage) -> None:
+    filled(storage, "open 1", 1, 2, 3, 4, 5).truncate(2)
+    watched = WrappedStorage(storage)
+    open_log(watched).truncate(5)
+    assert watched.verbs.log == [
+        "create log/head-00000005.json",
+        *(f"delete log/0000000{number}.json" for number in (2, 3, 4)),
+        "delete log/head-00000002.json",
+    ]
+
+
+def test_r3_of_two_truncations_to_one_head_the_record_decides_what_stays(storage: Storage) -> None:
+    """The loser of the race deletes by the record that is there, not by what it would have kept itself."""
+    log = AppendLog(storage, "log", format="test")
+    for number in range(6):
+        log.append(number)
+
+    class Raced(WrappedStorage):
+        """The other one writes its record just before ours."""
+
+        def create(self, path: str, data: bytes) -> None:
+            with pytest.raises(SimulatedCrash):
+                other = AppendLog(CrashingStorage(self.inner, 1, "after"), "log", format="test")
+                other.truncate(4, lambda entry: entry.body == 2)
+            super().create(path, data)
+
+    AppendLog(Raced(storage), "log", format="test").truncate(4, lambda entry: entry.body == 3)
+    assert bodies(AppendLog(storage, "log", format="test").load()) == [2, 4, 5]
+
+
+def test_an_entry_that_is_missing_is_not_taken_for_one_that_need_not_stay(storage: Storage) -> None:
+    filled(storage, "open 1", 1, "open 2", 3, 4).truncate(1)
+    log = AppendLog(storage, "log", format="test")
+    log.load()
+    storage.delete("log/00000002.json")
+    with pytest.raises(CorruptLogError, match="missing"):
+        log.truncate(4, is_open)
+    assert [name for name in storage.list("log") if name.startswith("head")] == ["head-00000001.json"]
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_a_log_that_has_vanished_is_not_a_quiet_one(storage: Storage, truncated: bool) -> None:
+    """Somebody deletes the folder, or the disk under it is gone: a reader is told, and nobody appends into the void."""
+    log = filled(storage, "a", "b", "c")
+    if truncated:
+        log.truncate(2)
+    storage.delete_tree("log")
+    with pytest.raises(CorruptLogError, match="is gone") as raised:
+        log.tail()
+    assert "log/00000002.json" in str(raised.value)
+    with pytest.raises(CorruptLogError):
+        log.append("d")
+    assert storage.list("log") == []
+
+
+def test_a_log_that_was_truncated_up_to_its_end_is_a_quiet_one(storage: Storage) -> None:
+    log = filled(storage, "a", "b", "c")
+    reader = open_log(storage)
+    reader.load()
+    log.truncate(3)
+    assert (log.tail(), reader.tail()) == ([], [])
+
+
+def test_a_log_that_is_truncated_between_list_and_look_is_not_damaged(storage: Storage) -> None:
+    log = filled(storage, "a", "b", "c")
+
+    class Raced(WrappedStorage):
+        def list(self, path: str) -> Any:
+            names = super().list(path)
+            log.truncate(3)
+            return names
+
+    reader = open_log(Raced(storage))
+    reader.load()
+    assert reader.tail() == []
+
+
+def test_r3_a_take_over_that_no_list_shows_is_told(storage: Storage) -> None:
+    class Forgetful(WrappedStorage):
+        def list(self, path: str) -> Any:
+            return [name for name in super().list(path) if name != "00000001.json"]
+
+    filled(storage, "open 1")
+    with pytest.raises(CorruptLogError, match="no list shows it"):
+        open_log(Forgetful(storage)).take_over("open 2")
+
+
+# ---- an error is no absence
+
+
+@pytest.mark.parametrize("verb", ["is_overtaken", "tail", "check_head", "load", "take_over", "append", "truncate"])
+@pytest.mark.parametrize("kind", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_fence_that_cannot_be_looked_at_is_not_passed(tmp_path: Path, verb: str, kind: int) -> None:
+    storage = open_storage(tmp_path / "root")
+    log = filled(storage, "open 1", 1, 2)
+    log.load()
+    needed: dict[str, list[Any]] = {"take_over": ["open 2"], "append": [3], "truncate": [2]}
+    told = (StorageDeniedError, StorageReadOnlyError) if kind == errno.EACCES else StorageTransientError
+    with refusing(tmp_path / "root", kind), pytest.raises(told):
+        getattr(log, verb)(*needed.get(verb, []))
+    assert bodies(open_log(storage).load()) == ["open 1", 1, 2]
+    assert bodies(log.tail()) == []
 
 
 def test_a_truncation_beyond_the_end_is_refused(storage: Storage) -> None:

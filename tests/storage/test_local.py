@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.errors import AlreadyExistsError, StorageFailedError
+from airflow_provider_ckpt.errors import (
+    AlreadyExistsError,
+    MoveConflictError,
+    StorageFailedError,
+    StorageTransientError,
+)
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.storage.conformance import StorageConformance
+from tests.storage.conformance import LOOKS, Fault, StorageConformance
+from tests.support.syscalls import refusing
 
 UNPRIVILEGED = 65534
+NUMBERS = {"denied": errno.EACCES, "broken": errno.EIO}
 
 
 class TestLocalStorage(StorageConformance):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
-        return open_storage(str(tmp_path / "root"))
+        self.folder = tmp_path / "root"
+        return open_storage(str(self.folder))
+
+    def faulty(self, fault: Fault) -> AbstractContextManager[None]:
+        return refusing(self.folder, NUMBERS[fault])
 
     def test_a_hard_link_makes_the_copy(self, storage: Storage, tmp_path: Path) -> None:
         storage.create("a", b"x")
@@ -83,3 +100,185 @@ class TestLocalStorage(StorageConformance):
         done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)
         assert str(folder) in done.stdout
         assert "must be able to create" in done.stdout
+
+    @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
+    @pytest.mark.parametrize("name", ["stat", "lstat", "scandir", "listdir", "open", "unlink", "link"])
+    def test_what_may_pass_is_transient(self, storage: Storage, number: int, name: str) -> None:
+        """One call alone fails: no other one is asked instead."""
+        storage.create("d/x", b"1")
+        calls: dict[str, tuple[str, list[Any]]] = {
+            "stat": ("exists", ["d/x"]),
+            "lstat": ("create", ["d/new", b""]),
+            "scandir": ("files", ["d"]),
+            "listdir": ("list", ["d"]),
+            "open": ("sync", ["d"]),
+            "unlink": ("delete", ["d/x"]),
+            "link": ("move", ["d/x", "to"]),
+        }
+        verb, args = calls[name]
+        with refusing(self.folder, number, name), pytest.raises(StorageTransientError) as raised:
+            getattr(storage, verb)(*args)
+        assert os.strerror(number) in str(raised.value)
+        assert storage.files("") == [("d/x", 1)]
+
+    def test_a_disk_that_cannot_be_read_is_told(self, storage: Storage) -> None:
+        """A real one: the memory of a process can be opened, and reading it at 0 is an EIO."""
+        storage.create("d/x", b"1")
+        os.symlink("/proc/self/mem", self.folder / "d/broken")
+        with pytest.raises(StorageTransientError):
+            storage.read("d/broken")
+
+    @pytest.mark.parametrize("verb", ["exists", "read", "list", "files", "delete", "delete_tree"])
+    def test_links_in_a_circle_are_told(self, storage: Storage, verb: str) -> None:
+        storage.create("d/x", b"1")
+        os.symlink("circle", self.folder / "d/circle")
+        with pytest.raises(StorageFailedError):
+            getattr(storage, verb)("d/circle/x")
+
+    @pytest.mark.parametrize("verb", ["exists", "read", "list", "files", "delete", "delete_tree"])
+    def test_a_name_that_is_too_long_is_told(self, storage: Storage, verb: str) -> None:
+        storage.create("d/x", b"1")
+        with pytest.raises(StorageFailedError):
+            getattr(storage, verb)("d/" + "x" * 300)
+
+    def test_below_a_file_there_is_nothing(self, storage: Storage) -> None:
+        """A real ENOTDIR."""
+        storage.create("a", b"x")
+        assert not storage.exists("a/b")
+        assert (storage.list("a"), storage.files("a"), storage.list("a/b")) == ([], [], [])
+        storage.delete("a/b")
+        storage.delete_tree("a/b")
+        assert storage.read("a") == b"x"
+
+    def test_what_is_neither_file_nor_folder_is_no_object(self, storage: Storage) -> None:
+        storage.create("d/x", b"1")
+        os.mkfifo(self.folder / "d/pipe")
+        assert not storage.exists("d/pipe")
+
+    def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
+        """Really without it: in a process of another user."""
+        storage.create("d/x", b"1")
+        for parent in [self.folder, tmp_path, *list(tmp_path.parents)[:3]]:
+            parent.chmod(0o755)
+        (self.folder / "d").chmod(0)
+        done = subprocess.run(
+            [sys.executable, "-c", UNPRIVILEGED_LOOKS, str(self.folder), str(UNPRIVILEGED)],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+        (self.folder / "d").chmod(0o755)
+        told = dict(line.split(": ") for line in done.stdout.splitlines())
+        inside = {verb for verb in LOOKS if "of what is absent" not in verb or verb.startswith("exists")}
+        wrong = {verb: told[verb] for verb in inside - {"list of the root"} if told[verb] not in DENIED}
+        assert wrong == {}
+        assert storage.files("") == [("d/x", 1)]
+
+    def test_a_short_read_is_not_the_end(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The system may give less than it was asked for: a bare read would take that for the whole."""
+        storage.create("x", bytes(100_000))
+        with half_reads(monkeypatch):
+            assert len(storage.read_range("x", 10, 90_010)) == 90_000
+
+    def test_r17_a_link_whose_reply_was_lost_is_no_defeat(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As over NFS: the link is made, and the repeated call finds it."""
+
+        def twice(origin: str, target: str) -> None:
+            LINK(origin, target)
+            LINK(origin, target)
+
+        monkeypatch.setattr(os, "link", twice)
+        storage.create("x", b"mine")
+        assert storage.read("x") == b"mine"
+
+    def test_r17_a_name_that_is_taken_between_look_and_link_is_lost(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def late(origin: str, target: str) -> None:
+            Path(target).write_bytes(b"theirs")
+            LINK(origin, target)
+
+        monkeypatch.setattr(os, "link", late)
+        with pytest.raises(AlreadyExistsError):
+            storage.create("x", b"mine")
+        assert storage.read("x") == b"theirs"
+
+    def test_a_move_compares_anew_what_was_replaced_within_a_tick(self, storage: Storage) -> None:
+        """Same names, sizes and times, other rows: nothing is remembered from the move before."""
+        for name in ("from", "to"):
+            storage.replace(name, b"rows")
+            os.utime(self.folder / name, (1, 1))
+        storage.move("from", "to")
+        storage.replace("from", b"swor")
+        storage.replace("to", b"rows")
+        for name in ("from", "to"):
+            os.utime(self.folder / name, (1, 1))
+        with pytest.raises(MoveConflictError):
+            storage.move("from", "to")
+
+    def test_a_folder_that_others_empty_too_is_deleted(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        for number in range(20):
+            storage.create(f"d/{number}", b"")
+        tree = shutil.rmtree
+        calls: list[str] = []
+
+        def raced(folder: str) -> None:
+            calls.append(folder)
+            if len(calls) == 1:
+                raise FileNotFoundError(errno.ENOENT, "deleted by another one", folder)
+            tree(folder)
+
+        monkeypatch.setattr(shutil, "rmtree", raced)
+        storage.delete_tree("d")
+        assert storage.list("") == []
+
+    def test_a_folder_that_never_goes_is_told(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        storage.create("d/x", b"")
+
+        def phantom(folder: str) -> None:
+            raise FileNotFoundError(errno.ENOENT, "listed and not there", folder)
+
+        monkeypatch.setattr(shutil, "rmtree", phantom)
+        with pytest.raises(StorageTransientError):
+            storage.delete_tree("d")
+
+
+LINK = os.link
+DENIED = {"StorageDeniedError", "StorageReadOnlyError"}
+UNPRIVILEGED_LOOKS = """
+import os, sys
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.storage.conformance import LOOKS
+storage = open_storage(sys.argv[1])
+if os.geteuid() == 0:
+    os.setuid(int(sys.argv[2]))
+for verb, look in LOOKS.items():
+    try:
+        answer = look(storage)
+    except Exception as error:
+        answer = type(error).__name__
+    print(f"{verb}: {answer}")
+"""
+
+
+@contextmanager
+def half_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every file is opened as one whose bare reads give at most half of what was asked for."""
+
+    class Half(io.FileIO):
+        def readinto(self, buffer: Any) -> int:
+            half = memoryview(buffer)[: max(1, len(buffer) // 2)]
+            return super().readinto(half)
+
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(max(1, size // 2) if size and size > 0 else -1)
+
+    def opened(path: str, mode: str, buffering: int = -1) -> Any:
+        return Half(path, mode) if buffering == 0 else io.BufferedReader(Half(path, mode))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("builtins.open", opened)
+        yield

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.storage.conformance import StorageConformance
+from tests.storage.conformance import Fault, StorageConformance
 
 
 class TestMemoryStorage(StorageConformance):
@@ -17,6 +17,9 @@ class TestMemoryStorage(StorageConformance):
         storage = open_storage(f"memory://test-{uuid.uuid4().hex}/root")
         yield storage
         storage.delete_tree("")
+
+    def faulty(self, fault: Fault) -> None:
+        return None
 
     def test_fsspec_sees_the_same_objects(self, storage: Storage) -> None:
         storage.create("x", b"1")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,19 +16,25 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_ckpt.errors import (
     ForeignRootError,
+    InvalidInputError,
     InvalidJobIdError,
     InvalidPathError,
     InvalidStorageOptionsError,
     InvalidStorageUriError,
     NewerFormatError,
     NoRootError,
+    RootAboveRootError,
+    RootInsideRootError,
+    RootIsPatternError,
+    StorageDeniedError,
     StorageTransientError,
     StorageUnsuitableError,
 )
 from airflow_provider_ckpt.storage import layout
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root, read_root
-from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.storage import Storage, Storages
+from tests.support.crash import WrappedStorage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "root-v1"
 SECRET = "hunter2-hunter2"
@@ -69,6 +76,137 @@ def test_a_root_of_a_newer_version_names_both_versions(storage: Storage) -> None
     storage.create(ROOT_MARKER, json.dumps({"format": "airflow-provider-ckpt/root", "version": 7}).encode())
     with pytest.raises(NewerFormatError, match=r"version 7.*up to version 1"):
         open_root(storage)
+
+
+# ---- roots beside roots
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def top(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
+    """A storage to make roots in."""
+    if request.param == "local":
+        yield open_storage(tmp_path)
+    elif request.param == "memory":
+        storage = open_storage(f"memory://roots-{uuid.uuid4().hex}")
+        yield storage
+        storage.delete_tree("")
+    else:
+        yield request.getfixturevalue("s3_bucket")
+
+
+@pytest.fixture
+def s3_bucket() -> Iterator[Storage]:
+    pytest.importorskip("s3fs")
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {
+        "key": "k",
+        "secret": "s",
+        "endpoint_url": f"http://{host}:{port}",
+        "client_kwargs": {"region_name": "us-east-1"},
+    }
+    import s3fs
+
+    bucket = f"b-{uuid.uuid4().hex}"  # the server's buckets outlive it, in this process
+    s3fs.S3FileSystem(**options).call_s3("create_bucket", Bucket=bucket)
+    yield open_storage(f"s3://{bucket}", options)
+    server.stop()
+
+
+@pytest.mark.parametrize("inner", ["team/ckpt/job", "team/ckpt/a/b/c"])
+def test_a_root_inside_a_root_is_refused_before_anything_is_written(top: Storage, inner: str) -> None:
+    open_root(top.child("team/ckpt"))
+    before = everything(top)
+    with pytest.raises(RootInsideRootError) as raised:
+        open_root(top.child(inner))
+    assert top.full_uri("team/ckpt") in str(raised.value)
+    assert isinstance(raised.value, InvalidInputError)
+    assert everything(top) == before
+
+
+def test_a_root_in_a_storage_that_is_one_is_refused(top: Storage) -> None:
+    """The bucket itself, or the nearest folder."""
+    open_root(top)
+    with pytest.raises(RootInsideRootError):
+        open_root(top.child("x"))
+
+
+def test_a_root_around_a_root_is_refused_before_anything_is_written(top: Storage) -> None:
+    open_root(top.child("team/ckpt"))
+    before = everything(top)
+    with pytest.raises(RootAboveRootError) as raised:
+        open_root(top.child("team"))
+    assert top.full_uri("team/ckpt") in str(raised.value)
+    assert everything(top) == before
+
+
+def test_roots_side_by_side_are_fine(top: Storage) -> None:
+    for name in ("team/a", "team/ab", "other"):
+        open_root(top.child(name))
+        open_root(top.child(name))
+
+
+def everything(top: Storage) -> list[str]:
+    """Folders included, where there are such."""
+    if top.uri.startswith("file:"):
+        folder = Path(top.uri.removeprefix("file://"))
+        return sorted(str(path) for path in folder.rglob("*"))
+    return [name for name, _ in top.files("")]
+
+
+def test_a_parent_that_may_not_be_looked_at_is_passed_over(tmp_path: Path) -> None:
+    """Rights that begin below a prefix are common: who has them cannot have made a root above."""
+    denied = Unlooked(open_storage(tmp_path), StorageDeniedError(uri="above", reason="a test"))
+    open_root(WithParent(open_storage(tmp_path / "root"), denied))
+
+
+def test_a_parent_that_cannot_be_looked_at_now_is_not_taken_for_free(tmp_path: Path) -> None:
+    error = StorageTransientError(verb="look for", uri="above", reason="a test")
+    with pytest.raises(StorageTransientError):
+        open_root(WithParent(open_storage(tmp_path / "root"), Unlooked(open_storage(tmp_path), error)))
+    assert not (tmp_path / "root").exists()
+
+
+class Unlooked(WrappedStorage):
+    def __init__(self, inner: Storage, error: Exception) -> None:
+        super().__init__(inner)
+        self.error = error
+
+    def exists(self, path: str) -> bool:
+        raise self.error
+
+
+class WithParent(WrappedStorage):
+    def __init__(self, inner: Storage, parent: Storage) -> None:
+        super().__init__(inner)
+        self.parent = parent
+
+    def parents(self) -> Storages:
+        return [self.parent]
+
+
+# ---- names that Spark takes for something else
+
+
+@pytest.mark.parametrize("character", list("[]{}*?\\"))
+@pytest.mark.parametrize("where", ["{}", "a{}b/root", "team/x{}"])
+def test_a_root_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, where: str, character: str) -> None:
+    folder = tmp_path / where.replace("{}", character)
+    with pytest.raises(RootIsPatternError) as raised:
+        open_root(open_storage(folder))
+    assert f"has {character} in its path" in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a:b", "a%20b", "k=1", "a#b", "a,b", "a+b", "ü", ".a", "_a", "a'b", "a|b", "a^b"]
+)
+def test_other_characters_are_a_roots_own_business(tmp_path: Path, name: str) -> None:
+    """Each of them was tried with whole jobs, stateful ones too."""
+    open_root(open_storage(tmp_path / name))
+    assert (tmp_path / name / ROOT_MARKER).is_file()
 
 
 # ---- URIs

@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.server
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,6 +20,7 @@ from moto.server import ThreadedMotoServer
 from airflow_provider_ckpt.errors import (
     AlreadyExistsError,
     StorageDeniedError,
+    StorageFailedError,
     StorageReadOnlyError,
     StorageTransientError,
     StorageUnreachableError,
@@ -27,7 +30,8 @@ from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.s3 import S3Storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.storage.conformance import StorageConformance
+from tests.storage.conformance import Fault, StorageConformance
+from tests.support.refusing_proxy import RefusingProxy, refusing_proxy
 
 SECRET = "a-secret-nobody-may-see"
 
@@ -51,6 +55,29 @@ def endpoint() -> Iterator[str]:
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def proxy(endpoint: str) -> Iterator[RefusingProxy]:
+    """Stands between the tested storages and the server."""
+    address = urlsplit(endpoint)
+    assert address.hostname
+    assert address.port
+    with refusing_proxy(address.hostname, address.port) as proxy:
+        yield proxy
+
+
+def no_wait(seconds: float) -> None:
+    pass
+
+
+@contextmanager
+def refused(proxy: RefusingProxy, refuse: Callable[[str], tuple[int, str] | None]) -> Iterator[None]:
+    proxy.refuse = refuse
+    try:
+        yield
+    finally:
+        proxy.refuse = lambda line: None
+
+
 @pytest.fixture
 def bucket(endpoint: str) -> str:
     import s3fs
@@ -62,8 +89,65 @@ def bucket(endpoint: str) -> str:
 
 class TestS3Storage(StorageConformance):
     @pytest.fixture
-    def storage(self, endpoint: str, bucket: str) -> Storage:
-        return open_storage(f"s3://{bucket}/root", options(endpoint))
+    def storage(self, proxy: RefusingProxy, bucket: str) -> Storage:
+        self.proxy = proxy
+        storage = open_storage(f"s3://{bucket}/root", options(proxy.uri))
+        assert isinstance(storage, S3Storage)
+        storage._fs.retries = 1
+        storage.sleep = no_wait
+        return storage
+
+    def faulty(self, fault: Fault) -> AbstractContextManager[None]:
+        answer = {"denied": (403, "AccessDenied"), "broken": (500, "InternalError")}[fault]
+        return refused(self.proxy, lambda line: answer)
+
+    @pytest.mark.parametrize("verb", ["exists", "read", "create", "delete", "copy", "list", "files", "delete_tree"])
+    @pytest.mark.parametrize("status", [(503, "SlowDown"), (409, "ConditionalRequestConflict")])
+    def test_no_other_status_is_an_absence(self, storage: Storage, verb: str, status: tuple[int, str]) -> None:
+        storage.create("d/x", b"1")
+        needed: dict[str, list[Any]] = {"create": [b""], "copy": ["to"]}
+        more = needed.get(verb, [])
+        path = "d" if verb in ("list", "files", "delete_tree") else "d/x"
+        with refused(self.proxy, lambda line: status), pytest.raises((StorageTransientError, StorageFailedError)):
+            getattr(storage, verb)(path, *more)
+        assert storage.files("") == [("d/x", 1)]
+
+    def test_what_may_not_be_looked_for_is_not_absent(self, storage: Storage) -> None:
+        """Without the right to list, the answer to a HEAD of what is absent is 403, as for what is there."""
+        log = AppendLog(storage, "log", format="test")
+        log.append("a")
+        forbidden = lambda line: (403, "AccessDenied") if line.startswith("HEAD") else None  # noqa: E731
+        with refused(self.proxy, forbidden), pytest.raises(StorageDeniedError):
+            log.is_overtaken()
+
+    @pytest.mark.parametrize("verb", ["read", "list", "files", "delete_tree"])
+    def test_a_missing_bucket_is_not_an_empty_one(self, proxy: RefusingProxy, verb: str) -> None:
+        storage = open_storage(f"s3://no-such-bucket-{uuid.uuid4().hex}/root", options(proxy.uri))
+        with pytest.raises(StorageUnreachableError, match="no such bucket"):
+            getattr(storage, verb)("x")
+
+    def test_a_deletion_that_is_refused_for_one_object_is_told(self, storage: Storage) -> None:
+        """The request succeeds, and its answer lists what was not deleted."""
+        for number in range(3):
+            storage.create(f"t/{number}", b"")
+        body = (
+            "<DeleteResult><Error><Key>t/1</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>"
+        )
+        with refused(self.proxy, lambda line: (200, body) if line.startswith("POST") else None):
+            with pytest.raises(StorageReadOnlyError, match="t/1"):
+                storage.delete_tree("t")
+
+    def test_more_objects_than_one_request_deletes_are_deleted(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(5):
+            storage.create(f"t/{number}", b"")
+        storage.create("kept", b"")
+        monkeypatch.setattr("airflow_provider_ckpt.storage.s3._AT_ONCE", 2)
+        self.proxy.lines.clear()
+        storage.delete_tree("t")
+        assert len([line for line in self.proxy.lines if line.startswith("POST")]) == 3
+        assert storage.files("") == [("kept", 0)]
 
     def test_a_whole_bucket_can_be_the_root(self, endpoint: str, bucket: str) -> None:
         storage = open_storage(f"s3a://{bucket}/", options(endpoint))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from airflow_provider_ckpt.errors import StorageTransientError
 from airflow_provider_ckpt.storage.paths import Sizes
-from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 When = Literal["before", "after"]
 
@@ -80,6 +80,12 @@ class WrappedStorage(Storage):
 
     def spark_uri(self, path: str = "") -> str:
         return self.inner.spark_uri(path)
+
+    def collect_temporary(self, path: str, older_than: float) -> int:
+        return self.inner.collect_temporary(path, older_than)
+
+    def parents(self) -> Storages:
+        return self.inner.parents()
 
     def child(self, path: str) -> WrappedStorage:
         return self._wrap(self.inner.child(path))

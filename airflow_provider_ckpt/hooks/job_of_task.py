@@ -1,0 +1,57 @@
+"""Which job a task of the same Dag run runs, asked of Airflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.sdk.execution_time.xcom import XCom
+
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM
+
+_NOT_BEGUN = (None, "scheduled", "queued")
+_OVER = ("failed", "upstream_failed", "skipped", "removed")
+
+
+@dataclass(frozen=True)
+class FoundJob:
+    job_id: str | None
+    """None: the task has not begun in this Dag run, or since it was cleared."""
+    state: str | None
+    """Of the task instance, Airflow's word."""
+
+    @property
+    def is_run(self) -> bool:
+        """Airflow runs the job, or is going to: nobody needs to judge whether its driver lives."""
+        return self.state not in (*_OVER, "success")
+
+    @property
+    def is_over(self) -> bool:
+        """The task ended without success, and Airflow is not going to try it again by itself."""
+        return self.state in _OVER
+
+
+@dataclass(frozen=True)
+class JobOfTask:
+    """``find`` is two requests to Airflow's API server; works in tasks and, in a thread, in triggers."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+
+    def find(self) -> FoundJob:
+        """The id that the task's latest try has told. Raises InvalidTaskArgumentError for a mapped task."""
+        found = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, task_ids=[self.task_id], run_ids=[self.run_id])
+        states = found.get(self.run_id, {})
+        if states and self.task_id not in states:
+            raise InvalidTaskArgumentError(
+                argument="job_task_id",
+                value=self.task_id,
+                problem="the task is mapped; give the job_id of one of its jobs",
+            )
+        state = None if states.get(self.task_id) is None else str(states[self.task_id])
+        if state in _NOT_BEGUN:
+            return FoundJob(None, state)  # what is told there is from before it was cleared
+        told = XCom.get_one(key=JOB_ID_XCOM, dag_id=self.dag_id, task_id=self.task_id, run_id=self.run_id)
+        return FoundJob(told if isinstance(told, str) else None, state)

@@ -1,0 +1,47 @@
+"""What a person needs of an error that Spark reports: the exception of the user's own code, in one line.
+
+Spark wraps it into its own stack traces, adds the query and its plan, and puts it near the end.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(: .*)?$")
+_WRAPPER = re.compile(r":? ?(An exception was raised by the Python Proxy|An exception was thrown from).*", re.DOTALL)
+_LAST = re.compile(r"\n(; [^\n]*)$")
+_FOREIGN = ("site-packages", "dist-packages", "pyspark.zip", "/lib/python")
+
+
+def cause_first(text: str) -> str:
+    """``text`` if it is one line; else one line: what was raised, where, and what it broke.
+
+    Of a text that quotes Python's traceback, the exception at its end with the user's line; of any other, its first
+    line. What follows the last line break behind a semicolon (this package's own words) is kept.
+    """
+    if "\n" not in text.strip():
+        return text
+    ours = _LAST.search(text)
+    rest = ours.group(1) if ours else ""
+    context = _WRAPPER.sub("", text.partition(_TRACEBACK)[0]).strip().partition("\n")[0].strip(" :;")
+    raised = _raised(text)
+    if raised is None:
+        return context + rest
+    return f"{raised}. {context[:1].upper()}{context[1:]}{rest}" if context else raised + rest
+
+
+def _raised(text: str) -> str | None:
+    """The exception under the last traceback, and the innermost line of it that is in nobody's package."""
+    _, found, last = text.rpartition(_TRACEBACK)
+    if not found:
+        return None
+    where = None
+    for line in last.splitlines()[1:]:
+        frame = _FRAME.match(line)
+        if frame and not any(part in frame["file"] for part in _FOREIGN):
+            where = f"{frame['file']}:{frame['line']}"
+        if not line.startswith(" ") and _EXCEPTION.match(line):
+            return line + (f" ({where})" if where else "")
+    return None

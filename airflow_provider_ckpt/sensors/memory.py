@@ -1,0 +1,59 @@
+"""What a sensor has to remember from one poke to the next, and from one try to the next: in the task state store.
+
+In ``mode="reschedule"`` every poke is another process, perhaps on another host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ckpt.triggers.stillness import Stillness
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.triggers.look import Look
+
+KEY = "ckpt_sensor"
+
+
+@dataclass
+class SensorMemory:
+    """``store``: the task state store, None where there is none; ``max_tries``: another one means that the sensor was
+    cleared, and begins anew."""
+
+    store: Any
+    max_tries: int | None
+    keeps_looks: bool
+    still: Stillness = field(default_factory=Stillness)
+    next_of: tuple[str, int] | None = None
+    """The job, and the number that ``checkpoint="next"`` means for it."""
+
+    @classmethod
+    def of(cls, context: Mapping[str, Any], *, keeps_looks: bool) -> SensorMemory:
+        store = context.get("task_state_store")
+        max_tries = context["ti"].max_tries if "ti" in context else None
+        memory = cls(store, max_tries, keeps_looks)
+        found = store.get(KEY) if store is not None else None
+        if isinstance(found, Mapping) and found.get("max_tries") == max_tries:  # anybody can edit it in the UI
+            memory._read(found)
+        return memory
+
+    def _read(self, found: Mapping[str, Any]) -> None:
+        job_id, number = found.get("job_id"), found.get("next")
+        if isinstance(job_id, str) and isinstance(number, int):
+            self.next_of = (job_id, number)
+        mark, looks = found.get("mark"), found.get("looks")
+        if self.keeps_looks and isinstance(mark, list) and isinstance(looks, int):
+            self.still = Stillness(tuple(mark), looks)
+
+    def keep(self, look: Look) -> None:
+        """After a look that goes on waiting. Writes what has changed, and has to be known to a later process."""
+        still = look.still if self.keeps_looks else self.still
+        if self.store is None or (still, look.next_of) == (self.still, self.next_of):
+            return
+        self.still, self.next_of = still, look.next_of
+        job_id, number = self.next_of or (None, None)
+        looks = {"mark": list(still.mark), "looks": still.looks} if self.keeps_looks else {}
+        given = {"max_tries": self.max_tries, "job_id": job_id, "next": number, **looks}
+        self.store.set(KEY, {name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,44 @@
+"""What a query failed with, in the user's words: Spark wraps an exception of a user's function several times over."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TRACEBACK = "Traceback (most recent call last):"
+_END = re.compile(r"^(\s*SQLSTATE: |\tat |Caused by: |JVM stacktrace:|Driver stacktrace:|\s*$)")
+_WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
+_CAUSED_BY = "Caused by: "
+
+
+@dataclass(frozen=True)
+class Cause:
+    """``message``: "ValueError: no such thing", in as few lines as the message has. ``traceback``: Python's, of the
+    user's code, without what stands around it; None if the failure did not come from Python."""
+
+    message: str
+    traceback: str | None = None
+
+
+def find_cause(error: BaseException) -> Cause:
+    """Of an exception that came out of Spark: the innermost one of Python, else the innermost of the JVM."""
+    text = str(error)
+    if _TRACEBACK in text:
+        found = _from_traceback(text)
+        if found is not None:
+            return found
+    lines = text.strip().splitlines() or [""]
+    roots = [line.removeprefix(_CAUSED_BY).strip() for line in lines if line.startswith(_CAUSED_BY)]
+    root = roots[-1] if roots else _WRAPPING.sub("", lines[0])
+    return Cause(root if roots else f"{type(error).__name__}: {root}")
+
+
+def _from_traceback(text: str) -> Cause | None:
+    """The last block: those before it are of the functions that called Spark, in which it was raised again."""
+    block = text[text.rindex(_TRACEBACK) :].splitlines()
+    ends = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
+    if ends is None:
+        return None
+    last = next((n for n, line in enumerate(block[ends + 1 :], ends + 1) if _END.match(line)), len(block))
+    message = "\n".join(block[ends:last]).rstrip()
+    return Cause(message, "\n".join(block[:last]).rstrip())

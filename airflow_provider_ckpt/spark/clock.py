@@ -1,0 +1,19 @@
+"""The driver's time: intervals and deadlines must not depend on somebody setting the machine's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class Clock:
+    """Epoch seconds: :meth:`now` is the wall clock of the moment it was made plus what has really passed since, so it
+    never goes back; :meth:`wall` is what the machine says now, for times that a user gave."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self.wall = wall
+        self._steady = steady
+        self._offset = wall() - steady()
+
+    def now(self) -> float:
+        return self._offset + self._steady()

@@ -1,0 +1,146 @@
+"""The calls of a POSIX file system that :class:`LocalStorage` is made of.
+
+Nothing here asks ``os.path``: its ``isfile``, ``isdir`` and ``lexists`` answer False to *every* error, and a disk that
+fails or a stale handle would be taken for a file that is not there (and a batch that is, for one to write again).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from airflow_provider_ckpt.storage.paths import is_temporary
+
+ABSENT = (FileNotFoundError, NotADirectoryError)
+"""What says that nothing is there: no such name, or a file where one of its folders would be. Nothing else does."""
+
+TEMPORARY = ".tmp-"
+_CHUNK = 1 << 20
+
+Kind = Literal["file", "folder", "other"]
+
+
+def kind_of(path: str) -> Kind | None:
+    """None if nothing is there. Links are followed. Raises OSError for every other answer."""
+    try:
+        mode = os.stat(path).st_mode
+    except ABSENT:
+        return None
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "file" if stat.S_ISREG(mode) else "other"
+
+
+def is_taken(path: str) -> bool:
+    """Whether the name is in use, by a link to nowhere, too."""
+    try:
+        os.lstat(path)
+    except ABSENT:
+        return False
+    return True
+
+
+@contextmanager
+def temporary(target: str) -> Iterator[str]:
+    """A fresh hidden name beside ``target``, whose folder is made; gone at the end, whatever happened."""
+    folder = os.path.dirname(target)
+    make_folder(folder)
+    name = f"{folder}/{TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        yield name
+    finally:
+        unlink(name)
+
+
+def unlink(path: str) -> None:
+    """Silent if absent."""
+    try:
+        os.unlink(path)
+    except ABSENT:
+        pass
+
+
+def make_folder(folder: str) -> None:
+    """Make it and what lies above it, each name durable before this returns."""
+    if kind_of(folder) == "folder":
+        return
+    parent = os.path.dirname(folder)
+    make_folder(parent)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        if kind_of(folder) != "folder":
+            raise NotADirectoryError(errno.ENOTDIR, "a file is where a folder should be", folder) from None
+    sync_folder(parent)
+
+
+def missing_folders(folder: str) -> list[str]:
+    """``folder`` and those above it that do not exist, the deepest first."""
+    missing = []
+    while kind_of(folder) is None:
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def write_durably(path: str, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_file(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems cannot fsync a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def same_content(one: str, other: str) -> bool:
+    """Not filecmp: it remembers its answer by names, sizes and times, and a file may be replaced within a tick."""
+    if os.path.samefile(one, other):
+        return True
+    with open(one, "rb") as first, open(other, "rb") as second:
+        while True:
+            left, right = first.read(_CHUNK), second.read(_CHUNK)
+            if left != right:
+                return False
+            if not left:
+                return True
+
+
+def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """(path, bytes) of every file below; what is deleted meanwhile is left out."""
+    try:
+        with os.scandir(folder) as entries:
+            found = list(entries)
+    except ABSENT:
+        return
+    for entry in found:
+        if is_temporary(entry.name):
+            continue
+        if entry.is_dir():
+            yield from walk(entry.path, f"{prefix}{entry.name}/")
+            continue
+        try:
+            yield f"{prefix}{entry.name}", entry.stat().st_size
+        except FileNotFoundError:
+            continue

@@ -1,0 +1,109 @@
+"""One look at what is waited for: which job it is, what its journal says, whether anybody runs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.hooks.job_watch import JobWatch
+from airflow_provider_ckpt.spark.worker import is_alive
+from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
+from airflow_provider_ckpt.triggers.stillness import Stillness, patience
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+    from airflow_provider_ckpt.hooks.job_of_task import FoundJob, JobOfTask
+    from airflow_provider_ckpt.journal.state import JobState
+
+
+class Look:
+    """Called again and again, at least ``interval`` seconds apart; a storage that does not answer is waited for.
+
+    ``task``: whose job it is, instead of ``condition.job_id``. ``stalled_after``: seconds without a change in the
+    journal after which a job that nobody is seen to run is given up; None: worked out (:func:`patience`).
+    ``still``, ``next_of``: what an earlier process saw. ``next_of`` is a job, and the number that ``checkpoint="next"``
+    means for it: the one after those triggered before the first look (no clock is asked).
+    """
+
+    def __init__(
+        self,
+        hook: CheckpointHook,
+        condition: CheckpointCondition,
+        *,
+        interval: float,
+        task: JobOfTask | None = None,
+        stalled_after: float | None = None,
+        still: Stillness | None = None,
+        next_of: tuple[str, int] | None = None,
+    ) -> None:
+        self._hook, self._asked, self._task = hook, condition, task
+        self._interval, self._stalled_after = interval, stalled_after
+        self._watch: JobWatch | None = None
+        self.condition = condition
+        self.still = still or Stillness()
+        self.next_of = next_of
+
+    def __call__(self) -> Verdict:
+        """Raises what is wrong with the connection, the root or the journal's format; InvalidTaskArgumentError."""
+        found = None if self._task is None else self._task.find()
+        if found is not None and found.job_id is None:
+            return self._of_task(Verdict("wait", f"Task {self._task_id} has not begun"), found)
+        if found is not None and found.job_id is not None:
+            self._follow(found.job_id)
+        try:
+            state = self._state()
+        except TransientError as error:
+            return Verdict("wait", str(error))
+        verdict = self.condition.judge(state)
+        if found is not None and verdict.outcome == "wait":
+            verdict = self._of_task(verdict, found)
+        if state is None or verdict.outcome != "wait":
+            return verdict
+        self.still = self.still.after(state)
+        return self._given_up(state) if self._is_stalled(state, found) else verdict
+
+    def _state(self) -> JobState | None:
+        """What the journal says now. Raises the storage's errors."""
+        if self._watch is None:
+            self._watch = JobWatch(self._hook, self.condition.job_id)
+        state = self._watch.state()
+        if self.condition.checkpoint == "next":
+            job_id = self.condition.job_id
+            if self.next_of is None or self.next_of[0] != job_id:
+                self.next_of = (job_id, (0 if state is None else state.last_triggered) + 1)
+            self.condition = replace(self.condition, checkpoint=self.next_of[1])
+        return state
+
+    @property
+    def _task_id(self) -> str:
+        return "" if self._task is None else self._task.task_id
+
+    def _follow(self, job_id: str) -> None:
+        """A task that was cleared may run another job than before."""
+        if job_id != self.condition.job_id:
+            self.condition = replace(self._asked, job_id=job_id)
+            self._watch, self.still = None, self.still if self._watch is None else Stillness()
+
+    def _of_task(self, verdict: Verdict, found: FoundJob) -> Verdict:
+        if found.is_over and not self.condition.wait_for_restart:
+            return Verdict("failed", f"Task {self._task_id} is {found.state}. {verdict.message}")
+        if found.job_id is None and found.state == "success" and not self.condition.wait_for_restart:
+            return Verdict("failed", f"Task {self._task_id} succeeded and told no job id: it runs no job")
+        return verdict
+
+    def _is_stalled(self, state: JobState, found: FoundJob | None) -> bool:
+        if self.condition.wait_for_restart or (found is not None and found.is_run):
+            return False
+        alive = is_alive(state.worker)
+        limit = self._stalled_after if self._stalled_after is not None and not alive else patience(state, alive)
+        return limit is not None and self.still.looks * self._interval >= limit
+
+    def _given_up(self, state: JobState) -> Verdict:
+        seconds = round(self.still.looks * self._interval)
+        driver = "is gone" if is_alive(state.worker) is False else f"on {state.worker.get('host', 'a host unknown')}"
+        return Verdict(
+            "failed",
+            f"Job {self.condition.job_id} is {state.status}, but nothing was journaled for {seconds} s "
+            f"(driver {driver}): nobody runs it. It is not going to reach {self.condition.wanted()}",
+        )

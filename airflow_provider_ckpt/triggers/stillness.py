@@ -1,0 +1,78 @@
+"""Whether a job is given up because nothing is journaled for it any more. Pure.
+
+Time is counted in looks, which are at least an interval apart: the journal's own times are those of the driver's host,
+and two hosts' clocks are never compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.triggers.condition import ENDED
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
+
+SHORTEST = 900.0
+"""Seconds; longer than Airflow's default retry_delay, in which nobody runs the job."""
+_INTERVALS = 3
+
+
+@dataclass(frozen=True)
+class Stillness:
+    """How many looks in a row have found the journal as it was. ``mark``: where it stood."""
+
+    mark: tuple[object, ...] = ()
+    looks: int = 0
+
+    def after(self, state: JobState) -> Stillness:
+        mark = _mark(state)
+        return Stillness(mark, self.looks + 1) if mark == self.mark else Stillness(mark)
+
+
+def _mark(state: JobState) -> tuple[object, ...]:
+    """Changes with every decision that a driver writes: an idle job's checkpoints are some, too."""
+    return (
+        state.epoch,
+        state.status,
+        state.last_triggered,
+        state.pending,
+        state.completed_count,
+        state.aborted_count,
+        state.last_released,
+        len(state.frozen),
+        len(state.end_of_data),
+        len(state.finished),
+        sum(map(len, state.ended.values())),
+        sum(map(len, state.dropped.values())),
+        len(state.answered),
+    )
+
+
+def patience(state: JobState, driver_alive: bool | None) -> float | None:
+    """Seconds without a change after which the driver is taken for gone; None: not to be told from here.
+
+    ``driver_alive``: seen from this host, None if it ran on another one. A driver in streaming mode journals each of
+    its checkpoints, so some of their intervals without one are telling; the options are those of the job's first run,
+    hence the look at the last checkpoints. A driver in batch mode may journal nothing for hours.
+    """
+    if driver_alive:
+        return None
+    if driver_alive is False or state.status in ENDED:
+        return SHORTEST
+    if state.created is None or state.created.mode != "streaming":
+        return None
+    options = state.created.options
+    interval = float(options.get("checkpoint_interval", 30.0)) + float(options.get("min_pause", 0.0))
+    expected = max(interval, _last_interval(state))
+    return max(SHORTEST, _INTERVALS * expected + float(options.get("checkpoint_timeout", 600.0)))
+
+
+def _last_interval(state: JobState) -> float:
+    """Seconds, the shortest of the last three between two checkpoints, by the driver's own clock: a pause between two
+    runs is none."""
+    times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    return min((gap for gap in gaps if gap > 0), default=0.0)

@@ -1,0 +1,162 @@
+"""Looks at a job: whose it is, how far it is, and whether anybody runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.job_of_task import FoundJob
+from airflow_provider_ckpt.journal.events import CheckpointTriggered, JobCreated
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.spark.worker import identify
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.condition import CheckpointCondition
+from airflow_provider_ckpt.triggers.look import Look
+from tests.airflow.journaled import complete, driver, end
+
+Journals = Callable[[str], Journal]
+GONE = {**identify(), "started": "1"}
+"""A driver of this host and boot whose process is another one by now."""
+
+
+class Task:
+    """A task of the Dag run, as Airflow tells of it."""
+
+    task_id = "orders"
+
+    def __init__(self, job_id: str | None, state: str | None) -> None:
+        self.found = FoundJob(job_id, state)
+
+    def find(self) -> FoundJob:
+        return self.found
+
+
+@pytest.fixture
+def make(root: Storage) -> Callable[..., Look]:
+    def build(task: Task | None = None, stalled_after: float | None = None, **condition: Any) -> Look:
+        wanted = CheckpointCondition(**{"job_id": "orders", **condition})
+        return Look(CheckpointHook(root=root.uri), wanted, interval=60, task=task, stalled_after=stalled_after)  # type: ignore[arg-type]
+
+    return build
+
+
+def streaming(journal: Journal, worker: dict[str, Any]) -> Journal:
+    journal.claim("t1", worker, 1.0)
+    journal.write_now(JobCreated("orders", {}, "streaming", {"checkpoint_interval": 30.0}, 1.0))
+    return driver(journal)
+
+
+def outcomes(look: Look, count: int) -> list[str]:
+    return [look().outcome for _ in range(count)]
+
+
+def test_a_job_that_nobody_runs_is_given_up_after_a_while_and_not_before(make: Any, journal: Journals) -> None:
+    journal("orders").claim("t1", GONE, 1.0)
+    look = make()
+    assert outcomes(look, 15) == ["wait"] * 15  # 14 looks a minute apart that saw nothing new
+    verdict = look()
+    assert verdict.outcome == "failed"
+    assert "nothing was journaled for 900 s (driver is gone)" in verdict.message
+
+
+def test_whatever_is_journaled_begins_the_wait_anew(make: Any, journal: Journals) -> None:
+    writer = journal("orders")
+    writer.claim("t1", GONE, 1.0)
+    look = make()
+    outcomes(look, 15)
+    writer.write_now(CheckpointTriggered(1, 2.0))
+    assert outcomes(look, 15) == ["wait"] * 15
+    assert look().outcome == "failed"
+
+
+def test_a_driver_that_is_seen_alive_is_waited_for(make: Any, journal: Journals) -> None:
+    journal("orders").claim("t1", identify(), 1.0)
+    assert outcomes(make(stalled_after=60), 40) == ["wait"] * 40
+
+
+def test_a_restart_that_was_announced_is_waited_for(make: Any, journal: Journals) -> None:
+    journal("orders").claim("t1", GONE, 1.0)
+    assert outcomes(make(wait_for_restart=True), 40) == ["wait"] * 40
+
+
+def test_one_can_say_how_long(make: Any, journal: Journals) -> None:
+    journal("orders").claim("t1", {"host": "elsewhere"}, 1.0)
+    assert outcomes(make(stalled_after=120), 3) == ["wait", "wait", "failed"]
+
+
+def test_a_batch_on_another_host_need_not_journal_anything(make: Any, journal: Journals) -> None:
+    journal("orders").claim("t1", {"host": "elsewhere", "pid": os.getpid()}, 1.0)
+    assert outcomes(make(), 100) == ["wait"] * 100
+
+
+def test_a_task_that_has_not_begun_since_it_was_cleared_is_not_judged_by_its_old_job(
+    make: Any, journal: Journals
+) -> None:
+    writer = driver(journal("orders"))
+    complete(writer, 1)
+    end(writer, "FINISHED")
+    task = Task(None, "queued")
+    look = make(task, job_id="")
+    assert look().outcome == "wait"
+    task.found = FoundJob("orders~g1", "running")
+    assert look().message == "Job orders~g1 has not started yet"
+    second = driver(journal("orders~g1"))
+    assert look().outcome == "wait"
+    complete(second, 1)
+    end(second, "FINISHED")
+    assert look().result == {"job_id": "orders~g1", "status": "FINISHED", "checkpoint": 1, "released": 1}
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped"])
+def test_a_task_that_ended_without_success_ends_the_wait(make: Any, journal: Journals, state: str) -> None:
+    driver(journal("orders"))
+    verdict = make(Task("orders", state), job_id="")()
+    assert verdict.outcome == "failed"
+    assert f"Task orders is {state}. Job orders is RUNNING" in verdict.message
+    assert make(Task(None, state), job_id="")().outcome == "failed"
+    assert make(Task("orders", state), job_id="", wait_for_restart=True)().outcome == "wait"
+
+
+def test_what_a_failed_task_reached_counts(make: Any, journal: Journals) -> None:
+    complete(driver(journal("orders")), 1, 2)
+    assert make(Task("orders", "failed"), job_id="", checkpoint=2)().outcome == "reached"
+
+
+def test_a_job_that_airflow_runs_needs_no_other_sign_of_life(make: Any, journal: Journals) -> None:
+    journal("orders").claim("t1", GONE, 1.0)
+    assert outcomes(make(Task("orders", "up_for_retry"), job_id="", stalled_after=60), 40) == ["wait"] * 40
+    assert outcomes(make(Task("orders", "success"), job_id="", stalled_after=60), 2) == ["wait", "failed"]
+
+
+def test_a_task_that_runs_no_job_is_refused(make: Any) -> None:
+    assert "runs no job" in make(Task(None, "success"), job_id="")().message
+
+
+def test_next_is_a_checkpoint_that_was_triggered_after_the_first_look(make: Any, journal: Journals) -> None:
+    writer = driver(journal("orders"))
+    complete(writer, 1)
+    writer.write_now(CheckpointTriggered(2, 2.0))
+    look = make(checkpoint="next")
+    assert look().outcome == "wait"
+    complete(writer, 2)
+    assert look().outcome == "wait", "2 was under way before"
+    complete(writer, 3)
+    assert look().outcome == "reached"
+
+
+def test_next_of_a_job_that_has_not_started_is_its_first(make: Any, journal: Journals) -> None:
+    look = make(checkpoint="next")
+    assert look().outcome == "wait"
+    complete(driver(journal("orders")), 1)
+    assert look().outcome == "reached"
+
+
+def test_next_of_a_job_that_ended_is_not_going_to_come(make: Any, journal: Journals) -> None:
+    writer = driver(journal("orders"))
+    complete(writer, 4)
+    end(writer, "FINISHED")
+    assert "not going to reach checkpoint 5" in make(checkpoint="next")().message

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, JobCreated
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.triggers.stillness import SHORTEST, Stillness, patience
+
+
+def state(
+    *, triggered: tuple[float, ...] = (), mode: str = "streaming", status: str = "RUNNING", **options: Any
+) -> JobState:
+    created = JobCreated("orders", {}, mode, options, 0.0)
+    done = {n: CheckpointCompleted(n, at, at + 1, "checkpoint", {}, {}) for n, at in enumerate(triggered, 1)}
+    return JobState("orders", created=created, epoch=1, status=status, checkpoints=done)
+
+
+def test_looks_are_counted_until_something_is_journaled() -> None:
+    found = state()
+    still = Stillness().after(found)
+    assert still.looks == 0
+    assert still.after(found).after(found).looks == 2
+    found.last_triggered = 7  # an idle job's next checkpoint
+    assert still.after(found).after(found).looks == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "alive", "expected"),
+    [
+        (state(), True, None),
+        (state(), None, SHORTEST),
+        (state(), False, SHORTEST),
+        (state(checkpoint_interval=3600.0, checkpoint_timeout=60.0), None, 10860.0),
+        (state(checkpoint_interval=3600.0), False, SHORTEST),
+        (state(triggered=(0.0, 3600.0, 7200.0), checkpoint_interval=30.0), None, 11400.0),
+        (state(triggered=(0.0, 30.0, 86400.0, 86430.0), checkpoint_interval=30.0), None, SHORTEST),
+        (state(mode="batch"), None, None),
+        (state(mode="batch"), False, SHORTEST),
+        (state(mode="batch", status="FINISHED"), None, SHORTEST),
+    ],
+)
+def test_how_long_a_silence_tells_that_nobody_runs_the_job(
+    found: JobState, alive: bool | None, expected: float | None
+) -> None:
+    assert patience(found, alive) == expected

@@ -1,0 +1,294 @@
+"""A stop says what it came to: STOPPED is a savepoint that is completed and released, and nothing else.
+
+As Flink's ``StopWithSavepoint``: a savepoint that cannot be had leaves the job running, a failure on the way
+fails the job over, and who asked is told in both cases. A stop that ``leaves`` (a time that has come, a
+signal) has no job left to go on: it ends RESTARTING.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.release import MAX_TRIES
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
+from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+
+BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
+MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
+
+
+def _end(effects: list[m.Effect]) -> tuple[str, str]:
+    (end,) = only(m.EndJob, effects)
+    return end.status, end.cause or ""
+
+
+# -- the savepoint cannot be had
+
+
+def test_a_stop_without_a_savepoint_in_time_is_withdrawn_and_the_job_goes_on() -> None:
+    h = Harness(timeout=60.0)
+    h.at(10.0)
+    h.ack()
+    h.released()
+    h.request("stop", "r1")
+    effects = h.at(70.0)
+    assert names(effects)[:2] == ["CheckpointAborted", "RequestAnswered"]
+    assert h.answers("r1") == [
+        "accepted",
+        "failed: the stop did not take place: no savepoint within 60 s; last completed checkpoint: 1; the job goes on",
+    ]
+    assert not h.c.stopping
+    assert h.c.status == "RUNNING"
+    assert [e.kind for e in events(CheckpointTriggered, effects)] == ["checkpoint"]
+    h.ack()
+    h.released()
+    assert not only(m.EndJob, h.effects)
+
+
+def test_a_stop_that_has_to_leave_ends_the_run_without_calling_it_stopped() -> None:
+    h = Harness(timeout=60.0)
+    h.request("stop", leaves=True)
+    status, cause = _end(h.at(60.0))
+    assert status == "RESTARTING"
+    assert cause == "the stop did not take place: no savepoint within 60 s; last completed checkpoint: none"
+
+
+def test_savepoints_that_fail_more_often_than_tolerated_fail_the_stop_and_not_the_job() -> None:
+    """CheckpointFailureManager: a savepoint does not go against the counter of the job."""
+    h = Harness(tolerable_failed=1, interval=1e6)
+    h.request("stop", "r1")
+    assert not h.decline("IO_EXCEPTION")[1:]
+    h.at(1.0)
+    h.handle(m.BarrierDeclined(**h.world("v/0"), checkpoint=2, reason="IO_EXCEPTION", detail="disk full"))
+    assert "2 savepoints failed (1 tolerated), last: the barrier could not be written: disk full" in h.answers("r1")[1]
+    assert h.c.failures_in_a_row == 0
+    assert not h.c.is_over
+
+
+def test_what_the_schedule_did_to_a_savepoint_is_tried_again() -> None:
+    h = Harness()
+    h.request("stop", "r1")
+    for now in (1.0, 2.0, 3.0):
+        h.decline("CHECKPOINT_DECLINED_TASK_NOT_READY")
+        h.at(now)
+    h.ack()
+    assert _end(h.released()) == ("STOPPED", "")
+
+
+def test_a_stop_after_a_failed_one_is_a_stop_of_its_own() -> None:
+    h = Harness()
+    h.request("stop", "r1")
+    h.decline("IO_EXCEPTION")
+    h.now = 5.0
+    h.request("stop", "r2")
+    h.ack()
+    h.released()
+    assert h.answers("r1")[1].startswith("failed: ")
+    assert h.answers("r2") == ["accepted", "completed: savepoint 2 is released"]
+
+
+def test_a_stop_that_joins_another_is_answered_with_it_and_may_make_it_leave() -> None:
+    h = Harness()
+    h.request("stop", "r1")
+    h.request("stop", "r2", leaves=True)
+    assert _end(h.decline("IO_EXCEPTION"))[0] == "RESTARTING"
+    assert h.answers("r1")[0] == "accepted"
+    assert h.answers("r2")[0] == "already stopping"
+    assert h.answers("r1")[1] == h.answers("r2")[1]
+
+
+def test_after_a_failed_stop_ended_sources_are_dropped_again() -> None:
+    h = Harness(MIXED)
+    h.request("stop", "r1")
+    assert not only(m.DropSource, h.source_at_end("h"))
+    assert only(m.DropSource, h.decline("IO_EXCEPTION")) == [m.DropSource("v/0", "h")]
+
+
+def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
+    two = graph(vertex("a", sources="a", bounded="a", sinks="s"), vertex("b", sources="b", sinks="t"))
+    h = Harness(two)
+    h.end_of_data("a/0")
+    h.request("stop", "r1")
+    h.ack("a/0", finished=True)
+    h.ack("b/0")
+    assert not only(m.FinishSubtask, h.released())
+    h.decline("IO_EXCEPTION", "b/0")
+    assert only(m.FinishSubtask, h.effects) == [m.FinishSubtask("a/0")]
+
+
+# -- not all subtasks run
+
+
+def test_a_stop_of_a_job_that_is_still_starting_is_served_once_all_run() -> None:
+    h = Harness(CHAIN, running=False)
+    h.request("stop", "r1")
+    h.running("src/0")
+    assert not events(CheckpointTriggered, h.effects)
+    assert [e.kind for e in events(CheckpointTriggered, h.running("mid/0"))] == ["savepoint"]
+    h.ack("src/0")
+    h.ack("mid/0")
+    assert _end(h.released()) == ("STOPPED", "")
+
+
+def test_a_stop_of_a_job_that_does_not_get_to_run_in_time_has_failed_and_says_who_is_missing() -> None:
+    """Flink refuses it: not all required tasks are currently running."""
+    h = Harness(CHAIN, running=False, timeout=60.0)
+    h.request("stop", "r1")
+    h.running("src/0")
+    h.at(60.0)
+    assert "no savepoint within 60 s (not running: mid/0)" in h.answers("r1")[1]
+    assert not h.c.is_over
+    assert names(h.running("mid/0")) == ["StatusChanged"]
+
+
+def test_a_stop_in_a_planned_restart_waits_for_the_query() -> None:
+    h = Harness(MIXED)
+    h.source_at_end("h")
+    h.ack()
+    h.released()
+    assert h.request("stop", "r1")[1:] == []
+    h.handle(m.StoppedAtBoundary(**h.world("v/0"), uid="h", batch_id=3))
+    assert [e.kind for e in events(CheckpointTriggered, h.running())] == ["savepoint"]
+
+
+# -- failures on the way
+
+
+def test_a_subtask_that_fails_before_the_savepoint_makes_the_stop_fail() -> None:
+    h = Harness()
+    h.request("stop", "r1")
+    status, cause = _end(h.fail())
+    assert status == "RESTARTING"
+    assert cause == "the stop did not take place: v/0: boom; last completed checkpoint: none"
+    assert h.answers("r1") == ["accepted", f"failed: {cause}"]
+
+
+def test_a_subtask_that_fails_behind_the_savepoint_makes_the_stop_fail_but_the_savepoint_is_released() -> None:
+    """StopWithSavepointStoppingException: the savepoint is there, the job did not stop on it."""
+    h = Harness()
+    h.request("stop", "r1")
+    h.ack()
+    assert not only(m.EndJob, h.fail())
+    effects = h.released()
+    assert names(effects) == ["CheckpointReleased", "RequestAnswered", "StatusChanged", "EndJob"]
+    status, cause = _end(effects)
+    assert status == "RESTARTING"
+    assert cause.startswith("savepoint 1 was taken, but the job failed before it had stopped: v/0: boom")
+
+
+def test_a_terminal_failure_during_a_stop_is_terminal() -> None:
+    h = Harness()
+    h.request("stop")
+    assert _end(h.fail(terminal=True))[0] == "FAILED"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_savepoint_that_cannot_be_released_is_no_stop(terminal: bool) -> None:
+    h = Harness()
+    h.request("stop", "r1")
+    h.ack()
+    for _ in range(MAX_TRIES):
+        effects = h.release_failed(terminal=terminal)
+        if h.c.is_over:
+            break
+        deadline = h.c.next_deadline(h.now)
+        assert deadline is not None
+        h.at(deadline)
+    status, cause = _end(effects)
+    assert status == ("FAILED" if terminal else "RESTARTING")
+    assert cause.startswith("savepoint 1 was taken, but")
+    assert "release of checkpoint 1 failed" in cause
+    assert h.answers("r1")[1] == f"failed: {cause}"
+
+
+def test_a_checkpoint_pending_when_the_stop_came_still_counts_against_the_job() -> None:
+    h = Harness()
+    h.at(10.0)
+    h.request("stop", "r1")
+    status, cause = _end(h.decline("IO_EXCEPTION"))
+    assert status == "RESTARTING"
+    assert "the stop did not take place: 1 checkpoints failed in a row" in cause
+
+
+# -- batch
+
+
+def test_a_batch_job_is_not_stopped_because_it_takes_no_savepoint() -> None:
+    h = Harness(BOUNDED, periodic=False)
+    h.request("stop", "r1")
+    assert h.answers("r1")[0].startswith("refused: a job in batch mode takes no savepoint")
+    assert not h.c.is_over
+    assert not h.c.stopping
+
+
+def test_a_batch_job_that_has_to_leave_is_not_called_stopped() -> None:
+    h = Harness(BOUNDED, periodic=False)
+    status, cause = _end(h.request("stop", "r1", leaves=True))
+    assert status == "RESTARTING"
+    assert "batch mode takes no savepoint" in cause
+    assert h.answers("r1") == ["accepted", f"failed: {cause}"]
+
+
+def test_a_batch_job_at_its_end_finishes_whoever_stops_it() -> None:
+    h = Harness(BOUNDED, periodic=False)
+    h.end_of_data()
+    h.request("stop", "r1")
+    h.ack(finished=True)
+    h.released()
+    assert _end(h.done()) == ("FINISHED", "")
+    assert h.answers("r1") == ["accepted", "completed: the job has FINISHED"]
+
+
+def test_in_batch_mode_every_unfinished_subtask_is_triggered() -> None:
+    """There a vertex has no gate that passes a barrier on: one with a sink and a consumer hung for ever."""
+    depths = graph(
+        vertex("a", sources="a", bounded="a", sinks="x"),
+        vertex("b", sinks="y"),
+        vertex("c"),
+        vertex("d", sinks="z"),
+        edges="a>b a>c b>d c>d",
+    )
+    h = Harness(depths, periodic=False)
+    for name in ("a/0", "b/0", "c/0", "d/0"):
+        h.end_of_data(name)
+    assert [b.subtask for b in only(m.TriggerBarrier, h.effects)] == ["a/0", "b/0", "c/0", "d/0"]
+    h.done("c/0")  # it has no sink: it closes at once, and put no barrier
+    for name in ("a/0", "b/0", "d/0"):
+        h.ack(name, finished=True)
+    assert [f.subtask for f in only(m.FinishSubtask, h.released())] == ["a/0", "b/0", "d/0"]
+
+
+# -- drain
+
+
+def test_a_drain_that_came_to_its_end_is_answered_completed() -> None:
+    h = Harness()
+    h.request("drain", "r1")
+    h.request("drain", "r2")
+    h.end_of_data()
+    h.ack(finished=True)
+    h.released()
+    h.done()
+    assert h.answers("r1") == ["accepted", "completed: the job has FINISHED"]
+    assert h.answers("r2") == ["already draining", "completed: the job has FINISHED"]
+
+
+def test_a_drain_that_fails_is_no_finish_and_goes_on_in_the_next_run() -> None:
+    h = Harness()
+    h.request("drain", "r1")
+    status, cause = _end(h.fail())
+    assert status == "RESTARTING"
+    assert h.answers("r1") == ["accepted", f"failed: {cause}; the next run goes on draining"]
+    assert [e.status for e in events(StatusChanged, h.effects)] == ["RUNNING", "RESTARTING"]
+
+
+def test_a_drain_whose_stop_failed_goes_on() -> None:
+    h = Harness(CHAIN, restored=Restored(finished=frozenset({"src/0"})), running=False)
+    h.request("drain", "r1")
+    h.request("stop", "r2")
+    h.running("mid/0")
+    assert not only(m.DrainSubtask, h.effects)
+    h.decline("IO_EXCEPTION", "mid/0")
+    assert only(m.DrainSubtask, h.effects) == [m.DrainSubtask("mid/0")]

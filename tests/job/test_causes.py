@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.job.causes import cause_first
+
+FAILED_UDF = (Path(__file__).parent / "data" / "failed-udf.txt").read_text()
+"""What Spark 4.2 says of a streaming query whose Python UDF raised."""
+
+
+def test_the_users_exception_comes_first_with_its_line() -> None:
+    assert cause_first(FAILED_UDF) == (
+        "ValueError: no such shop: 1 (/opt/pipelines/orders.py:5). Job orders RESTARTING: doubled/0: the query of "
+        "vertex 'doubled' failed: StreamingQueryException; last completed checkpoint: none"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "the disk is full", "ValueError: x\n", "a; b"])
+def test_one_line_stays_as_it_is(text: str) -> None:
+    assert cause_first(text) == text
+
+
+def test_an_error_of_the_jvm_is_its_first_line() -> None:
+    text = (
+        "job orders FAILED: AnalysisException: [UNRESOLVED_COLUMN] A column `shopp` cannot be resolved.\n'Project"
+        " ['shopp]\n+- Relation\n; last completed checkpoint: 4"
+    )
+    assert cause_first(text) == (
+        "job orders FAILED: AnalysisException: [UNRESOLVED_COLUMN] A column `shopp` cannot be resolved."
+        "; last completed checkpoint: 4"
+    )
+
+
+def test_of_chained_exceptions_the_last_one_is_what_was_raised() -> None:
+    text = (
+        'failed: Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    x\nKeyError: 1\n\nThe above '
+        "exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
+        '  File "/a.py", line 3, in g\n    y\nshop.NotOpen: closed\n'
+    )
+    assert cause_first(text) == "shop.NotOpen: closed (/a.py:3). Failed"
+
+
+def test_a_traceback_that_is_cut_off_hides_nothing() -> None:
+    text = 'job j FAILED: Traceback (most recent call last):\n  File "/a.py", line 1, in f'
+    assert cause_first(text) == "job j FAILED"

@@ -1,0 +1,172 @@
+"""What may change between two runs of one job: every rule alone, any of them together, and the table in docs/."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_ckpt.errors import DefinitionChangedError
+from airflow_provider_ckpt.job.changes import RULES, check_changes, refused_changes
+from airflow_provider_ckpt.job.definition import (
+    EventTime,
+    JobDefinition,
+    SinkDefinition,
+    SourceDefinition,
+    VertexDefinition,
+    plain_path,
+    selecting,
+)
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "job-definition-v1.json"
+DOCS = Path(__file__).parent.parent.parent / "docs" / "changes.md"
+
+HISTORY = SourceDefinition(True, ("ts", "1 hour"), "parquet", ("/lake/history",), {"pathglobfilter": "*.parquet"})
+LIVE = SourceDefinition(False, None, "json", ("/lake/live",))
+TARGET = {"type": "files", "path": "/lake/out", "format": "parquet", "compression": "zstd"}
+JOB = JobDefinition(
+    mode="streaming",
+    sources={"history": HISTORY, "live": LIVE},
+    vertices={"daily": VertexDefinition("append", True, EventTime("window", 3_600_000))},
+    sinks={"lake": SinkDefinition("every_checkpoint", TARGET)},
+)
+PLURAL = {"source": "sources", "vertex": "vertices", "sink": "sinks"}
+CHANGEABLE = {"lake": frozenset({"compression"})}
+
+
+def with_source(**given: Any) -> JobDefinition:
+    return replace(JOB, sources={**JOB.sources, "history": replace(HISTORY, **given)})
+
+
+def with_vertex(**given: Any) -> JobDefinition:
+    return replace(JOB, vertices={"daily": replace(JOB.vertices["daily"], **given)})
+
+
+def with_sink(release: str = "every_checkpoint", **target: Any) -> JobDefinition:
+    return replace(JOB, sinks={"lake": SinkDefinition(release, {**TARGET, **target})})
+
+
+CHANGES: dict[tuple[str, str], JobDefinition] = {
+    ("job", "mode"): replace(JOB, mode="batch"),
+    ("source", "bounded"): with_source(bounded=False),
+    ("source", "watermark column"): with_source(watermark=("other", "1 hour")),
+    ("source", "watermark delay"): with_source(watermark=("ts", "2 hours")),
+    ("source", "format"): with_source(format="csv"),
+    ("source", "paths"): with_source(paths=("/lake/elsewhere",)),
+    ("source", "selection"): with_source(selects={}),
+    ("vertex", "output mode"): with_vertex(output_mode="update"),
+    ("vertex", "state"): with_vertex(stateful=False),
+    ("sink", "release"): with_sink("final"),
+    ("sink", "target"): with_sink(format="json"),
+}
+
+
+def test_every_rule_has_a_change_here() -> None:
+    assert [*CHANGES] == [(rule.what, rule.field) for rule in RULES]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.what} {rule.field}")
+def test_a_rule_alone(rule: Any) -> None:
+    refused = refused_changes(JOB, CHANGES[rule.what, rule.field], CHANGEABLE)
+    assert [change.why for change in refused] == ([rule.why] if rule.why else [])
+
+
+def test_the_same_definition_passes() -> None:
+    check_changes(JOB, JobDefinition.from_json(json.loads(json.dumps(JOB.to_json()))) or JOB, CHANGEABLE)
+
+
+def test_the_error_names_the_field_both_values_and_how_many_more() -> None:
+    both = replace(with_source(paths=("/lake/elsewhere",)), mode="batch")
+    with pytest.raises(DefinitionChangedError) as caught:
+        check_changes(JOB, both, CHANGEABLE)
+    assert "the job has another mode" in str(caught.value)
+    assert "'streaming' became 'batch' (1 more differences)" in str(caught.value)
+
+
+@given(st.sets(st.sampled_from([*CHANGES]), max_size=4), st.booleans())
+def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[tuple[str, str]], more: bool) -> None:
+    """Operators that come or go change nothing of that."""
+    parts: dict[str, Any] = {PLURAL[what]: merged(what, chosen) for what, _ in chosen if what != "job"}
+    if ("job", "mode") in chosen:
+        parts["mode"] = "batch"
+    after = replace(JOB, **parts)
+    if more:
+        after = replace(after, sources={**after.sources, "extra": LIVE})
+    wanted = {rule.why for rule in RULES if (rule.what, rule.field) in chosen and rule.why}
+    assert {change.why for change in refused_changes(JOB, after, CHANGEABLE)} == wanted
+
+
+def merged(what: str, chosen: set[tuple[str, str]]) -> dict[str, Any]:
+    """The parts of that kind with all the chosen changes in them."""
+    kind = PLURAL[what]
+    [(uid, base)] = [(u, v) for u, v in getattr(JOB, kind).items() if u != "live"]
+    result = base
+    for key in chosen:
+        if key[0] == what:
+            changed = getattr(CHANGES[key], kind)[uid]
+            fields = {n: v for n, v in vars(changed).items() if v != getattr(base, n) and n != "watermark"}
+            result = replace(result, **fields)
+    marks = {field for one, field in chosen if one == "source" and field.startswith("watermark")}
+    if what == "source" and marks:
+        column = "other" if "watermark column" in marks else "ts"
+        result = replace(result, watermark=(column, "2 hours" if "watermark delay" in marks else "1 hour"))
+    return {**getattr(JOB, kind), uid: result}
+
+
+def test_what_a_sink_says_may_change_may_change() -> None:
+    assert not refused_changes(JOB, with_sink(compression="gzip"), CHANGEABLE)
+    assert refused_changes(JOB, with_sink(compression="gzip"), {})
+
+
+def test_a_key_that_is_new_in_a_target_is_a_difference() -> None:
+    assert [change.field for change in refused_changes(JOB, with_sink(partition_by=["day"]), CHANGEABLE)] == [
+        "partition_by"
+    ]
+
+
+def test_the_selection_of_an_unbounded_source_may_change() -> None:
+    after = replace(JOB, sources={**JOB.sources, "live": replace(LIVE, selects={"pathglobfilter": "*.json"})})
+    assert not refused_changes(JOB, after, CHANGEABLE)
+
+
+def test_a_source_that_is_over_keeps_what_is_known_of_it() -> None:
+    over = replace(
+        JOB, sources={"history": replace(HISTORY, format=None, paths=(), selects={}), "live": LIVE}, vertices={}
+    )
+    assert not refused_changes(JOB, over, CHANGEABLE)
+    assert over.keeping(JOB) == JOB
+
+
+def test_the_golden_definition_is_read_and_written_again() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert JobDefinition.from_json(golden) == JOB
+    assert JOB.to_json() == golden
+
+
+def test_a_journal_of_an_earlier_release_has_none() -> None:
+    assert JobDefinition.from_json({}) is None
+
+
+def test_paths_have_one_spelling() -> None:
+    assert {plain_path(path) for path in ("/a/b", "/a/b/", "file:///a/b", "file:/a/b/")} == {"/a/b"}
+    assert plain_path("/") == "/"
+    assert plain_path("s3a://bucket/a/") == "s3a://bucket/a"
+
+
+def test_options_that_may_hold_a_secret_are_not_recorded() -> None:
+    options = {"header": "true", "password": "hunter2", "pathGlobFilter": "*.csv"}
+    assert selecting(options) == {"pathglobfilter": "*.csv"}
+
+
+def test_the_table_in_the_docs_has_a_line_for_every_rule() -> None:
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in DOCS.read_text().splitlines()]
+    shown = {row[0].replace("`", "").lower(): row[1] for row in rows if len(row) >= 3}
+    for rule in RULES:
+        verdict = shown[f"{rule.what}: {rule.field}"]
+        assert re.match("refused" if rule.why else "goes on", verdict), (rule, verdict)

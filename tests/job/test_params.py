@@ -1,0 +1,136 @@
+"""Parameters: given by the run, read by the job's file while it is loaded."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import Job, errors
+from airflow_provider_ckpt.job.loading import load, load_job
+
+CODE = """
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job("orders")
+DAY = job.param("day")
+SHOP = job.param("shop", default="all")
+
+
+@job.source(bounded=True)
+def orders(read):
+    return read.text(f"/in/{job.param('day')}")
+
+
+job.sink("lake", orders, FileSink(f"/lake/day={DAY}"))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _same_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = dict(sys.modules)
+    yield
+    for name in set(sys.modules) - set(before):
+        del sys.modules[name]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "daily_of_this_test.py").write_text(CODE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(params=["file", "module"])
+def reference(request: pytest.FixtureRequest, folder: Path) -> str:
+    return f"{folder}/daily_of_this_test.py:job" if request.param == "file" else "daily_of_this_test:job"
+
+
+def sink_path(job: Job) -> str:
+    return str(job.operators["lake"].sink.path)
+
+
+def test_a_parameter_names_the_path_of_a_sink_and_each_load_has_its_own(reference: str) -> None:
+    first = load_job(reference, {"day": "2026-01-01"})
+    second = load_job(reference, {"day": "2026-01-02", "shop": "A"})
+    assert [sink_path(job) for job in (first, second)] == ["/lake/day=2026-01-01", "/lake/day=2026-01-02"]
+    assert (first.params, second.params) == (
+        {"day": "2026-01-01", "shop": "all"},
+        {"day": "2026-01-02", "shop": "A"},
+    )
+
+
+def test_a_function_that_is_called_later_reads_the_parameters_of_its_own_run(reference: str) -> None:
+    class Reader:
+        def text(self, path: str) -> str:
+            return path
+
+    jobs = [load_job(reference, {"day": day}) for day in ("1", "2")]
+    functions: list[Any] = [job.operators["orders"].function for job in jobs]
+    assert [read(Reader()) for read in functions] == ["/in/1", "/in/2"]
+
+
+def test_a_parameter_that_nobody_asks_for_is_refused_with_the_closest_one(reference: str) -> None:
+    with pytest.raises(errors.UnknownParamError, match=r"no parameter 'shopp'. Did you mean 'shop'\? .*day, shop"):
+        load_job(reference, {"day": "1", "shopp": "A"})
+
+
+def test_a_parameter_that_is_missing_is_refused_where_it_is_read(reference: str, folder: Path) -> None:
+    words = rf"{folder}/daily_of_this_test\.py:5\) needs the parameter 'day'.* Did you mean 'days'\? Given: days"
+    with pytest.raises(errors.MissingParamError, match=words) as caught:
+        load_job(reference, {"days": "1"})
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_load_that_was_refused_leaves_the_next_one_right(reference: str) -> None:
+    assert sink_path(load_job(reference, {"day": "1"})) == "/lake/day=1"
+    with pytest.raises(errors.MissingParamError):
+        load_job(reference)
+    assert sink_path(load_job(reference, {"day": "2"})) == "/lake/day=2"
+
+
+def test_a_name_that_only_a_function_asks_for_is_refused_when_it_does(folder: Path) -> None:
+    (folder / "late.py").write_text(
+        'from airflow_provider_ckpt import Job\njob = Job("j")\ndef ask():\n    return job.param("day", default="x")\n'
+    )
+    loaded = load(f"{folder}/late.py:job")
+    with pytest.raises(errors.LateParamError, match=r"late\.py:4\).*top level"):
+        loaded.module.ask()
+
+
+def test_a_job_that_another_module_made_earlier_would_not_see_the_parameters(folder: Path) -> None:
+    (folder / "front.py").write_text("from daily_of_this_test import job\n")
+    assert sink_path(load_job(f"{folder}/front.py:job", {"day": "1"})) == "/lake/day=1"
+    with pytest.raises(errors.StaleJobError, match="front"):
+        load_job(f"{folder}/front.py:job", {"day": "2"})
+
+
+def test_a_module_that_reads_no_parameters_is_imported_once(folder: Path) -> None:
+    (folder / "plain_of_this_test.py").write_text('from airflow_provider_ckpt import Job\njob = Job("j")\n')
+    assert load_job("plain_of_this_test:job") is load_job("plain_of_this_test:job")
+
+
+def test_functions_of_a_module_with_parameters_are_sent_by_value(folder: Path) -> None:
+    """An executor that imports the module would be given no parameters."""
+    (folder / "plain_of_this_test.py").write_text('from airflow_provider_ckpt import Job\njob = Job("j")\n')
+    assert load("daily_of_this_test:job", {"day": "1"}).by_value
+    assert not load("plain_of_this_test:job").by_value
+
+
+def test_a_job_that_was_not_loaded_has_its_defaults() -> None:
+    job = Job("orders")
+    assert job.param("day", default="2026-01-01") == "2026-01-01"
+    assert job.param("end", default=None) is None
+    with pytest.raises(errors.MissingParamError, match=r"test_params\.py:\d+\) needs the parameter 'shop'"):
+        job.param("shop")
+
+
+@pytest.mark.parametrize(("name", "default"), [("", "x"), ("a day", "x"), (3, "x"), ("day", 3), ("day", ["x"])])
+def test_names_and_defaults_are_texts(name: object, default: object) -> None:
+    with pytest.raises(errors.BadParamError, match=r"test_params\.py"):
+        Job("orders").param(name, default=default)  # type: ignore[call-overload]

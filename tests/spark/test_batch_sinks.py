@@ -1,0 +1,74 @@
+"""BATCH mode: sinks at any depth of the graph get their one checkpoint; there are no gates that pass a barrier on."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.job.operators import Operator
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+
+
+def _history(world: World, job: Job) -> Operator:
+    @job.source(bounded=True, chain=False)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    return history
+
+
+def line(world: World) -> Job:
+    """source -> sink "raw" and transform -> sink "out", the source in a query of its own."""
+    job = Job("line")
+    history = _history(world, job)
+
+    @job.transform(inputs=[history], chain=False)
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("raw", history, FileSink(world.path("raw")))
+    job.sink("out", doubled, FileSink(world.path("out")))
+    return job
+
+
+def diamond(world: World) -> Job:
+    """A sink at each of three depths: the source, two transforms beside each other, and what joins them again."""
+    job = Job("diamond")
+    history = _history(world, job)
+
+    @job.transform(inputs=[history], chain=False)
+    def left(rows: DataFrame) -> DataFrame:
+        return rows.where("id % 2 = 0")
+
+    @job.transform(inputs=[history], chain=False)
+    def right(rows: DataFrame) -> DataFrame:
+        return rows.where("id % 2 = 1")
+
+    @job.transform(inputs=[left, right], chain=False)
+    def both(rows: DataFrame) -> DataFrame:
+        return rows
+
+    job.sink("raw", history, FileSink(world.path("raw")))
+    job.sink("even", left, FileSink(world.path("even")))
+    job.sink("out", both, FileSink(world.path("out")))
+    return job
+
+
+def test_a_vertex_with_a_sink_and_a_consumer_finishes_in_batch_mode(world: World) -> None:
+    expected = world.put_ids("history", 3, 4)
+    run = world.run(line(world), mode="batch", checkpoint_timeout=20)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids("raw") == world.released_ids("out") == sorted(expected)
+    assert world.state().completed_count == 1
+
+
+def test_sinks_at_every_depth_of_a_diamond_finish_in_batch_mode(world: World) -> None:
+    expected = world.put_ids("history", 3, 4)
+    run = world.run(diamond(world), mode="batch", checkpoint_timeout=20)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids("raw") == world.released_ids("out") == sorted(expected)
+    assert world.released_ids("even") == [one for one in sorted(expected) if one % 2 == 0]
+    assert world.state().completed_count == 1

@@ -1,0 +1,103 @@
+"""A barrier that the storage does not take now is declined (R17): what that means for the run is the coordinator's to
+judge, by ``tolerable_failed_checkpoints``."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.errors import LogFencedError, StorageTransientError
+from airflow_provider_ckpt.partitions.records import Barrier
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.harness import World
+from tests.spark.jobs import bounded, depths, mixed
+from tests.support.crash import WrappedStorage
+
+
+class RefusesBarriers(WrappedStorage):
+    """``count`` appends of a barrier to the log of ``vertex`` fail, from the second checkpoint of a run on; ``lands``:
+    though they fail."""
+
+    def __init__(self, inner: Storage, vertex: str, count: int, *, lands: bool = False, first: int = 2) -> None:
+        super().__init__(inner)
+        self.vertex, self.left, self.lands, self.first = vertex, count * 3, lands, first  # the log tries thrice
+
+    def create(self, path: str, data: bytes) -> None:
+        mine = f"/vertices/{self.vertex}/" in path and b'"type": "Barrier"' in data
+        if mine and self.left and f'"checkpoint": {self.first - 1}'.encode() not in data:
+            self.left -= 1
+            if self.lands and self.left % 3 == 0:
+                self.inner.create(path, data)
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="503")
+        self.inner.create(path, data)
+
+
+def _barriers(world: World, vertex: str) -> list[int]:
+    found = [(number, record) for number, record in world.records(vertex) if isinstance(record, Barrier)]
+    assert all(record.snapshot.position == number for number, record in found)
+    return [record.checkpoint for _, record in found]
+
+
+@pytest.mark.parametrize("lands", [False, True], ids=["not landed", "landed"])
+def test_r17_a_declined_barrier_aborts_its_checkpoint_and_the_run_goes_on(world: World, lands: bool) -> None:
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, 1000)
+    storage = RefusesBarriers(world.storage, "doubled", 1, lands=lands)
+    run = world.run(
+        mixed(world),
+        world.ask("drain", lambda: bool(world.state().aborted) and world.released_count() >= len(expected)),
+        storage=storage,
+        tolerable_failed_checkpoints=1,
+    )
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert set(world.state().aborted.values()) == {"IO_EXCEPTION"}
+    assert world.released_ids() == sorted(expected)
+    barriers = _barriers(world, "doubled")
+    assert barriers == sorted(set(barriers))
+
+
+def test_r17_more_declines_in_a_row_than_tolerated_end_the_run_and_say_why(world: World) -> None:
+    world.put_ids("history", 3, 2)
+    world.put_ids("live", 3, 2, 1000)
+    run = world.run(mixed(world), storage=RefusesBarriers(world.storage, "doubled", 2), tolerable_failed_checkpoints=1)
+    assert run.status == "RESTARTING"
+    assert "2 checkpoints failed in a row (1 tolerated), last: the barrier could not be written" in (run.cause or "")
+    assert "503" in (run.cause or "")
+
+
+def test_r10_a_consumer_passes_the_barrier_of_a_declined_checkpoint(world: World) -> None:
+    """The barrier that failed is appended before the next one: consumers see both."""
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 3, 2, 1000)
+    run = world.run(
+        depths(world),
+        world.ask("drain", lambda: bool(world.state().aborted) and world.released_count() >= 2),
+        storage=RefusesBarriers(world.storage, "merged", 1),
+        tolerable_failed_checkpoints=3,
+    )
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_declined_barrier_of_a_batch_job_is_tried_again(world: World) -> None:
+    expected = world.put_ids("history", 2, 2)
+    run = world.run(
+        bounded(world),
+        mode="batch",
+        storage=RefusesBarriers(world.storage, "doubled", 1, first=1),
+        tolerable_failed_checkpoints=1,
+    )
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert set(world.state().aborted.values()) == {"IO_EXCEPTION"}
+    assert world.released_ids() == sorted(expected)
+
+
+class Overtaken(WrappedStorage):
+    def create(self, path: str, data: bytes) -> None:
+        if "/vertices/" in path and b'"type": "Barrier"' in data:
+            raise LogFencedError(log=path, attempt="another", epoch=2)
+        self.inner.create(path, data)
+
+
+def test_r3_a_fence_is_no_decline(world: World) -> None:
+    world.put_ids("history", 1, 2)
+    world.put_ids("live", 1, 2, 1000)
+    with pytest.raises(LogFencedError):
+        world.run(mixed(world), storage=Overtaken(world.storage), tolerable_failed_checkpoints=50)

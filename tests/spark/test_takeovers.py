@@ -1,0 +1,295 @@
+"""What was decided before is kept, and decided before anything else can come in between (issue: recovery's edges)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import (
+    DefinitionChangedError,
+    JobFailedTerminallyError,
+    RestoreRefusedError,
+    SchemaChangedError,
+    StorageTransientError,
+    TransientError,
+)
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
+from airflow_provider_ckpt.spark import takeover
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import IDS, bounded, mixed, windows
+from tests.support.crash import WrappedStorage
+
+
+class DiesAt(WrappedStorage):
+    """Cannot be written from the first entry on whose text holds ``text`` while ``when()``."""
+
+    def __init__(self, inner: Any, text: str, when: Callable[[], bool] = lambda: True, path: str = "") -> None:
+        super().__init__(inner)
+        self.text, self.when, self.path = text.encode(), when, path
+        self.dead = False
+
+    def create(self, path: str, data: bytes) -> None:
+        self.dead = self.dead or (self.text in data and self.path in path and self.when())
+        if self.dead:
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
+        super().create(path, data)
+
+    def child(self, path: str) -> DiesAt:
+        return DiesAt(self.inner.child(path), self.text.decode(), self.when, self.path)
+
+
+def run_into(world: World, job: Job, storage: DiesAt, **options: Any) -> None:
+    with suppress(TransientError):
+        assert world.run(job, storage=storage, **options).status == "RESTARTING"
+    assert storage.dead
+
+
+# ---- event time of what is over
+
+
+def windows_of(ids: set[int]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for one in ids:
+        counts[one - one % 10] = counts.get(one - one % 10, 0) + 1
+    return counts
+
+
+def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -> None:
+    """Else the live feed alone drives event time after a retry, and history that is still to be read is late."""
+    expected = world.put_ids("history", 8, 10) | world.put_ids("live", 2, 5, 100_000)
+
+    def history_is_over() -> bool:
+        return "history/0" in world.state().end_of_data
+
+    job = windows(world, chain=False)
+    run_into(world, job, DiesAt(world.storage, '"type": "Batch"', history_is_over, "/counts/"))
+    read = [record for _, record in world.records("counts") if isinstance(record, Batch)]
+    assert not read or read[-1].ended == ()  # the consumer has not read all of history
+    run = world.run(windows(world, chain=False), world.ask("drain", lambda: world.state().last_completed > 0))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert {row["id"]: row["n"] for row in world.released()} == windows_of(expected)
+
+
+def test_a_bounded_job_in_streaming_mode_is_planned_again_with_the_event_time_of_what_is_over(world: World) -> None:
+    """Append mode needs a watermark: without the one of the finished vertex the retry would be refused for ever."""
+    expected = world.put_ids("history", 4, 10)
+    job = windows(world, chain=False, live_too=False)
+    over = lambda: "history/0" in world.state().end_of_data  # noqa: E731
+    run_into(world, job, DiesAt(world.storage, '"type": "Batch"', over, "/counts/"), mode="streaming")
+    run = world.run(windows(world, chain=False, live_too=False))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert {row["id"]: row["n"] for row in world.released()} == windows_of(expected)
+
+
+# ---- the mode
+
+
+def stopped_in_streaming_mode(world: World) -> set[int]:
+    expected = world.put_ids("history", 6, 2)
+    first = world.run(bounded(world), world.ask("stop", lambda: world.released_count() > 0), mode="streaming")
+    assert first.status == "STOPPED"
+    assert 0 < world.released_count() < len(expected)
+    return expected
+
+
+def test_a_job_goes_on_in_the_mode_it_began_in(world: World) -> None:
+    expected = stopped_in_streaming_mode(world)
+    run = world.run(bounded(world))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+def test_another_mode_is_refused_and_nothing_is_written(world: World) -> None:
+    stopped_in_streaming_mode(world)
+    written = world.everything_under_root()
+    with pytest.raises(DefinitionChangedError, match="the job has another mode"):
+        world.run(bounded(world), mode="batch")
+    assert world.everything_under_root() == written
+
+
+# ---- decided after the claim
+
+
+def before_its_claim(world: World, act: Callable[[], None]) -> HookedStorage:
+    """A storage through which a driver, just before it claims its epoch, lets ``act`` happen elsewhere."""
+    done: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if not done and verb == "create" and "/journal/" in path:
+            done.append(path)
+            act()
+
+    return HookedStorage(world.storage, hook)
+
+
+def test_a_restore_is_decided_on_the_state_that_is_claimed(world: World) -> None:
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
+    world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2))
+    last = world.state().last_completed
+
+    def the_driver_before_goes_on() -> None:
+        more = world.ask("stop", lambda: world.released_count() == len(expected))
+        assert world.run(mixed(world), more).status == "STOPPED"
+
+    with pytest.raises(RestoreRefusedError, match="cannot take back"):
+        world.run(mixed(world), storage=before_its_claim(world, the_driver_before_goes_on), restore=f"chk-{last}")
+    run = world.run(mixed(world), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_job_that_failed_between_look_and_claim_is_not_resumed(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.put_ids("live", 1, 2, 1000)
+    world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
+
+    def it_fails_for_good() -> None:
+        journal = Journal(world.storage, world.job_id)
+        journal.claim("other", {}, time.time())
+        journal.write_now(ev.StatusChanged("FAILED", time.time(), "for good"))
+
+    with pytest.raises(JobFailedTerminallyError, match="for good"):
+        world.run(mixed(world), storage=before_its_claim(world, it_fails_for_good))
+    assert (world.state().status, world.state().epoch) == ("FAILED", 2)
+
+
+def test_a_job_that_finished_between_look_and_claim_is_not_run_again(world: World) -> None:
+    expected = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)
+    world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
+
+    def it_finishes() -> None:
+        assert world.run(mixed(world), world.drain_at(len(expected))).status == "FINISHED"
+
+    assert world.run(mixed(world), storage=before_its_claim(world, it_finishes)).status == "FINISHED"
+    assert (world.state().status, world.state().epoch) == ("FINISHED", 2)
+    assert world.released_ids() == sorted(expected)
+
+
+def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the one that was there when this driver began to look."""
+    ended: list[object] = []
+
+    def end_worker(worker: Mapping[str, object], grace: float) -> str:
+        ended.append(worker["pid"])
+        return "gone"
+
+    monkeypatch.setattr(takeover, "end_worker", end_worker)
+    journal = Journal(world.storage, world.job_id)
+    journal.claim("first", {"pid": 1}, 1.0)
+    late = Journal(world.storage, world.job_id)
+    late.replay()
+    Journal(world.storage, world.job_id).claim("second", {"pid": 2}, 2.0)
+    assert takeover.claim(late, "third", "n", {"pid": 3}).epoch == 3
+    assert ended == [2]
+
+
+# ---- ends that only the log knows
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says(world: World, mode: str) -> None:
+    expected = world.put_ids("history", 4, 2)
+    run_into(world, bounded(world, chain=False), DiesAt(world.storage, '"type": "SubtaskFinished"'), mode=mode)
+    assert isinstance(world.records("history")[-1][1], EndOfPartition)
+    assert "history/0" not in world.state().finished
+    run = world.run(bounded(world, chain=False), mode=mode)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.state().finished == {"history/0", "doubled/0"}
+    assert world.released_ids() == sorted(expected)
+
+
+# ---- a job of which nothing completed
+
+
+def with_column(world: World, column: str, folder: str = "history", *, fails: bool = False) -> Job:
+    job = Job("corrected")
+
+    @job.source(bounded=True, max_files_per_trigger=1)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path(folder))
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[history, live])
+    def made(rows: DataFrame) -> DataFrame:
+        if fails:
+            return rows.withColumn(column, F.expr("assert_true(id < 0, 'a mistake')").cast("long"))
+        return rows.withColumn(column, F.col("id"))
+
+    job.sink("out", made, FileSink(world.path("out")))
+    return job
+
+
+def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: World) -> None:
+    """Its folder was the wrong one, its function failed, its output has another column now."""
+    world.put_ids("wrong", 3, 2, 500)
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
+    failed = world.run(with_column(world, "a", "wrong", fails=True), checkpoint_interval=600)
+    assert (failed.status, world.state().last_completed) == ("RESTARTING", 0)
+    assert world.state().frozen["history"].count == 3
+    run = world.run(with_column(world, "b"), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert [line["kind"] for line in run.lines if line["kind"] == "anew"] == ["anew"]
+    assert world.released_ids() == sorted(expected)
+    assert {row["b"] == row["id"] for row in world.released()} == {True}
+
+
+def published_without_a_checkpoint(world: World) -> None:
+    """Batches of the wrong folder are published and staged; no checkpoint completes."""
+    world.put_ids("wrong", 3, 2, 500)
+    storage = DiesAt(world.storage, '"type": "CheckpointTriggered"')  # the first one, for the end of the source
+    run_into(world, with_column(world, "a", "wrong"), storage, checkpoint_interval=600)
+    assert any(isinstance(record, Batch) for _, record in world.records("made"))
+
+
+@pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
+def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: str) -> None:
+    """Also when the driver that begins anew dies on the way."""
+    published_without_a_checkpoint(world)
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
+    if dies != "never":
+        run_into(world, with_column(world, "b"), DiesAt(world.storage, dies))
+    run = world.run(with_column(world, "b"), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_job_of_which_something_completed_is_refused_by_name_and_nothing_is_written(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.run(with_column(world, "a"), world.ask("stop", lambda: world.state().last_completed > 0))
+    written = world.everything_under_root()
+    with pytest.raises(SchemaChangedError, match="made"):
+        world.run(with_column(world, "b"))
+    with pytest.raises(DefinitionChangedError, match="source 'history' has another paths"):
+        world.run(with_column(world, "a", "elsewhere"))
+    assert world.everything_under_root() == written
+
+
+class RefusesOpens(WrappedStorage):
+    def create(self, path: str, data: bytes) -> None:
+        if b'"type": "Open"' in data:
+            raise StorageTransientError(verb="create", uri=path, reason="gone")
+        super().create(path, data)
+
+
+def test_a_driver_that_dies_before_it_runs_leaves_word_of_it(world: World) -> None:
+    world.put_ids("history", 1, 2)
+    with pytest.raises(TransientError):
+        world.run(bounded(world), storage=RefusesOpens(world.storage), mode="streaming")
+    assert world.state().status == "RESTARTING"
+    assert "gone" in (world.state().cause or "")

@@ -1,0 +1,349 @@
+"""What is on the disk when a verb returns (R17): which calls a local storage makes, and in which order.
+
+A power cut cannot be had here, so the calls themselves are looked at: a name is durable once its folder is fsynced, and
+must not become so before the bytes of its file are.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import (
+    AlreadyExistsError,
+    ObjectNotFoundError,
+    StorageFailedError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.support.syscalls import recorded, refusing
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the path of a descriptor is read in /proc")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    (folder / "d").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def storage(root: Path) -> Storage:
+    return open_storage(root)
+
+
+def spark_wrote(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"rows")
+
+
+def test_r17_a_new_object_is_whole_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+    with recorded(root) as calls:
+        storage.create("d/x", b"1")
+    assert calls == ["fsync d/.tmp", "link d/.tmp d/x", "fsync d", "unlink d/.tmp"]
+
+
+def test_r17_the_folders_of_a_new_object_are_durable_from_the_top(storage: Storage, root: Path) -> None:
+    with recorded(root) as calls:
+        storage.create("a/b/x", b"1")
+    assert calls == [
+        "mkdir a",
+        "fsync .",
+        "mkdir a/b",
+        "fsync a",
+        "fsync a/b/.tmp",
+        "link a/b/.tmp a/b/x",
+        "fsync a/b",
+        "unlink a/b/.tmp",
+    ]
+
+
+def test_r17_the_folders_of_a_new_root_are_durable_too(tmp_path: Path) -> None:
+    with recorded(tmp_path) as calls:
+        open_storage(tmp_path / "new/root").create("x", b"1")
+    assert calls[:4] == ["mkdir new", "fsync .", "mkdir new/root", "fsync new"]
+
+
+def test_a_replaced_object_is_whole_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+    storage.create("d/x", b"1")
+    with recorded(root) as calls:
+        storage.replace("d/x", b"2")
+    assert calls == ["fsync d/.tmp", "replace d/.tmp d/x", "fsync d"]
+
+
+def test_a_copy_of_what_spark_wrote_is_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/x")
+    with recorded(root) as calls:
+        storage.copy("s/x", "d/x")
+    assert calls == ["link s/x d/.tmp", "fsync d/.tmp", "replace d/.tmp d/x", "fsync d"]
+
+
+def test_a_copy_without_links_is_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/x")
+    with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
+        storage.copy("s/x", "d/x")
+    assert calls == ["fsync d/.tmp", "replace d/.tmp d/x", "fsync d"]
+    assert storage.read("d/x") == b"rows"
+
+
+def test_r9_a_moved_file_is_on_disk_under_its_new_name_before_the_old_one_goes(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/x")
+    with recorded(root) as calls:
+        storage.move("s/x", "d/x")
+    assert calls == ["fsync s/x", "link s/x d/x", "fsync d", "unlink s/x"]
+
+
+def test_r9_a_move_that_finds_the_same_rows_makes_them_durable_before_the_old_name_goes(
+    storage: Storage, root: Path
+) -> None:
+    spark_wrote(root, "s/x", "d/x")
+    with recorded(root) as calls:
+        storage.move("s/x", "d/x")
+    assert calls == ["fsync s/x", "fsync d/x", "fsync d", "unlink s/x"]
+
+
+def test_r9_a_move_into_a_new_folder_makes_that_durable_first(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/x")
+    with recorded(root) as calls:
+        storage.move("s/x", "out/day=1/x")
+    assert calls[1:6] == ["mkdir out", "fsync .", "mkdir out/day=1", "fsync out", "link s/x out/day=1/x"]
+
+
+# ---- what fails
+
+
+@pytest.mark.parametrize("verb", ["create", "replace", "copy", "move", "sync"])
+def test_an_fsync_that_fails_is_no_success(
+    storage: Storage, root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fsync of a verb in turn: the disk is full, or broken."""
+    acts: dict[str, Callable[[str], None]] = {
+        "create": lambda name: storage.create(f"n/{name}", b"1"),
+        "replace": lambda name: storage.replace(f"n/{name}", b"1"),
+        "copy": lambda name: storage.copy(f"s/{name}", f"n/{name}"),
+        "move": lambda name: storage.move(f"s/{name}", f"n/{name}"),
+        "sync": lambda name: storage.sync(f"s/{name}"),
+    }
+    spark_wrote(root, "n/there", *(f"s/{name}" for name in ("whole", *map(str, range(9)))))
+    with recorded(root, "fsync") as calls:
+        acts[verb]("whole")
+    real, count = os.fsync, len(calls)
+    assert count >= 2
+    for failing in range(count):
+        done: list[int] = []
+
+        def fsync(descriptor: int, failing: int = failing, done: list[int] = done) -> None:
+            done.append(descriptor)
+            if len(done) == failing + 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            real(descriptor)
+
+        with monkeypatch.context() as patched, pytest.raises(StorageTransientError):
+            patched.setattr(os, "fsync", fsync)
+            acts[verb](str(failing))
+
+
+def test_r17_an_entry_that_landed_by_a_failed_try_is_durable_when_it_is_taken_for_ours(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link is made, the fsync of the folder fails; the next try finds its own entry, whose name can be lost."""
+    log = AppendLog(storage, "d", format="test")
+    log.load()
+    real, failed = os.fsync, list[str]()
+
+    def fsync(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if path == str(root / "d") and not failed:
+            failed.append(path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with recorded(root) as calls:
+        assert log.append("a").number == 0
+    assert failed
+    linked = calls.index("link d/.tmp d/00000000.json")
+    assert "fsync d" in calls[linked:]
+
+
+def test_r17_who_finds_a_name_taken_finds_it_durable(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "d/x")
+    with recorded(root) as calls, pytest.raises(AlreadyExistsError):
+        storage.create("d/x", b"")
+    assert calls == ["fsync d"]
+
+
+def test_a_file_system_that_cannot_fsync_a_folder_is_good_enough(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage.create("a/x", b"1")
+    storage.sync("a")
+
+
+@pytest.mark.parametrize("verb", ["create", "sync"])
+def test_a_file_system_that_cannot_fsync_a_file_is_not(
+    storage: Storage, root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_wrote(root, "d/x")
+
+    def fsync(descriptor: int) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StorageFailedError, match="Invalid argument"):
+        storage.create("d/y", b"") if verb == "create" else storage.sync("d/x")
+
+
+# ---- sync
+
+
+def test_a_sync_makes_every_file_and_folder_below_and_every_name_above_durable(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "j/s/a.parquet", "j/s/.a.parquet.crc", "j/s/k=1/b.parquet", "j/s/k=1/m=2/c.parquet", "j/else")
+    with recorded(root) as calls:
+        storage.sync("j/s")
+    files = ["j/s/.a.parquet.crc", "j/s/a.parquet", "j/s/k=1/b.parquet", "j/s/k=1/m=2/c.parquet"]
+    assert sorted(calls[:4]) == [f"fsync {name}" for name in files]
+    assert sorted(calls[4:7]) == [f"fsync {name}" for name in ("j/s", "j/s/k=1", "j/s/k=1/m=2")]
+    assert calls[7:] == ["fsync j", "fsync ."]
+
+
+def test_a_sync_of_many_files_leaves_none_out(storage: Storage, root: Path) -> None:
+    names = [f"s/{number % 40}/{number}" for number in range(200)]
+    spark_wrote(root, *names)
+    with recorded(root, "fsync") as calls:
+        storage.sync("s")
+    assert sorted(calls[:200]) == sorted(f"fsync {name}" for name in names)
+    assert sorted(calls[200:-1]) == sorted(["fsync s", *(f"fsync s/{number}" for number in range(40))])
+    assert calls[-1] == "fsync ."
+
+
+def test_one_file_that_cannot_be_made_durable_among_many_is_told(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_wrote(root, *(f"s/{number}" for number in range(100)))
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/s/77"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StorageTransientError):
+        storage.sync("s")
+
+
+def test_a_sync_of_one_file_makes_its_name_durable(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "j/x")
+    with recorded(root) as calls:
+        storage.sync("j/x")
+    assert calls == ["fsync j/x", "fsync j", "fsync ."]
+
+
+def test_a_sync_in_a_child_makes_the_names_from_its_storage_on_durable(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "j/v/s/x")
+    with recorded(root) as calls:
+        storage.child("j").child("v").sync("s/x")
+    assert calls == ["fsync j/v/s/x", "fsync j/v/s", "fsync j/v", "fsync j", "fsync ."]
+
+
+def test_a_sync_opens_nothing_that_nobody_reads(storage: Storage, root: Path) -> None:
+    """Spark's flags are empty, and our own temporary files are of writers that fsync them."""
+    spark_wrote(root, "s/a", "s/.a.crc", "s/_SUCCESS", "s/._SUCCESS.crc", "s/.tmp-0123456789abcdef", "other/x")
+    with recorded(root, "open") as calls:
+        storage.sync("s")
+    assert sorted(calls) == ["open .", "open s", "open s/.a.crc", "open s/a"]
+
+
+def test_a_sync_passes_over_what_is_deleted_meanwhile(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark purges its own folder while it is synced."""
+    spark_wrote(root, "s/a", "s/b", "s/c/d")
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        storage.delete("s/b")
+        storage.delete_tree("s/c")
+        real(descriptor)
+
+    (root / "s/0").write_bytes(b"")
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage.sync("s")
+    assert [name for name, _ in storage.files("s")] == ["0", "a"]
+
+
+def test_a_sync_of_nothing_is_told(storage: Storage) -> None:
+    with pytest.raises(ObjectNotFoundError):
+        storage.sync("gone")
+
+
+# ---- temporary files
+
+
+def kill_in_the_middle(root: Path, name: str) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"half")
+    return path
+
+
+def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> None:
+    for name in ("j/.tmp-0123456789abcdef", "j/log/.tmp-fedcba9876543210", "j/.probe-0123456789abcdef"):
+        kill_in_the_middle(root, name)
+    others = ["j/log/00000000.json", "j/.x.crc", "j/.tmp-short", "j/x.tmp-0123456789abcdef", "k/.tmp-0123456789abcdef"]
+    spark_wrote(root, *others)
+    assert storage.collect_temporary("j", 0) == 3
+    assert sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()) == sorted(others)
+    assert storage.collect_temporary("j", 0) == 0
+
+
+def test_a_living_writers_temporary_file_stays(storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection in the middle of every verb, with an old file to copy: its age is not that of the rows in it."""
+    spark_wrote(root, "old")
+    os.utime(root / "old", (1, 1))
+    left: list[int] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        left.append(storage.collect_temporary("", 3600))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage.copy("old", "d/copied")
+    storage.create("d/created", b"1")
+    storage.replace("d/replaced", b"1")
+    assert len(left) >= 6
+    assert not any(left)
+    assert storage.list("d") == ["copied", "created", "replaced"]
+
+
+def test_the_age_is_counted_on_the_clock_that_stamps_the_files(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_in_the_middle(root, "j/.tmp-0123456789abcdef")
+    monkeypatch.setattr("time.time", lambda: 4e9)
+    assert storage.collect_temporary("j", 3600) == 0
+
+
+def test_nothing_is_written_where_nothing_is_left(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "j/x")
+    with recorded(root, "open", "unlink") as calls:
+        assert storage.collect_temporary("j", 0) == 0
+    assert calls == []

@@ -1,0 +1,125 @@
+"""Any fsspec file system that creates exclusively: here one in memory, with fsspec's own walk, that can fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+from fsspec import AbstractFileSystem
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
+
+from airflow_provider_ckpt.errors import StorageDeniedError, StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.storage.conformance import Fault, StorageConformance
+
+ERRORS = {
+    "denied": PermissionError(errno.EACCES, os.strerror(errno.EACCES)),
+    "broken": OSError(errno.EIO, os.strerror(errno.EIO)),
+}
+
+
+class Exclusive(MemoryFileSystem):  # type: ignore[misc]
+    """fsspec's file system in memory, with a creation that is exclusive, and a fault that a test gives it."""
+
+    protocol = "exclusive"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    fault: ClassVar[OSError | None] = None
+    below: ClassVar[str] = ""
+    """Where the fault is, part of the path."""
+
+    @classmethod
+    def ask(cls, path: Any) -> None:
+        if cls.fault is not None and any(cls.below in one for one in ([path] if isinstance(path, str) else path)):
+            raise cls.fault
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        self.ask(path)
+        path = self._strip_protocol(path)
+        file = MemoryFile(self, path, bytes(value))
+        if mode == "create" and self.store.setdefault(path, file) is not file:
+            raise FileExistsError(path)
+        self.store[path] = file
+
+    def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> bytes:
+        self.ask(path)
+        file = self.store.get(self._strip_protocol(path))
+        if file is None:
+            raise FileNotFoundError(path)
+        data: bytes = file.getvalue()
+        return data[start:end]
+
+    def info(self, path: str, **kwargs: Any) -> Any:
+        self.ask(path)
+        return super().info(path, **kwargs)
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
+        self.ask(path)
+        return super().ls(path, detail=detail, **kwargs)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        self.ask(path1)
+        self.pipe_file(path2, self.cat_file(path1))
+
+    def rm_file(self, path: str) -> None:
+        self.ask(path)
+        if self.store.pop(self._strip_protocol(path), None) is None:
+            raise FileNotFoundError(path)
+
+    _rm = rm_file
+    find = AbstractFileSystem.find
+    walk = AbstractFileSystem.walk
+
+
+fsspec.register_implementation(Exclusive.protocol, Exclusive, clobber=True)
+
+
+@contextmanager
+def failing(error: OSError, below: str = "") -> Iterator[None]:
+    Exclusive.fault, Exclusive.below = error, below
+    try:
+        yield
+    finally:
+        Exclusive.fault = None
+
+
+class TestFsspecStorage(StorageConformance):
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        storage = open_storage(f"exclusive://test-{uuid.uuid4().hex}/root")
+        yield storage
+        Exclusive.store.clear()
+
+    def faulty(self, fault: Fault) -> Any:
+        return failing(ERRORS[fault])
+
+    def test_a_folder_that_cannot_be_listed_is_not_left_out(self, storage: Storage) -> None:
+        """fsspec's own walk goes on without it."""
+        storage.create("a/x", b"")
+        storage.create("a/locked/y", b"")
+        with failing(ERRORS["denied"], "locked"), pytest.raises(StorageDeniedError):
+            storage.files("a")
+        with failing(ERRORS["broken"], "locked"), pytest.raises(StorageTransientError):
+            storage.delete_tree("a")
+        assert storage.files("a") == [("locked/y", 0), ("x", 0)]
+
+    def test_a_deletion_goes_on_when_another_one_deletes_too(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(5):
+            storage.create(f"t/{number}", b"")
+
+        def raced(fs: Any, paths: Any, **kwargs: Any) -> None:
+            storage.delete("t/2")
+            raise FileNotFoundError("t/2")
+
+        monkeypatch.setattr(Exclusive, "rm", raced)
+        storage.delete_tree("t")
+        assert storage.files("") == []

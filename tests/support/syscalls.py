@@ -1,0 +1,69 @@
+"""What a program asks of a POSIX file system, recorded in order; and its refusals, given from outside."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+_NAMES = ("fsync", "link", "rename", "replace", "mkdir", "rmdir", "unlink", "open")
+_LOOKS = ("stat", "lstat", "open", "scandir", "listdir", "link", "rename", "replace", "mkdir", "rmdir", "unlink")
+_NONCE = re.compile(r"\.tmp-[0-9a-f]{16}")
+
+
+@contextmanager
+def recorded(folder: Path, *names: str) -> Iterator[list[str]]:
+    """The calls ``names`` (all but open, if none is given) that succeed in the block, as ``link a/.tmp a/x``: paths are
+    relative to ``folder`` (``.`` is itself), temporary names without their nonce. An fsync is told by the path of its
+    descriptor."""
+    calls: list[str] = []
+    lock = threading.Lock()
+
+    def told(target: object) -> str:
+        path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fspath(target)  # type: ignore[call-overload]
+        return _NONCE.sub(".tmp", os.path.relpath(path, folder))
+
+    def watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def watching(*args: Any, **kwargs: Any) -> Any:
+            paths = [arg for arg in args if name == "fsync" or isinstance(arg, (str, os.PathLike))]
+            line = " ".join([name, *map(told, paths)])
+            with lock:  # the order of what was done, by whichever thread
+                answer = call(*args, **kwargs)
+                calls.append(line)
+            return answer
+
+        return watching
+
+    chosen = names or tuple(name for name in _NAMES if name != "open")
+    with ExitStack() as stack:
+        for name in chosen:
+            stack.enter_context(mock.patch.object(os, name, watched(name, getattr(os, name))))
+        yield calls
+
+
+@contextmanager
+def refusing(folder: Path, number: int, *names: str) -> Iterator[None]:
+    """Every call about a path in ``folder`` fails with the error ``number``, as on a disk that is broken, a stale
+    handle or without the right; ``names``: these calls only."""
+
+    def refused(call: Callable[..., Any]) -> Callable[..., Any]:
+        def refusing_(*args: Any, **kwargs: Any) -> Any:
+            for arg in args:
+                if isinstance(arg, (str, os.PathLike)) and str(arg).startswith(str(folder)):
+                    raise OSError(number, os.strerror(number), str(arg))
+            return call(*args, **kwargs)
+
+        return refusing_
+
+    with ExitStack() as stack:
+        for name in names or _LOOKS:
+            stack.enter_context(mock.patch.object(os, name, refused(getattr(os, name))))
+        if not names:
+            stack.enter_context(mock.patch.object(builtins, "open", refused(builtins.open)))
+        yield
