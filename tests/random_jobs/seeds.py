@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-def seeds(variable: str, default: int) -> range:
-    """So many as the environment's ``variable`` says, from ``CKPT_RANDOM_SEED`` on."""
-    first = int(os.environ.get("CKPT_RANDOM_SEED", "1"))
-    return range(first, first + int(os.environ.get(variable, str(default))))
+def seeds(variable: str, default: int) -> list[int]:
+    """So many as the environment's ``variable`` says, from ``CKPT_RANDOM_SEED`` on; or those it lists ("7,12")."""
+    first, *others = (int(one) for one in os.environ.get("CKPT_RANDOM_SEED", "1").split(","))
+    count = int(os.environ.get(variable, str(default)))
+    return [first, *others][:count] if others else list(range(first, first + count))
 
 
 @contextmanager
