@@ -167,7 +167,7 @@ class BadOperatorOptionError(InvalidJobError):
 class NotASinkError(InvalidJobError):
     template = (
         "sink {operator!r} ({location}): {value} is no sink. Give a sink object, "
-        'such as FileSink("/lake/orders"): an object with the methods of '
+        'such as FileSink("/lake/orders"): an object of a class that inherits '
         "airflow_provider_ckpt.sinks.sink.Sink."
     )
 
@@ -304,13 +304,39 @@ class InvalidSinkError(InvalidInputError):
     template = "{sink} cannot be used: {setting}={value!r} {reason}"
 
 
+class SinkInputError(InvalidInputError):
+    """What flows into a sink cannot be written there."""
+
+    template = "Sink {sink} cannot write what it is given: {problem}. {advice}."
+
+
 class StagedFilesMissingError(TerminalError):
     """Staged files are neither in their staged place nor at their final name: somebody deleted them."""
 
     template = (
-        "Checkpoint {checkpoint} of sink {sink} cannot be released: {count} staged file(s) are gone, the first is "
-        "{path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt' folders?). Bring "
-        "them back, or restore the job from a checkpoint before their batch."
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {count} staged file(s) are gone, "
+        "the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt' folders?). "
+        "Bring them back, or restore the job from a checkpoint before their batch."
+    )
+
+
+class StagedFileChangedError(TerminalError):
+    """A staged file has not the size it was staged with: a disk that lost what it had confirmed, or somebody wrote."""
+
+    template = (
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
+        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back, or restore the "
+        "job from a checkpoint before its batch."
+    )
+
+
+class ReleaseLogDamagedError(TerminalError):
+    """Entries of a log that only grows are gone. Taken for an earlier end, rows would be repeated or forgotten."""
+
+    template = (
+        "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
+        "clean-up of '_ckpt' folders?). Nothing was released or left out on account of it. Bring them back, or begin "
+        "anew with another folder."
     )
 
 
@@ -331,6 +357,31 @@ class OutputTakenError(InvalidInputError):
         "Sink {sink} of job {job_id!r} holds what a job of that name released up to checkpoint {released}, and under "
         "the root {root} there is no such job yet. Go on with the root it ran with, or begin anew with another job "
         "id or an empty target."
+    )
+
+
+class OutputNotEmptyError(InvalidInputError):
+    """The sink's mode does not allow what the folder holds; said before anything is written."""
+
+    template = "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}"
+
+
+class OutputTakenMeanwhileError(TerminalError):
+    """The folder was empty when the job started, and another job released there before this one's first release."""
+
+    template = (
+        "The first release of sink {sink} of job {job_id!r} to {uri} is refused: meanwhile {held}. {ways} Nothing was "
+        "released; the rows stay staged, and a job with the same id releases them when mode or folder allow it."
+    )
+
+
+class OutputSupersededError(TerminalError):
+    """Another job overwrote the folder after this one: its rows are replaced, and more of them would be a mixture."""
+
+    template = (
+        "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this job "
+        "released or was about to release. Nothing more of it is released. If this job's rows are the ones that are "
+        "wanted, run it anew under a new job id."
     )
 
 
@@ -811,7 +862,7 @@ class CleanSourceError(InvalidInputError):
 
 
 class UnsupportedQueryError(InvalidInputError):
-    template = "Spark cannot run the query of {vertex!r} ({location}) in output mode {mode!r}: {cause}{hint}"
+    template = "Spark cannot run the query of {vertex!r} ({location}) {how}: {cause}{hint}"
 
 
 class RootNotForSparkError(InvalidInputError):

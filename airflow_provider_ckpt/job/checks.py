@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -11,6 +11,8 @@ from airflow_provider_ckpt.errors import BadOperatorOptionError, NotASinkError, 
 from airflow_provider_ckpt.job.operators import Operator, OutputMode, ReleasePolicy, Watermark
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+
+_SINK_METHODS = ("validate", "bind", "definition", "check_input", "spark_folders")
 
 
 def check_known(where: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:
@@ -56,12 +58,16 @@ def _check_choice(uid: str, location: str, option: str, value: object, choices: 
 
 
 def check_sink(uid: str, location: str, sink: object) -> None:
-    """Refuse what is no :class:`~airflow_provider_ckpt.sinks.sink.Sink`, by its methods."""
+    """Refuse what is no :class:`~airflow_provider_ckpt.sinks.sink.Sink`, by everything that is asked of one: what
+    is missing would be found out in the driver only."""
     if isinstance(sink, type):
         value = f"the class {sink.__name__}, not an object,"
         raise NotASinkError(operator=uid, location=location, value=value)
-    if not all(callable(getattr(sink, method, None)) for method in ("validate", "bind")):
-        value = f"an object of type {type(sink).__name__}"
+    missing = [method for method in _SINK_METHODS if not callable(getattr(sink, method, None))]
+    if not isinstance(getattr(sink, "changeable", None), Collection):
+        missing.append("changeable")
+    if missing:
+        value = f"an object of type {type(sink).__name__} (without {', '.join(missing)})"
         raise NotASinkError(operator=uid, location=location, value=value)
 
 

@@ -2,7 +2,8 @@
 
 A request is a file ``requests/<name>.json`` under the job's folder, so it needs no access to the
 cluster. It names the epoch it is meant for: the next driver of the job does not stop because of it.
-The driver answers it in the journal (``RequestAnswered``); the file itself is never changed.
+The driver answers it in the journal (``RequestAnswered``); the file itself is never changed, and deleted by a later
+driver or when the job has FINISHED.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.errors import MalformedDocumentError, NewerFormatError, UnknownRequestKindError
+from airflow_provider_ckpt.errors import (
+    MalformedDocumentError,
+    NewerFormatError,
+    ObjectNotFoundError,
+    UnknownRequestKindError,
+)
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
@@ -67,15 +73,29 @@ def pending_requests(storage: Storage, job_id: str, epoch: int, answered: Collec
     kind ``invalid``. One LIST, and one read for each request that is not answered."""
     names = [entry.removesuffix(".json") for entry in storage.list(requests_path(job_id)) if entry.endswith(".json")]
     found = [_read(storage, job_id, name, epoch) for name in names if name not in answered]
-    mine = [request for request in found if request.epoch == epoch]
+    mine = [request for request in found if request is not None and request.epoch == epoch]
     return sorted(mine, key=lambda request: (request.kind == "invalid", request.at, request.name))
 
 
-def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request:
-    """``epoch`` is taken for a file that does not say whom it is meant for: who reads it answers it."""
+def forget_requests(storage: Storage, job_id: str, epoch: int) -> None:
+    """Delete the requests for drivers before ``epoch``: nobody is going to take them, and whoever waits for an answer
+    reads the journal. Called by the driver of ``epoch`` once the job is its own."""
+    for entry in storage.list(requests_path(job_id)):
+        if not entry.endswith(".json"):
+            continue
+        request = _read(storage, job_id, entry.removesuffix(".json"), epoch)
+        if request is not None and request.epoch < epoch:
+            storage.delete(f"{requests_path(job_id)}/{entry}")
+
+
+def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request | None:
+    """``epoch`` is taken for a file that does not say whom it is meant for: who reads it answers it. None if a later
+    driver has deleted it since it was listed."""
     path = request_path(job_id, name)
     try:
         body = decode_document(storage.read(path), "request", VERSION, uri=storage.full_uri(path))
+    except ObjectNotFoundError:
+        return None
     except (MalformedDocumentError, NewerFormatError) as error:
         return Request(name, "invalid", epoch, 0.0, str(error))
     wanted, kind, at = body.get("epoch"), body.get("kind"), body.get("at")

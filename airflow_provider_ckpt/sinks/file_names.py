@@ -13,8 +13,12 @@ from collections.abc import Iterable
 BOOKKEEPING = "_ckpt"
 """Spark, Hive and most other readers of a folder ignore names that start with an underscore."""
 
+TURNS = f"{BOOKKEEPING}/~turns"
+"""No job's folder: a job id does not start with a tilde."""
+
 _MAX_PREFIX = 130  # of the 255 bytes that file systems allow; batch, nonce, number and extension follow
 _SPARK_FILE = re.compile(r"part-\d+-[0-9a-f-]{36}(?:_\d+)?[-.]c\d+")
+_RELEASED = re.compile(r"part-(.+)-\d{8,}-[A-Za-z0-9]{1,40}-\d{5,}(?:\.[A-Za-z0-9_]+)*")
 
 
 def sink_folder(job_id: str, uid: str) -> str:
@@ -42,7 +46,7 @@ def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: in
     carry the checkpoint: a release of *n* that crashed may be finished as a part of the release of *n+1*
     (R9), and has to come to the same names.
     """
-    prefix = f"part-{_job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
+    prefix = f"part-{job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
     names = []
     for number, path in enumerate(staged):
         folder, _, name = path.rpartition("/")
@@ -51,12 +55,19 @@ def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: in
     return names
 
 
-def _job_and_sink(job_id: str, uid: str) -> str:
-    # A sink uid has no '-', so job and sink can be told apart; long ones are told apart by the hash.
+def job_and_sink(job_id: str, uid: str) -> str:
+    """What the names of a sink's released files begin with, behind ``part-``. A sink uid has no ``-``, so job and
+    sink can be told apart; long ones are told apart by a hash."""
     name = f"{job_id}-{uid}"
     if len(name) <= _MAX_PREFIX:
         return name
     return f"{name[: _MAX_PREFIX - 13]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
+def released_by(path: str) -> str | None:
+    """The :func:`job_and_sink` in the name of a file that :func:`released_names` named; None if it did not."""
+    match = _RELEASED.fullmatch(path.rpartition("/")[2])
+    return match[1] if match else None
 
 
 def _extension(name: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 from airflow_provider_ckpt.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_input import check_file_input
+from airflow_provider_ckpt.sinks.file_options import COMPRESSION, shape_of
 from airflow_provider_ckpt.sinks.file_writer import FileWriter, Format
-from airflow_provider_ckpt.sinks.sink import Sink, SinkContext
-from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.sinks.occupancy import Mode
+from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
+from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 _FORMATS = ("parquet", "json", "csv", "orc")
@@ -19,22 +22,27 @@ _OURS = {"path", "partitionoverwritemode"}
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Appends files to a folder through Spark's writers.
+    """Writes files to a folder through Spark's writers.
 
     ``path``: a folder, as a path or any fsspec URI (``s3://…``). A relative path is taken from the working
     directory of the process that binds the sink; use an absolute one if several processes do.
     ``options``: options of Spark's writer (``header``, ``compression`` …).
     ``storage_options``: fsspec options of the folder; None = those of the job's root.
     Spark reaches the same folder with its own Hadoop configuration, which on S3 is completed from these options.
+    ``mode``: what a new job does to what others have released there. ``errorifexists`` refuses a folder that holds
+    any; ``append`` adds beside it; ``overwrite`` replaces it with the job's first release and never deletes a file
+    that no job released. Within a job releases add up, whatever the mode, also when the job goes on after a stop or
+    a crash. A run of another day is another job: give each its path.
 
     In output mode ``update`` or ``complete`` the changed (all) rows are appended once more in every batch: a
     folder has no keys. Aggregate over the newest, or use a sink with keys.
 
-    Several jobs and sinks may write to one folder: names carry both, and each has its own manifests. Layout::
+    Names carry job and sink, and each has its own manifests. Layout::
 
         <path>/[<column>=<value>/…]part-<job>-<sink>-<batch>-<nonce>-<number>.<extension>   released
         <path>/_ckpt/<job>/<sink>/staging/<attempt>-<batch>-<nonce>/…                     staged
         <path>/_ckpt/<job>/<sink>/manifests/00000000.json …                              what was released
+        <path>/_ckpt/~turns/00000000.json …                                              who released first, and next
     """
 
     path: str
@@ -42,12 +50,18 @@ class FileSink(Sink):
     partition_by: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    mode: Mode = "errorifexists"
+
+    changeable: ClassVar[frozenset[str]] = frozenset({COMPRESSION, "mode"})
+    """A mode is at work until the first release only."""
 
     def validate(self) -> None:
         if not isinstance(self.path, str) or not self.path.strip():
             raise self._invalid("path", self.path, "is not a path; give the folder to write to")
         if self.format not in _FORMATS:
             raise self._invalid("format", self.format, f"is unknown; use one of {', '.join(_FORMATS)}")
+        if self.mode not in get_args(Mode):
+            raise self._invalid("mode", self.mode, f"is unknown; use one of {', '.join(get_args(Mode))}")
         if isinstance(self.partition_by, str):
             raise self._invalid("partition_by", self.partition_by, "is a string; give a list of column names")
         columns = list(self.partition_by)
@@ -63,6 +77,19 @@ class FileSink(Sink):
     def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
         return InvalidSinkError(sink="FileSink", setting=setting, value=value, reason=reason)
 
+    def definition(self) -> dict[str, Any]:
+        return {
+            **super().definition(),
+            "path": canonical_uri(self.path),
+            "format": self.format,
+            "partition_by": list(self.partition_by),
+            "mode": self.mode,
+            **shape_of(self.format, self.options),
+        }
+
+    def check_input(self, given: SinkInput) -> None:
+        check_file_input(given, self.format, self.partition_by)
+
     def bind(self, context: SinkContext) -> BoundFileSink:
         self.validate()
         [(path, options)] = self.spark_folders(context.storage_options)
@@ -73,4 +100,4 @@ class FileSink(Sink):
 
     def bind_to(self, storage: Storage, context: SinkContext) -> BoundFileSink:
         """:meth:`bind` with the storage of the folder given."""
-        return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, storage)
+        return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, storage, self.mode)

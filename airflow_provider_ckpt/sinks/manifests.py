@@ -15,7 +15,11 @@ from typing import Any
 
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+from airflow_provider_ckpt.sinks.turn_log import TurnLog
+from airflow_provider_ckpt.storage.layout import is_job_id
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 
 __all__ = ["Manifest", "ReleasedFile", "read_manifests", "released_files"]
 
@@ -27,15 +31,34 @@ def read_manifests(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Manifest]:
-    """Everything released to the folder ``path``: grouped by job and sink (sorted), each in the order of its
-    checkpoints. ``after``: only checkpoints above it (an incremental reader passes the last one it has seen;
-    with ``job_id`` and ``sink``, as other sinks count their own checkpoints). An absent folder has none."""
+    """Everything released to the folder ``path`` and not replaced since: grouped by job and sink (sorted), each in
+    the order of its checkpoints. ``after``: only checkpoints above it (an incremental reader passes the last one it
+    has seen; with ``job_id`` and ``sink``, as other sinks count their own checkpoints). An absent folder has none.
+
+    A sink with ``mode="overwrite"`` replaces what other jobs released with its first manifest, all at once.
+    Raises ReleaseLogDamagedError when manifests were deleted, NewerFormatError.
+    """
     storage = open_storage(path, storage_options)
-    found: list[Manifest] = []
-    for job in [job_id] if job_id is not None else storage.list(BOOKKEEPING):
+    logs: dict[SinkName, ManifestLog] = {}
+    found: dict[SinkName, list[Manifest]] = {}
+    for job in [job_id] if job_id is not None else filter(is_job_id, storage.list(BOOKKEEPING)):
         for uid in [sink] if sink is not None else storage.list(f"{BOOKKEEPING}/{job}"):
-            found.extend(ManifestLog(storage, job, uid).read(after))
-    return found
+            name = SinkName(job, uid)
+            logs[name] = ManifestLog(storage, job, uid)
+            found[name] = logs[name].read(after)
+    replaced = _replaced(storage, logs)
+    return [manifest for name, manifests in found.items() if name not in replaced for manifest in manifests]
+
+
+def _replaced(storage: Storage, logs: Mapping[SinkName, ManifestLog]) -> set[SinkName]:
+    """By the first manifests as they were read, not as they are by now: else a switch that comes in between would
+    show neither the old rows nor the new ones."""
+    replaced: set[SinkName] = set()
+    for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:
+        log = logs.get(name) or ManifestLog(storage, name.job_id, name.sink)
+        if log.length():
+            replaced.update(log.manifest(0).supersedes)
+    return replaced
 
 
 def released_files(

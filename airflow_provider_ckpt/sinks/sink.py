@@ -10,6 +10,7 @@ Life of a sink, and who calls what::
     query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
+    job is new          BoundSink.check_target()     the driver, before anything is written
                         BoundSink.prepare()          the process about to stage, before the first batch
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
@@ -155,6 +156,13 @@ class BoundSink(ABC):
     Calls for one bound sink come one at a time, except that :meth:`stage` may run in one thread while
     :meth:`release` runs in another.
     """
+
+    def check_target(self) -> None:  # noqa: B027 - a target may take any job
+        """Refuse a target that a job which is new must not write to, because of what others wrote there.
+
+        Called once, for a job that its root does not know yet, before anything is written, also to the root. Reads
+        only. Raises subclasses of InvalidInputError. A job may be given up after it.
+        """
 
     def prepare(self) -> None:  # noqa: B027 - most targets need no preparation
         """Make the target ready and refuse one that cannot keep the promises above (R17).

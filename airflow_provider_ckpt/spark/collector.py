@@ -9,7 +9,7 @@ from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.feed import data_folder
-from airflow_provider_ckpt.storage.layout import partition_path, subtask_path
+from airflow_provider_ckpt.storage.layout import partition_path, requests_path, subtask_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -59,3 +59,4 @@ def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mappin
             storage.delete_tree(f"{home}/{part}")
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
             sinks[uid].collect_garbage(set(), set())
+    storage.delete_tree(requests_path(job_id))

@@ -22,8 +22,8 @@ from airflow_provider_ckpt.errors import (
     InvalidInputError,
     JobStateMovedError,
     LogFencedError,
-    OutputTakenError,
 )
+from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
@@ -119,6 +119,7 @@ def execute(
         decision = decide(storage, options, journal.refresh())
         if decision.finished:
             return Outcome("FINISHED")
+        check_deadlines(options, is_new=decision.is_new, now=time.time())
         prepared = prepare(job, options, storage, decision)
         try:
             return _Execution(prepared, storage, storage_options, on_status, reach, journal).run()
@@ -154,7 +155,8 @@ class _Execution:
     def run(self) -> Outcome:
         sinks = bind_sinks(self._job, self._options.job_id, self._storage_options)
         if self._prepared.base.is_new or self._prepared.anew:
-            self._refuse_taken(sinks)
+            for sink in sinks.values():
+                sink.check_target()
         open_root(self._storage)
         if self._reach is not None:
             self._reach.check_same(self._storage, self._storage_options)
@@ -218,13 +220,6 @@ class _Execution:
         )
         return outcome
 
-    def _refuse_taken(self, sinks: Mapping[str, BoundSink]) -> None:
-        for uid, sink in sinks.items():
-            released = sink.last_released()
-            if released:
-                job_id, root = self._options.job_id, self._storage.uri
-                raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
-
     def _bounded_reads(self) -> dict[str, Any]:
         """Of the sources that are not over."""
         reads = self._plan.reads
@@ -244,6 +239,7 @@ class _Execution:
         if self._restore is None:
             self._restore = interrupted_restore(self._storage, options.job_id, journal.state, logs, self._plan.mode)
         takeover.open_logs(journal, logs, taken, self._plan.mode, self._restore)
+        takeover.tidy_up(self._storage, options.job_id, taken.epoch)
         context = self._context(journal, taken)
         runners = self._runners(context, journal.state, logs, sinks, frozen)
         if taken.resumed:

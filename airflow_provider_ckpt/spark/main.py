@@ -155,14 +155,16 @@ def _ship_functions(loaded: LoadedJob) -> None:
 def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Storage, Journal]:
     """The root's storage and the journal of the job, writing nothing. A root that is not there yet has an empty one.
 
-    Raises RootNotForSparkError, ForeignRootError, NewerFormatError, and the storage's errors."""
+    Raises RootNotForSparkError, ForeignRootError, NewerFormatError, what :func:`check_root` raises, and the storage's
+    errors."""
     from airflow_provider_ckpt.errors import NoRootError
     from airflow_provider_ckpt.storage.opening import open_storage
-    from airflow_provider_ckpt.storage.root import read_root
+    from airflow_provider_ckpt.storage.root import check_root, read_root
 
     storage = open_storage(options.root, storage_options)
     if storage.uri.startswith("memory:"):
         raise RootNotForSparkError(uri=storage.uri)
+    check_root(storage)
     with suppress(NoRootError):
         read_root(storage)
     journal = Journal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -103,8 +103,20 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
         return None
     jvm: Any = spark._jvm
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    return _complaint(lambda: checker.checkForStreaming(_root(frame), mode))
+
+
+def batch_refusal(frame: DataFrame) -> str | None:
+    """The same of a query in BATCH mode (``dropDuplicatesWithinWatermark``, say)."""
+    jvm: Any = frame.sparkSession._jvm
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    return _complaint(lambda: checker.checkForBatch(_root(frame)))
+
+
+def _complaint(check: Callable[[], object]) -> str | None:
     try:
-        jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(_root(frame), mode)
+        check()
     except AnalysisException as error:
         return str(error).partition(";\n")[0].strip()
     return None

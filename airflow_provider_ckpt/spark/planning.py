@@ -31,7 +31,14 @@ from airflow_provider_ckpt.job.redaction import redact_uri
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.spark.done import Done
 from airflow_provider_ckpt.spark.edge_schema import event_time, plain, with_watermark
-from airflow_provider_ckpt.spark.plan import holds_watermark, is_stateful, leaf_ids, refusal, watermark_over_union
+from airflow_provider_ckpt.spark.plan import (
+    batch_refusal,
+    holds_watermark,
+    is_stateful,
+    leaf_ids,
+    refusal,
+    watermark_over_union,
+)
 from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
 from airflow_provider_ckpt.spark.reader import SourceReads
 
@@ -152,8 +159,7 @@ class _Planner:
         builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder)
         dropped = self._done.dropped.get(vertex.uid, frozenset())
         built = builder.build(dropped)
-        if self._calls.streaming:
-            self._check_supported(vertex, built)
+        self._check_supported(vertex, built)
         edges_in = self._graph.inputs(vertex.uid)
         bounded = {edge.uid for edge in edges_in if self._graph.vertex(edge.producer).bounded}
         bounded = (bounded | set(vertex.bounded_sources)) - dropped
@@ -170,7 +176,10 @@ class _Planner:
             self._job.operators[uid].sink.check_input(given)
 
     def _check_supported(self, vertex: Vertex, built: BuiltQuery) -> None:
-        cause = refusal(built.frame, built.output_mode)
+        if self._calls.streaming:
+            cause, how = refusal(built.frame, built.output_mode), f"in output mode {built.output_mode!r}"
+        else:
+            cause, how = batch_refusal(built.frame), "in batch mode"
         if cause is None:
             return
         hint = ""
@@ -180,9 +189,7 @@ class _Planner:
                 "not by its start), or choose another output_mode"
             )
         location = self._job.operators[vertex.uid].location
-        raise UnsupportedQueryError(
-            vertex=vertex.uid, location=location, mode=built.output_mode, cause=cause.rstrip("."), hint=hint
-        )
+        raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
 
     def _check_event_time(
         self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -22,9 +23,11 @@ from airflow_provider_ckpt.spark.planning import JobPlan
 from airflow_provider_ckpt.spark.reader import SourceReads
 from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint
 from airflow_provider_ckpt.spark.worker import end_worker
-from airflow_provider_ckpt.storage.layout import frozen_path, subtask_log_path
+from airflow_provider_ckpt.storage.layout import frozen_path, job_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
+LEFT_BEHIND = 3600.0
+"""Seconds after which a temporary file is nobody's: a living writer has one for as long as it writes one object."""
 GRACE = 10.0
 """Seconds a fenced driver on this host gets to leave by itself before it is killed."""
 
@@ -158,6 +161,12 @@ def _continues_at(subtask: str, log: SubtaskLog, mode: str, restore: RestorePoin
     if mode == "batch":
         return None if log.state.end_of_data is not None and restore is not BEGINNING else 0
     return None if restore is None else restore.continues_at(subtask)
+
+
+def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
+    """Remove what the drivers before left that nobody owns: files of killed writers, requests that were for them."""
+    forget_requests(storage, job_id, epoch)
+    storage.collect_temporary(job_path(job_id), LEFT_BEHIND)
 
 
 def restored(state: JobState) -> Restored:

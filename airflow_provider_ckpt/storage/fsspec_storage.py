@@ -109,6 +109,17 @@ class FsspecStorage(Storage):
     def _exists(self, full: str) -> bool:
         return bool(self._fs.info(full)["type"] == "file")
 
+    def size(self, path: str) -> int:
+        full = self._full(path)
+        with self._guard("read", path):
+            try:
+                found = self._fs.info(full)
+                if found["type"] == "file":
+                    return int(found["size"])
+            except FileNotFoundError:
+                pass
+        raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
+
     def list(self, path: str) -> list[str]:
         full = self._full(path, root=True)
         prefix = f"{full}/"

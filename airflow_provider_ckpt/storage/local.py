@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 
 from airflow_provider_ckpt.errors import (
     AlreadyExistsError,
@@ -91,6 +92,17 @@ class LocalStorage(Storage):
         full = self._full(path)
         with translated("look for", self.full_uri(path)):
             return posix.kind_of(full) == "file"
+
+    def size(self, path: str) -> int:
+        full = self._full(path)
+        with translated("read", self.full_uri(path)):
+            try:
+                status = os.stat(full)
+                if not stat.S_ISDIR(status.st_mode):
+                    return status.st_size
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+        raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def list(self, path: str) -> list[str]:
         full = self._full(path, root=True)

@@ -33,6 +33,16 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, Any] | None 
     return _open_fsspec(f"{_CANONICAL.get(scheme, scheme)}://{rest}", dict(options or {}))
 
 
+def canonical_uri(uri: str | os.PathLike[str]) -> str:
+    """:attr:`Storage.uri` of what :func:`open_storage` opens: absolute, and without a secret. No file system is
+    opened. Raises InvalidStorageUriError."""
+    text = os.fspath(uri)
+    scheme, rest = _split(text)
+    if scheme is None or scheme == "memory":
+        return open_storage(text).uri
+    return f"{_CANONICAL.get(scheme, scheme)}://{rest}"
+
+
 def _split(uri: str) -> tuple[str | None, str]:
     """Scheme (None: local) and the rest of a URI that was found sound."""
     if not uri.strip() or "\0" in uri:

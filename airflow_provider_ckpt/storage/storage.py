@@ -62,6 +62,10 @@ class Storage(ABC):
     def exists(self, path: str) -> bool:
         """Whether an object (not a folder) is there."""
 
+    def size(self, path: str) -> int:
+        """The bytes of an object. Raises ObjectNotFoundError."""
+        return len(self.read(path))
+
     @abstractmethod
     def list(self, path: str) -> list[str]:
         """Sorted names of the objects and folders directly in ``path``; empty if there is none.

@@ -5,6 +5,9 @@ Both inputs go into the same two outputs, and every checkpoint releases one cons
 * ``flights``: every flight once, partitioned by month;
 * ``daily_delays``: delays by day and carrier. A day that gets more flights is written once more: the row with the
   most flights is its newest.
+
+A Dag run is a job of its own and reads everything anew: with ``mode="overwrite"`` its rows replace those of the run
+before.
 """
 
 import os
@@ -61,5 +64,5 @@ def daily_delays(rows: DataFrame) -> DataFrame:
     )
 
 
-job.sink("flights_table", flights, FileSink(f"{LAKE}/flights", partition_by=["month"]))
-job.sink("delays_table", daily_delays, FileSink(f"{LAKE}/daily_delays"))
+job.sink("flights_table", flights, FileSink(f"{LAKE}/flights", partition_by=["month"], mode="overwrite"))
+job.sink("delays_table", daily_delays, FileSink(f"{LAKE}/daily_delays", mode="overwrite"))

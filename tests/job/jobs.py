@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator, OutputMode
+from airflow_provider_ckpt.sinks.sink import Sink
 
 
 class SinkFullError(InvalidInputError):
@@ -16,8 +17,8 @@ class SinkFullError(InvalidInputError):
 
 
 @dataclass(frozen=True)
-class Nowhere:
-    """A sink as the job sees one: something that can be validated and bound."""
+class Nowhere(Sink):
+    """A sink that leads nowhere."""
 
     refusal: InvalidInputError | None = None
     password: str = "hunter2"
@@ -26,7 +27,7 @@ class Nowhere:
         if self.refusal is not None:
             raise self.refusal
 
-    def bind(self, context: object) -> object:
+    def bind(self, context: object) -> Any:
         return context
 
 

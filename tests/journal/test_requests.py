@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.errors import InvalidJobIdError, UnknownRequestKindError
-from airflow_provider_ckpt.journal.requests import Request, pending_requests, write_request
+from airflow_provider_ckpt.journal.requests import Request, forget_requests, pending_requests, write_request
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -83,3 +83,23 @@ def test_the_golden_request_of_somebody_who_has_to_leave(storage: Storage) -> No
     assert json.loads(storage.read(f"orders/requests/{name}.json")) == {
         **json.loads(golden), "epoch": 8, "at": 1.5,
     }  # fmt: skip
+
+
+def test_a_driver_forgets_the_requests_that_were_for_the_drivers_before_it(storage: Storage) -> None:
+    for epoch in (1, 2):
+        write_request(storage, "orders", "stop", epoch)
+    mine = write_request(storage, "orders", "drain", 3)
+    storage.create("orders/requests/by-hand.json", b"?")
+    forget_requests(storage, "orders", 3)
+    assert storage.list("orders/requests") == sorted([f"{mine}.json", "by-hand.json"])
+
+
+def test_a_request_that_is_forgotten_while_it_is_read_is_no_error(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a later driver; whoever reads it here is fenced by then."""
+    name = write_request(storage, "orders", "stop", 3)
+    listed = storage.list("orders/requests")
+    storage.delete(f"orders/requests/{name}.json")
+    monkeypatch.setattr(type(storage), "list", lambda self, path: listed)
+    assert pending_requests(storage, "orders", 3, set()) == []

@@ -6,10 +6,12 @@ A sink's test class inherits :class:`SinkConformance` and overrides the fixture 
 
 from __future__ import annotations
 
+import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any, Literal
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +23,7 @@ from tests.support.crash import SimulatedCrash, When
 
 SCHEMA = "id int, city string"
 Row = tuple[int, str]
+Damage = Literal["cut", "deleted"]
 
 
 class SinkTarget(ABC):
@@ -28,6 +31,22 @@ class SinkTarget(ABC):
 
     @abstractmethod
     def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundSink: ...
+
+    def shared(self) -> SinkTarget:
+        """The same target, in the mode in which sinks of several jobs add to what is there."""
+        return self
+
+    @abstractmethod
+    def damage(self, handle: Handle, how: Damage) -> None:
+        """Cut a part of what was staged to nothing, or delete it, as a disk or a stranger does."""
+
+    @abstractmethod
+    def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
+        """Stage the frame; whether every byte of it was made durable before the handle was returned."""
+
+    @abstractmethod
+    def definition(self) -> Mapping[str, Any]:
+        """What :meth:`Sink.definition` of a sink newly made for the target says."""
 
     @abstractmethod
     def dying(self, at: int, when: When) -> BoundSink:
@@ -210,6 +229,29 @@ class SinkConformance:
                 assert at > 1, "no step of the release was crashed"
                 return
 
+    @pytest.mark.parametrize("how", ["cut", "deleted"])
+    def test_a_batch_that_is_no_longer_whole_is_not_released_nor_any_other_with_it(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink, how: Damage
+    ) -> None:
+        whole, broken = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        target.damage(broken, how)
+        for process in (sink, target.bind()):
+            with pytest.raises(TerminalError, match=r"sink lake of job .orders."):
+                process.release([whole, broken], 1)
+        assert sink.last_released() == 0
+        assert target.rows(spark) == []
+        assert whole["id"] in target.staged()
+        sink.release([whole], 1)
+        assert target.rows(spark) == expected(ids_of(1))
+
+    def test_rows_are_durable_before_there_is_a_handle(self, spark: SparkSession, target: SinkTarget) -> None:
+        assert target.synced(spark, self.frame(spark, 1, 2, 3))
+
+    def test_the_definition_is_plain_json_and_the_same_every_time(self, target: SinkTarget) -> None:
+        definition = dict(target.definition())
+        assert json.loads(json.dumps(definition)) == definition == dict(target.definition())
+        assert "type" in definition
+
     def test_aborted_rows_are_gone_and_the_others_stay(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
@@ -237,6 +279,7 @@ class SinkConformance:
     def test_jobs_and_sinks_share_a_target_without_seeing_each_other(
         self, spark: SparkSession, target: SinkTarget
     ) -> None:
+        target = target.shared()
         for number, (job, uid) in enumerate((("a-b", "c"), ("a", "b_c"), ("a", "b"), ("a_b", "c")), start=1):
             sink = target.bind(job, uid)
             sink.prepare()

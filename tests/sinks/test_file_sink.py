@@ -166,6 +166,8 @@ def test_files_without_rows_in_a_batch_with_rows_are_left_out_of_text_formats(
         ({"path": "  "}, "path"),
         ({"path": None}, "path"),
         ({"format": "delta"}, "format"),
+        ({"mode": "ignore"}, "mode"),
+        ({"mode": None}, "mode"),
         ({"partition_by": "city"}, "partition_by"),
         ({"partition_by": [""]}, "partition_by"),
         ({"partition_by": [".city"]}, "partition_by"),
@@ -327,7 +329,7 @@ def test_secrets_reach_neither_reprs_nor_handles_nor_files(spark: SparkSession, 
 def test_long_job_ids_give_names_that_file_systems_take(spark: SparkSession, tmp_path: Path) -> None:
     names = set()
     for job_id in ("j" * 200, "j" * 199 + "k"):
-        sink = FileSink(str(tmp_path)).bind(SinkContext(job_id, "s" * 100))
+        sink = FileSink(str(tmp_path), mode="append").bind(SinkContext(job_id, "s" * 100))
         sink.release([stage(sink, numbers(spark, 2), 1, attempt="a" * 150)], 1)
         (manifest,) = read_manifests(str(tmp_path), job_id)
         names.add(manifest.files[0].path.rsplit("-", 3)[0])
@@ -345,3 +347,33 @@ def test_a_release_that_finds_another_job_s_in_its_place_raises_and_keeps_what_i
         with pytest.raises(ForeignReleaseError, match=rf"released checkpoint 5 without batch {second['id']}"):
             sink.release([second], checkpoint)
     assert sink.release([second], 6)["rows"] == 3
+
+
+def test_a_path_per_day_that_overwrites_holds_each_day_once_for_every_reader(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The recipe of the docs: daily runs, a day processed again, a day that has no rows any more."""
+
+    def run(job: str, day: str, count: int) -> None:
+        sink = FileSink(str(tmp_path / f"day={day}"), mode="overwrite").bind(SinkContext(job, "lake"))
+        sink.check_target()
+        sink.prepare()
+        sink.release([stage(sink, numbers(spark, count), 1)], 1)
+
+    def read() -> dict[str, int]:
+        found = spark.read.parquet(str(tmp_path)).groupBy("day").count().collect()
+        return {str(row["day"]): row["count"] for row in found}
+
+    for number, day in enumerate(("2026-01-01", "2026-01-02", "2026-01-03"), start=1):
+        run(f"run-{number}", day, number)
+    assert read() == {"2026-01-01": 1, "2026-01-02": 2, "2026-01-03": 3}
+    run("run-2~g1", "2026-01-02", 5)
+    assert read() == {"2026-01-01": 1, "2026-01-02": 5, "2026-01-03": 3}
+    run("run-3~g1", "2026-01-03", 0)
+    assert read() == {"2026-01-01": 1, "2026-01-02": 5}
+    released = {day: released_files(str(tmp_path / f"day=2026-01-0{day}")) for day in (1, 2, 3)}
+    assert {day: spark.read.parquet(*files).count() if files else 0 for day, files in released.items()} == {
+        1: 1,
+        2: 5,
+        3: 0,
+    }

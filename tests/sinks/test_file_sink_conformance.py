@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import released_files
-from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.sinks.conformance import SCHEMA, Row, SinkConformance, SinkTarget
-from tests.support.crash import CrashingStorage, When
+from tests.sinks.conformance import SCHEMA, Damage, Row, SinkConformance, SinkTarget
+from tests.sinks.staging import stage
+from tests.support.crash import CrashingStorage, When, WrappedStorage
 
 pytestmark = pytest.mark.spark
 
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.spark
 class Folder(SinkTarget):
     def __init__(self, path: Path, **settings: Any) -> None:
         self.path = path
+        self.settings = settings
         self.sink = FileSink(str(path), **settings)
 
     def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundFileSink:
@@ -28,6 +31,25 @@ class Folder(SinkTarget):
     def dying(self, at: int, when: When) -> BoundFileSink:
         storage = CrashingStorage(open_storage(self.path), at=at, when=when)
         return self.sink.bind_to(storage, SinkContext("orders", "lake"))
+
+    def shared(self) -> Folder:
+        return Folder(self.path, **{**self.settings, "mode": "append"})
+
+    def damage(self, handle: Handle, how: Damage) -> None:
+        place = self.path / "_ckpt/orders/lake/staging" / handle["id"]
+        file = place / handle["files"][-1]["path"]
+        if how == "deleted":
+            file.unlink()
+        else:
+            file.write_bytes(b"")
+
+    def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
+        storage = WrappedStorage(open_storage(self.path))
+        handle = stage(self.sink.bind_to(storage, SinkContext("orders", "lake")), frame, 1)
+        return storage.verbs.log[-1:] == [f"sync _ckpt/orders/lake/staging/{handle['id']}"]
+
+    def definition(self) -> Mapping[str, Any]:
+        return FileSink(str(self.path), **self.settings).definition()
 
     def rows(self, spark: SparkSession) -> list[Row]:
         """Whoever reads the folder and whoever follows the manifests sees the same."""
@@ -53,6 +75,12 @@ class TestParquet(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:
         return Folder(tmp_path / "lake")
+
+
+class TestOverwritingParquet(SinkConformance):
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> SinkTarget:
+        return Folder(tmp_path / "lake", mode="overwrite")
 
 
 class TestPartitionedCsv(SinkConformance):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,10 @@ class FaultyStorage(WrappedStorage):
         self._look("look for", path)
         return super().exists(path)
 
+    def size(self, path: str) -> int:
+        self._look("look for", path)
+        return super().size(path)
+
     def list(self, path: str) -> list[str]:
         self._look("list", path)
         return super().list(path)
@@ -75,11 +79,12 @@ class FaultySink(FileSink):
 
     fault: Fault = field(default_factory=Fault, compare=False, repr=False)
 
-    def definition(self) -> Mapping[str, Any]:
-        return {**super().definition(), "type": FileSink(self.path).definition()["type"]}
-
     def bind(self, context: SinkContext) -> BoundFileSink:
         return self.bind_to(FaultyStorage(open_storage(self.path), self.fault), context)
+
+    def definition(self) -> dict[str, Any]:
+        """To a job that runs once with it and once without, it is a FileSink."""
+        return {**super().definition(), "type": FileSink(self.path).definition()["type"]}
 
 
 class HookedStorage(WrappedStorage):

@@ -302,3 +302,17 @@ def test_spark_logs_warnings_unless_somebody_has_configured_its_logging(
     (tmp_path / "log4j2.properties").touch()
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert "spark.log.level" not in session_conf({})
+
+
+def test_what_spark_cannot_run_in_batch_mode_is_refused_before_anything_is_written(
+    spark: SparkSession, world: World
+) -> None:
+    job = Job("deduplicated")
+    history = job.source(bounded=True, uid="history", watermark=("ts", "1 second"))(
+        lambda read: timed(read.schema(IDS).parquet(world.path("history")))
+    )
+    once = job.transform(inputs=[history], uid="once")(lambda rows: rows.dropDuplicatesWithinWatermark(["id"]))
+    job.sink("out", once, FileSink(world.path("out")))
+    with pytest.raises(UnsupportedQueryError, match=r"'once'.*in batch mode.*dropDuplicatesWithinWatermark"):
+        plan(spark, world, job)
+    assert vertices(plan(spark, world, job, mode="streaming"))

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import (
+    DeadlinePassedError,
     DefinitionChangedError,
     JobFailedTerminallyError,
     RestoreRefusedError,
@@ -293,3 +294,29 @@ def test_a_driver_that_dies_before_it_runs_leaves_word_of_it(world: World) -> No
         world.run(bounded(world), storage=RefusesOpens(world.storage), mode="streaming")
     assert world.state().status == "RESTARTING"
     assert "gone" in (world.state().cause or "")
+
+
+def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: World) -> None:
+    storage = world.storage
+    storage.create("job/requests/early.json", b"?")  # not to be understood: it is answered, not forgotten
+    world.request("stop")  # for epoch 0: nobody's
+    left = world.root / "job" / "frozen" / ".tmp-0123456789abcdef"
+    left.parent.mkdir()
+    left.write_bytes(b"")
+    takeover.tidy_up(storage, "job", 1)
+    assert left.exists()  # it may be somebody's
+    assert storage.list("job/requests") == ["early.json"]
+
+
+def test_a_finished_job_leaves_no_requests(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.put_ids("live", 1, 2, 1000)
+    assert world.run(mixed(world), world.drain_at(6)).status == "FINISHED"
+    assert not [path for path in world.everything_under_root() if "requests/" in path]
+
+
+def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    with pytest.raises(DeadlinePassedError, match="stop_at"):
+        world.run(mixed(world), stop_at="2020-01-01T00:00:00Z")
+    assert world.everything_under_root() == []

@@ -72,6 +72,9 @@ class WrappedStorage(Storage):
     def exists(self, path: str) -> bool:
         return self.inner.exists(path)
 
+    def size(self, path: str) -> int:
+        return self.inner.size(path)
+
     def list(self, path: str) -> list[str]:
         return self.inner.list(path)
 

@@ -1,0 +1,93 @@
+"""Numbered objects in a folder, made one after the other by create-if-absent: what file sinks decide by."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from typing import Any
+
+from airflow_provider_ckpt.errors import AlreadyExistsError, ObjectNotFoundError, ReleaseLogDamagedError
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.storage import Storage
+
+_NAME = re.compile(r"(\d{8,})\.json")
+
+
+class NumberedLog:
+    """Never truncated, without gaps. Its end is found by one listing (a request per thousand entries, R17), which
+    also shows whether somebody deleted entries: a log that lost some would release or supersede twice, so that
+    raises ReleaseLogDamagedError and is never taken for an earlier end. Then the next number is asked for.
+
+    Who appends has seen the entry before. Thread-safe. ``version``: the newest one that is read.
+    """
+
+    def __init__(self, storage: Storage, folder: str, kind: str, version: int) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._kind = kind
+        self._version = version
+        self._length: int | None = None
+        self.lock = threading.RLock()
+
+    def length(self) -> int:
+        """Entries seen so far: a lower bound of what is there."""
+        with self.lock:
+            if self._length is None:
+                self._length = self._listed()
+            return self._length
+
+    def next(self) -> dict[str, Any] | None:
+        """The entry behind the last one seen, if it is there by now; it counts as seen then."""
+        with self.lock:
+            number = self.length()
+            try:
+                document = self._read(number)
+            except ObjectNotFoundError:
+                return None
+            self._length = number + 1
+            return document
+
+    def append(self, version: int, body: dict[str, Any]) -> bool:
+        """Append behind the last entry seen; False if somebody else did: look at :meth:`next`."""
+        with self.lock:
+            number, writer = self.length(), secrets.token_hex(8)
+            data = encode_document(self._kind, version, number=number, writer=writer, body=body)
+            try:
+                self._storage.create(self._path(number), data)
+            except AlreadyExistsError:
+                if self._read(number)["writer"] != writer:  # else only the reply was lost (R17)
+                    return False
+            self._length = number + 1
+            return True
+
+    def read(self, number: int) -> dict[str, Any]:
+        """An entry that was seen before."""
+        try:
+            return self._read(number)
+        except ObjectNotFoundError:
+            raise self._damaged(f"entry {number} is gone, and there are {self.length()}") from None
+
+    def refuse_shorter(self, entries: int, who: str) -> None:
+        """``who`` has seen that many ``entries``: raises ReleaseLogDamagedError if there are fewer now."""
+        if entries > self.length():
+            raise self._damaged(f"{who} has seen {entries}, and there are {self.length()}")
+
+    def _listed(self) -> int:
+        numbers = {int(match[1]) for match in map(_NAME.fullmatch, self._storage.list(self._folder)) if match}
+        end = max(numbers, default=-1) + 1
+        for number in range(end):
+            # A folder that is listed while entries are made may show the second of two and not the first.
+            if number not in numbers and not self._storage.exists(self._path(number)):
+                raise self._damaged(f"entry {number} is gone, and the newest is {end - 1}")
+        return end
+
+    def _damaged(self, problem: str) -> ReleaseLogDamagedError:
+        return ReleaseLogDamagedError(uri=self._storage.full_uri(self._folder), problem=problem)
+
+    def _read(self, number: int) -> dict[str, Any]:
+        path = self._path(number)
+        return decode_document(self._storage.read(path), self._kind, self._version, uri=self._storage.full_uri(path))
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/{number:08d}.json"

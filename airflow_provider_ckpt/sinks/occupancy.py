@@ -1,0 +1,191 @@
+"""Who may release to a folder: what ``mode`` of a file sink means when several jobs write to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Literal
+
+from airflow_provider_ckpt.errors import (
+    CkptError,
+    OutputNotEmptyError,
+    OutputSupersededError,
+    OutputTakenMeanwhileError,
+)
+from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, job_and_sink, released_by
+from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+from airflow_provider_ckpt.sinks.turn_log import Turn, TurnLog
+from airflow_provider_ckpt.storage.layout import is_job_id
+from airflow_provider_ckpt.storage.storage import Storage
+
+Mode = Literal["errorifexists", "append", "overwrite"]
+
+_WAYS = {
+    "errorifexists": (
+        "Give each job a folder of its own (a path per day, say), or say what is meant: mode='overwrite' replaces "
+        "what other jobs released there, mode='append' adds beside what is there."
+    ),
+    "overwrite": (
+        "mode='overwrite' replaces what jobs released and deletes no file that it does not know. Move these files "
+        "away, give another folder, or say mode='append' to add beside them."
+    ),
+}
+
+
+class Occupancy:
+    """The place of one sink among the sinks of other jobs in its folder. Why jobs that come at once do no harm:
+
+    1. First releases stand in one line, the turn log: who appends a turn has seen those before. Of two new jobs
+       that both refuse company, the second one sees the first one's turn.
+    2. What an overwriting sink replaces is decided by its turn and copied to its first manifest, with which readers
+       of the manifests switch over. A sink that is replaced never releases again, whatever it had under way.
+    3. Of two that overwrite, the later first release replaces the earlier one. Who started before a job that has
+       replaced the folder already is too late: a driver that was given up replaces nothing of its successor.
+    4. Only files of replaced sinks are deleted, known by their names, and only when the manifest that replaces them
+       is there. That stays right for ever, so it does not matter who deletes, when, and how often.
+
+    Sinks of one job never exclude or replace each other.
+    """
+
+    def __init__(self, storage: Storage, name: SinkName, mode: Mode) -> None:
+        self._storage = storage
+        self._name = name
+        self._mode = mode
+        self._turns = TurnLog(storage)
+        self._swept = False
+
+    def refuse_company(self) -> None:
+        """Raises OutputNotEmptyError. For a job that is new; reads only."""
+        if self._mode != "append":
+            self._refuse_company(self._turns.catch_up(), OutputNotEmptyError)
+
+    def start(self) -> None:
+        """Take the place in the line of those that overwrite; a sink that had one keeps it."""
+        if self._mode != "overwrite":
+            return
+        while self._first_index("start", self._name, self._turns.catch_up()) is None:
+            self._turns.append(Turn("start", self._name, self._mode))
+
+    def take(self, has_rows: bool) -> Turn | None:
+        """The turn of the first release; None if it needs none. ``has_rows``: a release without any takes a turn
+        only to replace something. Raises OutputTakenMeanwhileError, OutputSupersededError."""
+        if self._mode == "append":
+            return None
+        while True:
+            turns = self._turns.catch_up()
+            if (own := self._own(turns)) is not None:
+                return own
+            self._refuse_superseded(turns)
+            others = self._others(turns) if self._mode == "overwrite" else ()
+            if not has_rows and not others:
+                return None
+            self._refuse_company(turns, OutputTakenMeanwhileError)
+            turn = Turn("first", self._name, self._mode, tuple(sorted(others)))
+            if self._turns.append(turn):
+                return turn
+
+    def refuse_superseded(self) -> None:
+        """Raises OutputSupersededError. Called before files get their final names, and when they have them and are not
+        yet in a manifest: whoever replaces this sink after that finds the files and deletes them."""
+        self._refuse_superseded(self._turns.catch_up())
+
+    def sweep(self, again: bool = False) -> None:
+        """Delete the files of the sinks that this one has replaced, if any: a listing of the folder, once in a process
+        unless ``again``. To be called when this sink's first manifest is there: it replaces them."""
+        if self._swept and not again:
+            return
+        own = self._own(self._turns.catch_up())
+        if own is not None and own.supersedes:
+            self._delete(own.supersedes)
+        self._swept = True
+
+    def _delete(self, names: Collection[SinkName]) -> None:
+        gone = {job_and_sink(name.job_id, name.sink) for name in names}
+        for path, _ in self._storage.files(""):
+            if is_data_file(path) and released_by(path) in gone:
+                self._storage.delete(path)
+
+    # ---- what the turns say
+
+    def _own(self, turns: list[Turn]) -> Turn | None:
+        index = self._first_index("first", self._name, turns)
+        return None if index is None else turns[index]
+
+    def _first_index(self, kind: str, name: SinkName, turns: list[Turn]) -> int | None:
+        return next((i for i, turn in enumerate(turns) if turn.kind == kind and turn.name == name), None)
+
+    def _refuse_superseded(self, turns: list[Turn]) -> None:
+        by = self._superseder(turns)
+        if by is None:
+            return
+        if self._name in by.supersedes and ManifestLog(self._storage, by.name.job_id, by.name.sink).length():
+            self._delete([self._name])  # what it moved after the other had looked
+        raise OutputSupersededError(
+            sink=self._name.sink,
+            job_id=self._name.job_id,
+            uri=self._storage.uri,
+            by=by.name.job_id,
+            by_sink=by.name.sink,
+        )
+
+    def _superseder(self, turns: list[Turn]) -> Turn | None:
+        for turn in turns:
+            if self._name in turn.supersedes:
+                return turn
+        started = self._first_index("start", self._name, turns)
+        if self._mode != "overwrite" or started is None or self._own(turns) is not None:
+            return None
+        for turn in turns:
+            if turn.kind == "first" and turn.mode == "overwrite" and turn.name.job_id != self._name.job_id:
+                other = self._first_index("start", turn.name, turns)
+                if other is not None and other > started:
+                    return turn
+        return None
+
+    # ---- what the folder holds
+
+    def _others(self, turns: list[Turn]) -> set[SinkName]:
+        """Sinks of other jobs that have released, or have their turn and are about to."""
+        found = {turn.name for turn in turns if turn.kind == "first" and turn.name.job_id != self._name.job_id}
+        for name in self._known():
+            if name.job_id != self._name.job_id and name not in found and self._released(name):
+                found.add(name)
+        return found
+
+    def _known(self) -> Iterator[SinkName]:
+        for job_id in filter(is_job_id, self._storage.list(BOOKKEEPING)):
+            for sink in self._storage.list(f"{BOOKKEEPING}/{job_id}"):
+                yield SinkName(job_id, sink)
+
+    def _released(self, name: SinkName) -> int:
+        return ManifestLog(self._storage, name.job_id, name.sink).length()
+
+    def _refuse_company(self, turns: list[Turn], error: Callable[..., CkptError]) -> None:
+        held = self._company(turns)
+        if held is not None:
+            raise error(
+                sink=self._name.sink,
+                job_id=self._name.job_id,
+                uri=self._storage.uri,
+                held=held,
+                ways=_WAYS[self._mode],
+            )
+
+    def _company(self, turns: list[Turn]) -> str | None:
+        """What is in the folder that the mode does not allow."""
+        dead = {name for turn in turns for name in turn.supersedes}
+        allowed = dead | {name for name in self._known() if name.job_id == self._name.job_id}
+        if self._mode == "overwrite":
+            allowed.update(self._known(), (turn.name for turn in turns))
+        elif others := sorted(self._others(turns) - dead):
+            return f"{_listed(others)} released there"
+        names = {job_and_sink(name.job_id, name.sink) for name in allowed}
+        unknown = [p for p, _ in self._storage.files("") if is_data_file(p) and released_by(p) not in names]
+        if not unknown:
+            return None
+        return f"it holds {len(unknown)} data file(s) that no release of a job names, the first is {unknown[0]!r}"
+
+
+def _listed(names: list[SinkName]) -> str:
+    shown = ", ".join(f"job {name.job_id!r} (sink {name.sink})" for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

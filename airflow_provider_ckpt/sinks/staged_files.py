@@ -1,0 +1,125 @@
+"""The staged files of a file sink: what a handle says about them, whether they are still so, and their move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_ckpt.errors import (
+    ObjectNotFoundError,
+    StagedElsewhereError,
+    StagedFileChangedError,
+    StagedFilesMissingError,
+    UnknownHandleError,
+)
+from airflow_provider_ckpt.sinks.file_names import is_data_file, released_names, staging_folder
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.storage.storage import Storage
+
+HANDLE_FORMAT = "airflow-provider-ckpt/file-handle"
+
+
+class StagedFiles:
+    """Of one sink of one job. ``folder`` holds a place for each call of ``stage``, named by the handle's id."""
+
+    def __init__(self, storage: Storage, context: SinkContext) -> None:
+        self._storage = storage
+        self._context = context
+        self.folder = staging_folder(context.job_id, context.uid)
+
+    def place(self, handle_id: str) -> str:
+        return f"{self.folder}/{handle_id}"
+
+    def written(self, place: str) -> list[tuple[str, int]]:
+        """The data files that Spark left in a place, with their sizes; writers of text leave empty ones, too."""
+        found = self._storage.child(place).files("")
+        return [(path, size) for path, size in found if size > 0 and is_data_file(path)]
+
+    def handle(self, request: StageRequest, rows: int, since: int, files: Sequence[tuple[str, int]]) -> Handle:
+        targets = released_names(
+            (path for path, _ in files),
+            job_id=self._context.job_id,
+            uid=self._context.uid,
+            batch_id=request.batch_id,
+            nonce=request.nonce,
+        )
+        return {
+            "format": HANDLE_FORMAT,
+            "version": 1,
+            "id": request.id,
+            "uri": self._storage.uri,
+            "since_manifest": since,
+            "rows": rows,
+            "files": [
+                {"path": path, "size": size, "target": target}
+                for (path, size), target in zip(files, targets, strict=True)
+            ],
+        }
+
+    def checked(self, handle: Handle) -> Handle:
+        if handle.get("format") != HANDLE_FORMAT or handle.get("version") != 1:
+            raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
+        if handle["uri"] != self._storage.uri:
+            raise StagedElsewhereError(
+                sink=self._context.uid,
+                uri=self._storage.uri,
+                handle=handle["id"],
+                staged_for=handle["uri"],
+            )
+        return handle
+
+    def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
+        """See that every file is there with its size, in its place or under its final name.
+
+        Costs one listing a place, and one request more for each file that was moved already. Raises
+        StagedFilesMissingError, StagedFileChangedError.
+        """
+        missing = []
+        for handle in waiting:
+            place = self.place(handle["id"])
+            there = dict(self._storage.child(place).files(""))
+            for file in handle["files"]:
+                path, size = f"{place}/{file['path']}", there.get(file["path"])
+                if size is None:
+                    path, size = file["target"], self._size(file["target"])
+                if size is None:
+                    missing.append(f"{place}/{file['path']}")
+                elif size != file["size"]:
+                    raise StagedFileChangedError(
+                        job=self._context.job_id,
+                        sink=self._context.uid,
+                        checkpoint=checkpoint,
+                        path=path,
+                        uri=self._storage.uri,
+                        expected=file["size"],
+                        found=size,
+                    )
+        self._refuse_missing(missing, checkpoint)
+
+    def _size(self, path: str) -> int | None:
+        try:
+            return self._storage.size(path)
+        except ObjectNotFoundError:
+            return None
+
+    def move(self, waiting: Sequence[Handle], checkpoint: int) -> None:
+        """Give all files their final names; done again, it moves nothing. Raises StagedFilesMissingError."""
+        missing = []
+        for handle in waiting:
+            for file in handle["files"]:
+                staged = f"{self.place(handle['id'])}/{file['path']}"
+                try:
+                    self._storage.move(staged, file["target"])
+                except ObjectNotFoundError:
+                    missing.append(staged)
+        self._refuse_missing(missing, checkpoint)
+
+    def _refuse_missing(self, missing: Sequence[str], checkpoint: int) -> None:
+        if missing:
+            raise StagedFilesMissingError(
+                job=self._context.job_id,
+                checkpoint=checkpoint,
+                sink=self._context.uid,
+                count=len(missing),
+                path=missing[0],
+                uri=self._storage.uri,
+            )

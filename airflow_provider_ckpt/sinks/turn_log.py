@@ -1,0 +1,61 @@
+"""Who writes to a folder, in one order that all jobs agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow_provider_ckpt.sinks.file_names import TURNS
+from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+from airflow_provider_ckpt.storage.storage import Storage
+
+TURN = "folder-turn"
+VERSION = 1
+
+Kind = Literal["start", "first"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """``start``: a sink that overwrites is about to stage. ``first``: a sink is about to release for the first time;
+    ``supersedes`` is decided by this entry, once, and no retry works it out again."""
+
+    kind: Kind
+    name: SinkName
+    mode: str
+    supersedes: tuple[SinkName, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        names = [name.to_json() for name in self.supersedes]
+        return {"kind": self.kind, **self.name.to_json(), "mode": self.mode, "supersedes": names}
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Turn:
+        supersedes = tuple(SinkName.from_json(name) for name in body["supersedes"])
+        return cls(body["kind"], SinkName.from_json(body), body["mode"], supersedes)
+
+
+class TurnLog:
+    """Few entries: one for each sink that refuses or replaces what others released, two if it replaces."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._log = NumberedLog(storage, TURNS, TURN, VERSION)
+        self._turns: list[Turn] = []
+
+    def catch_up(self) -> list[Turn]:
+        """All turns so far, by number."""
+        with self._log.lock:
+            for number in range(len(self._turns), self._log.length()):
+                self._turns.append(Turn.from_json(self._log.read(number)["body"]))
+            while (document := self._log.next()) is not None:
+                self._turns.append(Turn.from_json(document["body"]))
+            return list(self._turns)
+
+    def append(self, turn: Turn) -> bool:
+        """False if somebody else's turn came since :meth:`catch_up`: look again."""
+        with self._log.lock:
+            if not self._log.append(VERSION, turn.to_json()):
+                return False
+            self._turns.append(turn)
+            return True

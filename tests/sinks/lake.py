@@ -1,0 +1,66 @@
+"""A folder that jobs release to, without Spark: a staged file is one row, its content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_names import is_data_file
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.occupancy import Mode
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.staged_files import StagedFiles
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.sinks.staging import counted
+
+
+class Lake:
+    def __init__(self, uri: str | Path) -> None:
+        self.uri = str(uri)
+        self.storage = open_storage(uri)
+
+    def bind(
+        self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
+    ) -> BoundFileSink:
+        """Another process of the job."""
+        return FileSink(self.uri, mode=mode).bind_to(storage or self.storage, SinkContext(job, uid))
+
+    def new(
+        self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
+    ) -> BoundFileSink:
+        """A job that starts for the first time."""
+        sink = self.bind(job, mode, uid, storage)
+        sink.check_target()
+        sink.prepare()
+        return sink
+
+    def staged(self, job: str, batch: int, *rows: str, uid: str = "lake", since: int = 0) -> Handle:
+        """A batch of ``job``, as :meth:`BoundSink.stage` leaves it; ``since``: releases its driver had seen."""
+        files = StagedFiles(self.storage, SinkContext(job, uid))
+        request = StageRequest("a1", batch, f"n{batch}", counted)
+        names = [(f"part-{number:05d}.txt", row.encode()) for number, row in enumerate(rows)]
+        for name, data in names:
+            self.storage.create(f"{files.place(request.id)}/{name}", data)
+        return files.handle(request, len(rows), since, [(name, len(data)) for name, data in names])
+
+    def release(self, job: str, *rows: str, mode: Mode = "overwrite", uid: str = "lake") -> BoundFileSink:
+        """A whole job, from its start to the release of its only checkpoint."""
+        sink = self.new(job, mode, uid)
+        sink.release([self.staged(job, 1, *rows, uid=uid)] if rows else [], 1)
+        return sink
+
+    def listed(self) -> list[str]:
+        """What a reader finds who lists the folder."""
+        return sorted(self._row(path) for path, _ in self.storage.files("") if is_data_file(path))
+
+    def named(self, job: str | None = None) -> list[str]:
+        """What a reader finds who follows the manifests."""
+        return sorted(self._row(file.path) for manifest in read_manifests(self.uri, job) for file in manifest.files)
+
+    def _row(self, path: str) -> str:
+        return self.storage.read(path).decode()
+
+    def paths(self) -> list[str]:
+        return [path for path, _ in self.storage.files("")]

@@ -1,0 +1,111 @@
+"""What of a FileSink a job is held to when it goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import SinkContext
+
+SINK: dict[str, Any] = {
+    "path": "/lake/revenue",
+    "format": "csv",
+    "partition_by": ["day"],
+    "options": {"header": True, "sep": ";", "compression": "gzip", "maxRecordsPerFile": 1000},
+}
+
+
+def refused(before: FileSink, after: FileSink) -> set[str]:
+    """The keys for which a start refuses the change."""
+    one, two = dict(before.definition()), dict(after.definition())
+    return {key for key in one.keys() | two.keys() if one.get(key) != two.get(key)} - after.changeable
+
+
+@pytest.mark.parametrize(
+    ("change", "keys"),
+    [
+        ({}, set()),
+        ({"path": "/lake/other"}, {"path"}),
+        ({"path": "s3://lake/revenue"}, {"path"}),
+        ({"format": "json", "options": {}}, {"format", "option.header", "option.sep"}),
+        ({"partition_by": []}, {"partition_by"}),
+        ({"partition_by": ["day", "shop"]}, {"partition_by"}),
+        ({"mode": "append"}, set()),
+        ({"storage_options": {"key": "k"}}, set()),
+        ({"options": {"header": True, "sep": ";", "compression": "zstd"}}, set()),
+        ({"options": {"header": True, "sep": ";"}}, set()),
+        ({"options": {"HEADER": "TRUE", "Delimiter": ";"}}, set()),
+        ({"options": {"sep": ";"}}, {"option.header"}),
+        ({"options": {"header": False, "sep": ";"}}, {"option.header"}),
+        ({"options": {"header": True}}, {"option.sep"}),
+        *(
+            ({"options": {**SINK["options"], name: "x"}}, {f"option.{key}"})
+            for name, key in [
+                ("quote", "quote"),
+                ("escape", "escape"),
+                ("lineSep", "linesep"),
+                ("charset", "encoding"),
+                ("nullValue", "nullvalue"),
+                ("emptyValue", "emptyvalue"),
+                ("dateFormat", "dateformat"),
+                ("timestampFormat", "timestampformat"),
+            ]
+        ),
+    ],
+)
+def test_a_change_is_refused_where_readers_of_the_folder_would_have_to_know_it(
+    change: dict[str, Any], keys: set[str]
+) -> None:
+    assert refused(FileSink(**SINK), FileSink(**{**SINK, **change})) == keys
+
+
+def test_a_default_that_is_given_is_no_change() -> None:
+    options = {"header": False, "sep": ",", "quote": '"', "escape": "\\", "encoding": "UTF-8"}
+    assert refused(FileSink("/lake", "csv"), FileSink("/lake", "csv", options=options)) == set()
+
+
+def test_an_option_wins_over_its_alias_as_in_spark() -> None:
+    one = FileSink("/lake", "csv", options={"delimiter": "|", "sep": ";"})
+    assert one.definition()["option.sep"] == ";"
+
+
+def test_options_that_the_format_has_not_are_not_held_to() -> None:
+    assert refused(FileSink("/lake"), FileSink("/lake", options={"header": True, "dateFormat": "y"})) == set()
+
+
+def test_a_path_is_the_folder_that_is_written_however_it_is_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spellings = ("lake/x", "./lake/x/", f"{tmp_path}/lake/x", f"file://{tmp_path}/lake/x")
+    paths = {FileSink(spelling).definition()["path"] for spelling in spellings}
+    bound: BoundFileSink = FileSink("lake/x").bind(SinkContext("orders", "lake"))
+    assert paths == {f"file://{tmp_path}/lake/x"}
+    assert f"'{next(iter(paths))}'" in repr(bound)
+    assert FileSink("s3a://lake/x/").definition()["path"] == FileSink("s3://lake/x").definition()["path"]
+
+
+def test_a_path_with_a_tilde_is_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert FileSink("~/lake").definition()["path"] == "file:///home/ada/lake"
+
+
+def test_a_definition_is_json_without_a_secret_and_opens_nothing() -> None:
+    options = {"parquet.encryption.key.list": "k:hunter2", "compression": "zstd", "note": "hunter2"}
+    sink = FileSink("abfs://container/lake", options=options, storage_options={"account_key": "hunter2"})
+    definition = sink.definition()
+    assert json.loads(json.dumps(definition)) == definition
+    assert "hunter2" not in json.dumps(definition)
+    assert definition == {
+        "type": "airflow_provider_ckpt.sinks.file_sink.FileSink",
+        "path": "abfs://container/lake",
+        "format": "parquet",
+        "partition_by": [],
+        "mode": "errorifexists",
+        "compression": "zstd",
+    }

@@ -1,0 +1,74 @@
+"""Golden copies of what a sink that replaces others writes: the manifest of version 2 and the turns."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.errors import NewerFormatError, OutputSupersededError
+from airflow_provider_ckpt.sinks.file_names import TURNS, manifests_folder
+from airflow_provider_ckpt.sinks.manifests import Manifest, ReleasedFile, read_manifests
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+from airflow_provider_ckpt.sinks.turn_log import Turn, TurnLog
+from tests.sinks.lake import Lake
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+NAMES = (SinkName("orders", "lake"), SinkName("refunds", "table"))
+TURN_FILES = [f"turn-{number:08d}.json" for number in range(3)]
+
+
+def golden(name: str) -> Any:
+    return json.loads((GOLDEN / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return Lake(f"memory://{uuid.uuid4().hex}")
+
+
+def put(lake: Lake, path: str, name: str, **change: Any) -> None:
+    lake.storage.create(path, json.dumps({**golden(name), **change}).encode())
+
+
+def test_what_is_written_is_what_it_was(lake: Lake) -> None:
+    lake.release("orders", "o", mode="errorifexists")
+    lake.release("refunds", "r", mode="append", uid="table")
+    sink = lake.new("orders~g1")
+    sink.release([lake.staged("orders~g1", 1, "one", "three")], 3)
+    written = {path: json.loads(lake.storage.read(path)) for path in lake.paths() if path.endswith(".json")}
+    shown = {path: {**document, "writer": "0123456789abcdef"} for path, document in written.items()}
+    for name in TURN_FILES:
+        assert shown[f"{TURNS}/{name.removeprefix('turn-')}"] == golden(f"sinks-v2/{name}")
+    path = f"{manifests_folder('orders~g1', 'lake')}/00000000.json"
+    assert shown[path] == golden("sinks-v2/manifest-00000000.json")
+    versions = {document["version"] for other, document in shown.items() if "manifests" in other and other != path}
+    assert versions == {1}
+
+
+def test_both_versions_of_a_manifest_are_read(lake: Lake) -> None:
+    put(lake, f"{manifests_folder('orders', 'lake')}/00000000.json", "sinks-v1/manifest-00000000.json")
+    (old,) = read_manifests(lake.uri)
+    assert (old.job_id, old.supersedes) == ("orders", ())
+    put(lake, f"{manifests_folder('orders~g1', 'lake')}/00000000.json", "sinks-v2/manifest-00000000.json")
+    for name in TURN_FILES:
+        put(lake, f"{TURNS}/{name.removeprefix('turn-')}", f"sinks-v2/{name}")
+    prefix = "part-orders~g1-lake-00000001-n1"
+    files = (ReleasedFile(f"{prefix}-00000.txt", 3), ReleasedFile(f"{prefix}-00001.txt", 5))
+    assert read_manifests(lake.uri) == [Manifest("orders~g1", "lake", 3, 2, ("a1-1-n1",), files, NAMES)]
+    assert TurnLog(lake.storage).catch_up() == [
+        Turn("first", NAMES[0], "errorifexists"),
+        Turn("start", SinkName("orders~g1", "lake"), "overwrite"),
+        Turn("first", SinkName("orders~g1", "lake"), "overwrite", NAMES),
+    ]
+    with pytest.raises(OutputSupersededError, match="orders~g1"):
+        lake.bind("orders", "append").prepare()
+
+
+def test_a_turn_of_a_newer_version_is_refused(lake: Lake) -> None:
+    put(lake, f"{TURNS}/00000000.json", "sinks-v2/turn-00000000.json", version=2)
+    with pytest.raises(NewerFormatError):
+        lake.new("orders")

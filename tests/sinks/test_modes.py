@@ -1,0 +1,381 @@
+"""Several jobs and one folder: what each mode of a FileSink does to what others released there."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_ckpt.errors import (
+    CkptError,
+    InvalidInputError,
+    OutputNotEmptyError,
+    OutputSupersededError,
+    OutputTakenMeanwhileError,
+)
+from airflow_provider_ckpt.sinks import manifests
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.occupancy import Mode
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.paths import Sizes
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.sinks.lake import Lake
+from tests.spark.faults import HookedStorage
+from tests.support.crash import CrashingStorage, SimulatedCrash, When, WrappedStorage
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return Lake(f"memory://{uuid.uuid4().hex}")
+
+
+def once(verb: str, part: str, act: Callable[[], object]) -> Callable[[str, str], None]:
+    """A hook that acts before the first verb of that name on a path with ``part`` in it."""
+    done: list[str] = []
+
+    def hook(found: str, path: str) -> None:
+        if not done and found == verb and part in path:
+            done.append(path)
+            act()
+
+    return hook
+
+
+# ---- errorifexists
+
+
+@pytest.mark.parametrize("theirs", ["errorifexists", "append", "overwrite"])
+def test_a_new_job_is_refused_where_another_has_released(lake: Lake, theirs: Mode) -> None:
+    lake.release("monday", "m", mode=theirs)
+    before = lake.paths()
+    with pytest.raises(OutputNotEmptyError) as refused:
+        lake.new("tuesday", "errorifexists")
+    assert isinstance(refused.value, InvalidInputError)
+    for told in ("monday", "lake", "overwrite", "append", "folder of its own"):
+        assert told in str(refused.value)
+    assert lake.paths() == before
+
+
+@pytest.mark.parametrize("name", ["part-00000-abc.parquet", "day=1/part-00000-abc.parquet", "notes.txt"])
+def test_data_that_no_job_released_is_company_too(lake: Lake, name: str) -> None:
+    lake.storage.create(name, b"theirs")
+    for mode in ("errorifexists", "overwrite"):
+        with pytest.raises(OutputNotEmptyError, match=name):
+            lake.bind("tuesday", mode).check_target()
+    lake.release("tuesday", "t", mode="append")
+    assert lake.listed() == ["t", "theirs"]
+
+
+def test_an_empty_folder_is_nobody_s(lake: Lake) -> None:
+    for name in ("_SUCCESS", ".hidden", "_temporary/0/part-0"):
+        lake.storage.create(name, b"")
+    lake.release("monday", "m", mode="errorifexists")
+    assert lake.named() == lake.listed() == ["m"]
+
+
+def test_a_job_goes_on_in_its_own_folder(lake: Lake) -> None:
+    lake.release("monday", "m", mode="errorifexists")
+    again = lake.bind("monday", "errorifexists")
+    again.prepare()
+    again.release([lake.staged("monday", 2, "n", since=1)], 2)
+    assert lake.named() == lake.listed() == ["m", "n"]
+
+
+@pytest.mark.parametrize("modes", [("errorifexists", "errorifexists"), ("overwrite", "errorifexists")])
+def test_of_two_jobs_that_found_the_folder_empty_the_second_is_refused_and_keeps_its_rows(
+    lake: Lake, modes: tuple[Mode, Mode]
+) -> None:
+    monday, tuesday = lake.new("monday", modes[0]), lake.new("tuesday", modes[1])
+    monday.release([lake.staged("monday", 1, "m")], 1)
+    handle = lake.staged("tuesday", 1, "t")
+    with pytest.raises(OutputTakenMeanwhileError, match="monday"):
+        tuesday.release([handle], 1)
+    assert lake.named() == lake.listed() == ["m"]
+    lake.bind("tuesday", "append").release([handle], 1)
+    assert lake.named() == lake.listed() == ["m", "t"]
+
+
+def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> None:
+    """Each has looked and found nobody."""
+    monday = lake.new("monday", "errorifexists")
+    hook = once("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
+    tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.storage, hook))
+    with pytest.raises(OutputTakenMeanwhileError):
+        tuesday.release([lake.staged("tuesday", 1, "t")], 1)
+    assert lake.named() == lake.listed() == ["m"]
+
+
+def test_data_that_came_before_the_first_release_is_not_mixed_with(lake: Lake) -> None:
+    for mode in ("errorifexists", "overwrite"):
+        monday = lake.new("monday", mode)
+        lake.storage.create("theirs.txt", b"theirs")
+        with pytest.raises(OutputTakenMeanwhileError, match=r"theirs\.txt"):
+            monday.release([lake.staged("monday", 1, "m")], 1)
+        assert lake.listed() == ["theirs"]
+        lake.storage.delete_tree("")
+
+
+# ---- overwrite
+
+
+@pytest.mark.parametrize("theirs", ["errorifexists", "append", "overwrite"])
+def test_the_first_release_replaces_what_others_released_and_later_ones_add_to_it(lake: Lake, theirs: Mode) -> None:
+    lake.release("monday", "m1", "m2", mode=theirs)
+    lake.release("monday-late", "m3", mode="append")
+    tuesday = lake.new("tuesday")
+    assert lake.named() == lake.listed() == ["m1", "m2", "m3"]
+    tuesday.release([lake.staged("tuesday", 1, "t1")], 1)
+    assert lake.named() == lake.listed() == ["t1"]
+    assert lake.named("monday") == []
+    tuesday.release([lake.staged("tuesday", 2, "t2", since=1)], 2)
+    assert lake.named() == lake.listed() == ["t1", "t2"]
+
+
+def test_a_job_that_goes_on_never_replaces_itself_nor_its_other_sinks(lake: Lake) -> None:
+    first, second = lake.new("monday", uid="a"), lake.new("monday", uid="b")
+    first.release([lake.staged("monday", 1, "a1", uid="a")], 1)
+    second.release([lake.staged("monday", 1, "b1", uid="b")], 1)
+    for number in (2, 3):
+        again = lake.bind("monday", uid="a")
+        again.prepare()
+        again.release([lake.staged("monday", number, f"a{number}", uid="a", since=number - 1)], number)
+        again.collect_garbage(set(), set())
+    assert lake.named() == lake.listed() == ["a1", "a2", "a3", "b1"]
+
+
+def test_a_day_without_rows_replaces_the_one_before_and_says_so_once(lake: Lake) -> None:
+    lake.release("monday", "m")
+    again = lake.new("monday-again")
+    for checkpoint in (1, 2, 3):
+        assert again.release([], checkpoint) == {"files": 0, "rows": 0, "bytes": 0}
+        assert lake.named() == lake.listed() == []
+    (manifest,) = read_manifests(lake.uri)
+    assert (manifest.job_id, manifest.checkpoint, manifest.rows) == ("monday-again", 1, 0)
+    again.release([lake.staged("monday-again", 1, "late", since=1)], 4)
+    assert lake.named() == lake.listed() == ["late"]
+
+
+def test_nothing_is_said_where_nothing_is_replaced(lake: Lake) -> None:
+    lake.release("monday")
+    assert read_manifests(lake.uri) == []
+    lake.release("tuesday", "t", mode="errorifexists")
+
+
+def test_a_job_that_was_replaced_never_releases_again(lake: Lake) -> None:
+    monday = lake.release("monday", "m1", mode="append")
+    lake.release("tuesday", "t1")
+    handle = lake.staged("monday", 2, "m2", since=1)
+    for process in (monday, lake.bind("monday", "append"), lake.bind("monday", "overwrite")):
+        with pytest.raises(OutputSupersededError, match="tuesday"):
+            process.release([handle], 2)
+        assert lake.named() == lake.listed() == ["t1"]
+        with pytest.raises(OutputSupersededError, match="tuesday"):
+            process.prepare()
+
+
+def test_of_two_that_overwrite_at_once_the_later_release_stays(lake: Lake) -> None:
+    monday, tuesday = lake.new("monday"), lake.new("tuesday")
+    monday.release([lake.staged("monday", 1, "m1")], 1)
+    tuesday.release([lake.staged("tuesday", 1, "t1")], 1)
+    assert lake.named() == lake.listed() == ["t1"]
+    with pytest.raises(OutputSupersededError):
+        monday.release([lake.staged("monday", 2, "m2", since=1)], 2)
+    tuesday.release([lake.staged("tuesday", 2, "t2", since=1)], 2)
+    assert lake.named() == lake.listed() == ["t1", "t2"]
+
+
+def test_a_driver_that_was_given_up_replaces_nothing_of_its_successor(lake: Lake) -> None:
+    """Monday hangs before its first release, is started anew as another job, and wakes up."""
+    hanging, anew = lake.new("monday"), lake.new("monday~g1")
+    anew.release([lake.staged("monday~g1", 1, "new")], 1)
+    with pytest.raises(OutputSupersededError, match="monday~g1"):
+        hanging.release([lake.staged("monday", 1, "old")], 1)
+    assert lake.named() == lake.listed() == ["new"]
+    anew.release([lake.staged("monday~g1", 2, "newer", since=1)], 2)
+    assert lake.named() == lake.listed() == ["new", "newer"]
+
+
+def test_of_two_first_releases_that_overwrite_at_the_same_moment_one_stays(lake: Lake) -> None:
+    monday = lake.new("monday")
+    hook = once("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
+    tuesday = lake.new("tuesday", storage=HookedStorage(lake.storage, hook))
+    tuesday.release([lake.staged("tuesday", 1, "t")], 1)
+    assert lake.named() == lake.listed() == ["t"]
+
+
+def test_r9_several_processes_of_the_job_that_overwrites_release_once(lake: Lake) -> None:
+    lake.release("monday", "m")
+    lake.new("tuesday")
+    handle = lake.staged("tuesday", 1, "t1", "t2")
+    sinks = [lake.bind("tuesday") for _ in range(4)]
+    start, failures = threading.Barrier(len(sinks)), []
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            sinks[number].release([handle], 1)
+        except CkptError as error:
+            if not error.retryable:
+                failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(sinks))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert lake.named() == lake.listed() == ["t1", "t2"]
+    assert len(read_manifests(lake.uri)) == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("how", ["again", "higher", "garbage"])
+def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_once(how: str, when: When) -> None:
+    old, new = ["m1", "m2", "m3"], ["t1", "t2"]
+    for at in range(1, 60):
+        lake = Lake(f"memory://{uuid.uuid4().hex}")
+        monday = lake.release("monday", "m1", "m2")
+        monday.release([lake.staged("monday", 2, "m3", since=1)], 2)
+        handle = lake.staged("tuesday", 1, *new)
+        crashed = False
+        try:
+            dying = lake.bind("tuesday", storage=CrashingStorage(lake.storage, at=at, when=when))
+            dying.prepare()
+            dying.release([handle], 1)
+        except SimulatedCrash:
+            crashed = True
+        assert lake.named() in (old, new)  # and every file that is named is there
+        if how == "garbage" and read_manifests(lake.uri, "tuesday"):
+            lake.bind("tuesday").collect_garbage({handle["id"]}, set())
+            assert lake.named() == lake.listed() == new
+        again = lake.bind("tuesday")
+        again.prepare()
+        if how == "higher":
+            again.release([handle, lake.staged("tuesday", 2, "t3")], 2)
+            assert lake.named() == lake.listed() == [*new, "t3"]
+        else:
+            again.release([handle], 1)
+            assert lake.named() == lake.listed() == new
+        assert not [path for path in lake.paths() if "tuesday" in path and "staging" in path]
+        if not crashed:
+            assert at > 8, "replacing has more steps than that"
+            return
+    raise AssertionError("replacing has no end")
+
+
+def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
+    """Tuesday died between its turn and its manifest: monday's rows stay, and monday adds none any more."""
+    monday = lake.release("monday", "m1")
+    handle = lake.staged("tuesday", 1, "t1")
+    lake.new("tuesday")
+
+    def die() -> None:
+        raise SimulatedCrash
+
+    hook = once("create", "tuesday/lake/manifests", die)
+    with pytest.raises(SimulatedCrash):
+        lake.bind("tuesday", storage=HookedStorage(lake.storage, hook)).release([handle], 1)
+    with pytest.raises(OutputSupersededError):
+        monday.release([lake.staged("monday", 2, "m2", since=1)], 2)
+    assert lake.named() == ["m1"]
+    with pytest.raises(OutputNotEmptyError, match="tuesday"):
+        lake.new("wednesday", "errorifexists")
+    lake.bind("tuesday").release([handle], 1)
+    assert lake.named() == lake.listed() == ["t1"]
+
+
+@pytest.mark.parametrize("paused", [("delete", "staging"), ("create", "monday/lake/manifests/00000001")])
+def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lake, paused: tuple[str, str]) -> None:
+    """Its files have their final names; it has not looked yet, or has looked and not entered them yet."""
+    lake.release("monday", "m1", mode="append")
+    hook = once(*paused, lambda: lake.release("tuesday", "t1"))
+    monday = lake.bind("monday", "append", storage=HookedStorage(lake.storage, hook))
+    handle = lake.staged("monday", 2, "m2", since=1)
+    try:
+        monday.release([handle], 2)
+    except OutputSupersededError:
+        assert paused[0] == "delete"
+    assert lake.named() == lake.listed() == ["t1"]
+
+
+def test_files_that_a_dead_job_moved_and_never_entered_are_deleted_with_its_others(lake: Lake) -> None:
+    lake.release("monday", "m1", mode="append")
+    dying = lake.bind("monday", "append", storage=CrashingStorage(lake.storage, at=3, when="after"))
+    with pytest.raises(SimulatedCrash):
+        dying.release([lake.staged("monday", 2, "m2", "m3", since=1)], 2)
+    assert "m2" in lake.listed()
+    lake.release("tuesday", "t1")
+    assert lake.listed() == ["t1"]
+
+
+def test_only_files_of_replaced_sinks_are_deleted(lake: Lake) -> None:
+    """Names that begin like a replaced job's, a job that adds afterwards, and a stranger's file."""
+    lake.release("a", "old", uid="b")
+    lake.release("new", "new")
+    lake.release("a-b", "added", mode="append", uid="c")
+    lake.release("a-b-00000001-n1-00000", "added too", mode="append", uid="b")
+    lake.storage.create("part-a-b-notes.txt", b"a stranger's")
+    lake.bind("new").collect_garbage(set(), set())
+    assert lake.listed() == ["a stranger's", "added", "added too", "new"]
+
+
+def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_switch_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Switching(WrappedStorage):
+        """Tuesday releases just before the ``at``-th look of the reader."""
+
+        def __init__(self, inner: Storage, at: int, switch: Callable[[], object]) -> None:
+            super().__init__(inner)
+            self.left, self.switch = at, switch
+
+        def look(self) -> None:
+            self.left -= 1
+            if self.left == 0:
+                self.switch()
+
+        def read(self, path: str) -> bytes:
+            self.look()
+            return super().read(path)
+
+        def list(self, path: str) -> list[str]:
+            self.look()
+            return super().list(path)
+
+    seen = set()
+    for at in range(1, 40):
+        lake = Lake(f"memory://{uuid.uuid4().hex}")
+        lake.release("monday", "m")
+        lake.release("also", "a", mode="append")
+        tuesday, handle = lake.new("tuesday"), lake.staged("tuesday", 1, "t")
+        storage = Switching(open_storage(lake.uri), at, lambda: tuesday.release([handle], 1))  # noqa: B023
+        monkeypatch.setattr(manifests, "open_storage", lambda *_: storage)  # noqa: B023
+        found = [(manifest.job_id, manifest.rows) for manifest in read_manifests(lake.uri)]
+        monkeypatch.undo()
+        assert found in ([("also", 1), ("monday", 1)], [("tuesday", 1)])
+        seen.add(len(found))
+        if storage.left > 0:
+            assert seen == {1, 2}
+            return
+    raise AssertionError("reading has no end")
+
+
+def test_append_costs_two_looks_a_release_for_the_others_in_the_folder(lake: Lake) -> None:
+    class Counting(WrappedStorage):
+        looks = 0
+
+        def read(self, path: str) -> bytes:
+            self.looks += "~turns" in path
+            return super().read(path)
+
+        def files(self, path: str) -> Sizes:
+            assert path, "the folder was listed"
+            return super().files(path)
+
+    storage = Counting(lake.storage)
+    sink = lake.bind("monday", "append", storage=storage)
+    for number in range(1, 6):
+        sink.release([lake.staged("monday", number, f"m{number}", since=number - 1)], number)
+    assert storage.looks == 2 * 5 + 1  # and one at the first release, for what it may have to sweep

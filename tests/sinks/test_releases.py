@@ -1,0 +1,285 @@
+"""A release, step by step: what is seen to before it, who comes in between, and a log that lost entries."""
+
+from __future__ import annotations
+
+import builtins
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.errors import (
+    ForeignReleaseError,
+    ReleaseLogDamagedError,
+    StagedFileChangedError,
+    StagedFilesMissingError,
+    TerminalError,
+)
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.storage.paths import Sizes
+from tests.sinks.lake import Lake
+from tests.spark.faults import HookedStorage
+from tests.support.crash import CrashingStorage, SimulatedCrash, WrappedStorage
+
+MANIFESTS = "_ckpt/orders/lake/manifests"
+
+
+@pytest.fixture(params=["memory", "disk"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    return Lake(f"memory://{uuid.uuid4().hex}" if request.param == "memory" else tmp_path / "lake")
+
+
+class Requests(WrappedStorage):
+    """Counts every verb."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self.counts: dict[str, int] = {}
+
+    def _count(self, verb: str) -> None:
+        self.counts[verb] = self.counts.get(verb, 0) + 1
+
+    def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:
+        self._count(verb)
+        super()._mutate(verb, path, act)
+
+    def read(self, path: str) -> bytes:
+        self._count("read")
+        return super().read(path)
+
+    def exists(self, path: str) -> bool:
+        self._count("exists")
+        return super().exists(path)
+
+    def size(self, path: str) -> int:
+        self._count("size")
+        return super().size(path)
+
+    def list(self, path: str) -> list[str]:
+        self._count("list")
+        return super().list(path)
+
+    def files(self, path: str) -> Sizes:
+        self._count("files")
+        return super().files(path)
+
+    def child(self, path: str) -> Requests:
+        child = Requests(self.inner.child(path))
+        child.counts = self.counts
+        return child
+
+
+def between(verb: str, part: str, act: Callable[[], object]) -> Callable[[str, str], None]:
+    """A hook that acts once, before the first such verb."""
+    done: list[str] = []
+
+    def hook(found: str, path: str) -> None:
+        if not done and found == verb and part in path:
+            done.append(path)
+            act()
+
+    return hook
+
+
+# ---- what is staged is seen whole before it is released
+
+
+@pytest.mark.parametrize("content", [b"", b"ro", b"row of another"])
+def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it(lake: Lake, content: bytes) -> None:
+    sink = lake.new("orders", "append")
+    whole, cut = lake.staged("orders", 1, "whole"), lake.staged("orders", 2, "one", "two")
+    path = f"_ckpt/orders/lake/staging/{cut['id']}/part-00001.txt"
+    lake.storage.replace(path, content)
+    before = lake.paths()
+    with pytest.raises(StagedFileChangedError) as changed:
+        sink.release([whole, cut], 7)
+    told = str(changed.value)
+    for part in ("job 'orders'", "sink lake", "Checkpoint 7", path, "3 bytes", f"has {len(content)}"):
+        assert part in told
+    assert lake.paths() == before
+    assert read_manifests(lake.uri) == []
+    lake.storage.replace(path, b"two")
+    sink.release([whole, cut], 7)
+    assert lake.named() == lake.listed() == ["one", "two", "whole"]
+
+
+@pytest.mark.parametrize("content", [b"", None])
+def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: bytes | None) -> None:
+    """The release before died when it had moved; then the machine did, too."""
+    handle = lake.staged("orders", 1, "one", "two")
+    dying = lake.bind("orders", "append", storage=HookedStorage(lake.storage, between("create", MANIFESTS, die)))
+    with pytest.raises(SimulatedCrash):
+        dying.release([handle], 1)
+    target = handle["files"][0]["target"]
+    if content is None:
+        lake.storage.delete(target)
+    else:
+        lake.storage.replace(target, content)
+    with pytest.raises(StagedFilesMissingError if content is None else StagedFileChangedError, match="part-"):
+        lake.bind("orders", "append").release([handle], 1)
+    assert read_manifests(lake.uri) == []
+
+
+def die() -> None:
+    raise SimulatedCrash
+
+
+def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> None:
+    sink = lake.new("orders", "append")
+    sink.release([lake.staged("orders", 0, "first")], 1)
+    storage = Requests(lake.storage)
+    counted = lake.bind("orders", "append", storage=storage)
+    counted.last_released()
+    storage.counts.clear()
+    batches = [lake.staged("orders", batch, "a", "b", "c", "d", since=1) for batch in (1, 2, 3)]
+    counted.release(batches, 2)
+    assert storage.counts.pop("files") == 3
+    assert storage.counts.pop("create") == 1
+    assert "size" not in storage.counts
+    assert storage.counts["exists"] == 2 * 12  # of the moves
+    assert storage.counts["list"] == 1  # the turns, once in a process
+    assert storage.counts["read"] <= 5
+
+
+def test_a_file_that_was_moved_already_costs_one_request(lake: Lake) -> None:
+    handle = lake.staged("orders", 1, "a", "b", "c")
+    dying = lake.bind("orders", "append", storage=CrashingStorage(lake.storage, at=5, when="before"))
+    with pytest.raises(SimulatedCrash):
+        dying.release([handle], 1)
+    storage = Requests(lake.storage)
+    lake.bind("orders", "append", storage=storage).release([handle], 1)
+    assert storage.counts["size"] == 2
+    assert lake.named() == ["a", "b", "c"]
+
+
+# ---- somebody else in between
+
+
+def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: Lake) -> None:
+    first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
+    other = lake.bind("orders", "append")
+    hook = between("create", MANIFESTS, lambda: other.release([first], 1))
+    loser = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
+    assert loser.release([first, second], 2) == {"files": 1, "rows": 1, "bytes": 3}
+    assert [(m.checkpoint, m.batches) for m in read_manifests(lake.uri)] == [(1, (first["id"],)), (2, (second["id"],))]
+    assert lake.named() == lake.listed() == ["one", "two"]
+
+
+def test_r9_a_lost_race_against_a_higher_checkpoint_releases_nothing(lake: Lake) -> None:
+    """The check of the number and its advance are one step: a zombie that has checked already is too late."""
+    first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
+    successor = lake.bind("orders", "append")
+    hook = between("create", MANIFESTS, lambda: successor.release([first, second], 2))
+    zombie = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
+    assert zombie.release([first], 1)["rows"] == 0
+    assert [manifest.checkpoint for manifest in read_manifests(lake.uri)] == [2]
+    assert zombie.last_released() == 2
+
+
+def test_r9_files_that_vanish_because_another_released_and_a_reader_consumed_them_are_not_missed(lake: Lake) -> None:
+    handle = lake.staged("orders", 1, "one", "two")
+
+    def released_and_consumed() -> None:
+        lake.bind("orders", "append").release([handle], 1)
+        for file in handle["files"]:
+            lake.storage.delete(file["target"])
+
+    hook = between("copy" if lake.uri.startswith("memory") else "delete", "part-", released_and_consumed)
+    late = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
+    assert late.release([handle], 1)["rows"] == 2
+    assert len(read_manifests(lake.uri)) == 1
+
+
+def test_r9_batches_of_the_entries_since_staging_are_not_released_again(lake: Lake) -> None:
+    sink = lake.new("orders", "append")
+    batches = [lake.staged("orders", number, f"row {number}", since=0) for number in range(1, 6)]
+    for number, handle in enumerate(batches, start=1):
+        lake.bind("orders", "append").release([handle], number)
+    last = lake.staged("orders", 9, "last", since=0)
+    assert sink.release([*batches, last], 9)["rows"] == 1
+    assert lake.named() == lake.listed() == ["last", *(f"row {number}" for number in range(1, 6))]
+
+
+def test_a_release_that_another_job_of_the_name_took_the_number_of_raises(lake: Lake) -> None:
+    ours, theirs = lake.staged("orders", 1, "ours"), lake.staged("orders", 2, "theirs")
+    lake.bind("orders", "append").release([theirs], 4)
+    for checkpoint in (3, 4):
+        with pytest.raises(ForeignReleaseError):
+            lake.bind("orders", "append").release([ours], checkpoint)
+    assert lake.named() == ["theirs"]
+
+
+# ---- a log that lost entries is not a shorter log
+
+
+@pytest.mark.parametrize("gone", [0, 1, 4, 5])
+def test_a_manifest_that_somebody_deleted_stops_everything_that_would_take_it_for_the_end(
+    lake: Lake, gone: int
+) -> None:
+    sink = lake.new("orders", "append")
+    for number in range(1, 8):
+        sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
+    lake.storage.delete(f"{MANIFESTS}/{gone:08d}.json")
+    late = lake.staged("orders", 8, "late", since=7)
+    before = lake.paths()
+    process = lake.bind("orders", "append")
+    for use in (
+        process.prepare,
+        process.last_released,
+        lambda: process.release([late], 8),
+        lambda: process.release([], 8),
+        lambda: read_manifests(lake.uri),
+        lambda: read_manifests(lake.uri, "orders", "lake", after=6),
+        lake.bind("next", "errorifexists").check_target,
+        lambda: lake.bind("next").release([], 1),
+    ):
+        with pytest.raises(ReleaseLogDamagedError, match=f"entry {gone} is gone"):
+            use()
+    assert [path for path in lake.paths() if "next" not in path and "~turns" not in path] == before
+
+
+def test_a_log_that_is_shorter_than_a_batch_has_seen_it_is_damaged(lake: Lake) -> None:
+    sink = lake.new("orders", "append")
+    for number in (1, 2):
+        sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
+    lake.storage.delete(f"{MANIFESTS}/00000001.json")
+    for since, released in ((2, False), (1, True)):
+        late = lake.staged("orders", 2 + since, "late", since=since)
+        if released:
+            assert lake.bind("orders", "append").release([late], 3)["rows"] == 1
+        else:
+            with pytest.raises(ReleaseLogDamagedError, match=late["id"]):
+                lake.bind("orders", "append").release([late], 3)
+
+
+def test_a_manifest_that_vanishes_while_a_process_lives_is_told_not_passed_over(lake: Lake) -> None:
+    sink = lake.new("orders", "append")
+    for number in (1, 2, 3):
+        lake.bind("orders", "append").release([lake.staged("orders", number, f"row {number}")], number)
+    assert sink.last_released() == 3
+    lake.storage.delete(f"{MANIFESTS}/00000001.json")
+    fresh = lake.bind("orders", "append", storage=Remembered(lake.storage))
+    with pytest.raises(TerminalError, match="entry 1 is gone"):
+        fresh.release([lake.staged("orders", 4, "late", since=0)], 4)
+
+
+class Remembered(WrappedStorage):
+    """A listing that still shows what was deleted."""
+
+    def list(self, path: str) -> builtins.list[str]:
+        return ["00000000.json", "00000001.json", "00000002.json"] if path == MANIFESTS else super().list(path)
+
+
+def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
+    class Partial(WrappedStorage):
+        """The folder was read while entries were made: the second of them is shown, the first is not."""
+
+        def list(self, path: str) -> builtins.list[str]:
+            return [name for name in super().list(path) if path != MANIFESTS or name != "00000001.json"]
+
+    sink = lake.new("orders", "append")
+    for number in (1, 2, 3):
+        sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
+    assert lake.bind("orders", "append", storage=Partial(lake.storage)).last_released() == 3
