@@ -19,8 +19,6 @@ STAYS = re.compile(
     r"|job/checkpoints/chk-\d+(/_metadata)?"
 )
 """What a finished job leaves under its root."""
-LEFT_YET = re.compile(r"job/requests/[^/.][^/]*\.json|\.probe-\w+")
-"""What it should not leave, and does: issue 5, item 27."""
 
 
 def finished_sources(state: JobState) -> set[str]:
@@ -73,8 +71,7 @@ def check_end(definition: Definition, world: World, expected: Expected, evidence
 
 
 def check_nothing_left(definition: Definition, world: World) -> None:
-    under = [path for path in world.everything_under_root() if not LEFT_YET.fullmatch(path)]
-    left = [path for path in under if not STAYS.fullmatch(path)]
+    left = [path for path in world.everything_under_root() if not STAYS.fullmatch(path)]
     assert not left, f"left under the root: {left[:10]}"
     for sink in definition.sinks:
         folder = world.base / sink.place

@@ -12,7 +12,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
     ("WatermarkOverUnionError", "behind the union of a bounded and a live source"),
     ("UnsupportedQueryError", "not supported with streaming"),
     ("UnsupportedQueryError", "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"),
-    ("FunctionFailedError", "dropDuplicatesWithinWatermark is not supported with batch"),
+    ("UnsupportedQueryError", "in batch mode: .*not supported"),
 )
 
 
