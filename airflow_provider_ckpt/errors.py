@@ -737,6 +737,13 @@ class UnsupportedConfError(InvalidInputError):
     )
 
 
+class UnsupportedStateStoreError(InvalidInputError):
+    template = (
+        "Spark setting {key}={value!r} cannot be honoured: a job that goes back to a checkpoint would count rows of "
+        "the time after it, or lose some; set {key}={needed}, or remove the setting"
+    )
+
+
 class FunctionFailedError(InvalidInputError):
     """The user's function raised; its own traceback is kept as ``__cause__``."""
 
@@ -850,6 +857,44 @@ class SourceFilesGoneError(TerminalError):
     template = (
         "{count} of the files that bounded source {uid!r} still has to read are gone, {path} among them. Put them "
         "back and resume the job, or run it under another job id to do without them."
+    )
+
+
+class LosingOptionError(InvalidInputError):
+    template = "source {uid!r} ({location}) has the option {key}={value}: {why}; leave it out"
+
+
+class LosingSettingError(InvalidInputError):
+    template = "Spark setting {key}={value!r} is refused: {why}; remove the setting"
+
+
+class PlannedFilesGoneError(SourceFilesGoneError):
+    """Files that a micro-batch was planned with are gone when it runs: Spark would leave them out in silence."""
+
+    template = (
+        "{count} of the files that the next batch reads from source {uid!r} are gone, {path} among them. Nothing of "
+        "the batch was written. Put the files back and resume the job, or run it under another job id to do without "
+        "them."
+    )
+
+
+class GlobNameError(TerminalError):
+    """Spark takes the name of a file for a pattern, and would read the other files of its batch twice."""
+
+    template = (
+        "source {uid!r} has a file whose name Spark's streaming reader takes for a pattern: {path}. It would read "
+        "other files twice. Nothing of the batch was written. Rename the file and its folders so that they hold none "
+        "of {{ }} [ ] * ? \\, and resume the job."
+    )
+
+
+class UnreadableNameError(InvalidInputError):
+    """The same, seen before the job starts."""
+
+    template = (
+        "source {uid!r} ({location}) has a file whose name Spark's streaming reader takes for a pattern: {path}. It "
+        "would read other files twice. Rename the file and its folders so that they hold none of {{ }} [ ] * ? \\, or "
+        "run the job in batch mode."
     )
 
 

@@ -10,13 +10,10 @@ from typing import Any
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.doctor import spark_absent
-from airflow_provider_ckpt.cli.signals import StopOnSignal
 from airflow_provider_ckpt.errors import InvalidJobIdError, JobIdNeededError, SparkMissingError
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.storage.layout import check_job_id
-from airflow_provider_ckpt.storage.opening import open_storage
 
 OK, FAILED, REFUSED = 0, 1, 2
 _WRONG = frozenset({"failed", "refused", "fenced"})
@@ -105,36 +102,16 @@ def run(args: argparse.Namespace) -> int:
     if absent:
         raise SparkMissingError(problem=absent)
     from airflow_provider_ckpt.spark.main import run_job, stop_session
+    from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 
-    told = _Told(options, secrets, _printer(args.json))
+    told = LeaveOnSignal(options, secrets, _printer(args.json))
     try:
         code = run_job(options, secrets, told)
     finally:
-        told.signals.restore()
+        told.restore()
         stop_session()
     # The driver's finer codes (3 failed terminally, 4 fenced) are for the Airflow operator.
     return code if code in (OK, REFUSED) else FAILED
-
-
-class _Told:
-    """Prints what the driver says; a signal that comes after its first word stops the job as ``ckpt stop`` does."""
-
-    def __init__(
-        self, options: RunOptions, secrets: Mapping[str, Any], show: Callable[[Mapping[str, Any]], None]
-    ) -> None:
-        self._options, self._secrets, self._show = options, secrets, show
-        self._epoch = 0
-        self.signals = StopOnSignal(self._ask)
-
-    def __call__(self, line: Mapping[str, Any]) -> None:
-        self._show(line)
-        if "epoch" in line and not self._epoch:
-            self._epoch = line["epoch"]
-            self.signals.install()
-
-    def _ask(self) -> None:
-        root = open_storage(self._options.root, self._secrets)
-        write_request(root, self._options.job_id, "stop", self._epoch, leaves=True)
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:

@@ -6,11 +6,11 @@ import argparse
 import json
 
 from airflow_provider_ckpt.cli import arguments, text
+from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.state_json import state_to_json
 from airflow_provider_ckpt.spark.worker import is_alive
 
 LATE_FILES_SHOWN = 5
@@ -19,22 +19,17 @@ LATE_FILES_SHOWN = 5
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("show", help="show a job: status, checkpoints, finished operators")
     arguments.add_job(parser)
-    arguments.add_json(parser, "print the state as a JSON object")
+    arguments.add_json(parser, "print a JSON object (docs/cli.md)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     state = read_job(open_root_for_reading(args), args.job)
     if args.json:
-        found = {
-            "finished_operators": state.finished_operators(),
-            "damage": state.damage,
-            "driver_alive": is_alive(state.worker),
-        }
-        print(json.dumps({**state_to_json(state), **found}, indent=1))
+        print(json.dumps(job_view(state, is_alive(state.worker)), indent=1))
         return 0
     print(text.fields(summary(state)))
-    for line in late_files(state):
+    for line in (*unserved(state), *late_files(state)):
         print(line)
     return 0
 
@@ -69,6 +64,11 @@ def _params(state: JobState) -> str:
 
 def _driver(host: object, pid: object) -> str | None:
     return f"{host}, pid {pid}" if host and pid else None
+
+
+def unserved(state: JobState) -> list[str]:
+    """Requests to stop or drain that did not take place, and why: nobody else tells who asked and left."""
+    return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.startswith("completed")]
 
 
 def late_files(state: JobState) -> list[str]:

@@ -225,21 +225,25 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         before = Pointer.from_json(store.get(KEY))
         clear_number = context["dag_run"].clear_number
-        cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
-        generation = before.generation if before else 0
-        if cleared:
-            generation += self.on_clear == "restart"
-            self._forget_cluster_job(store)
         map_index = -1 if ti.map_index is None else ti.map_index
         own_id = default_job_id(ti.dag_id, ti.task_id, ti.run_id, map_index)
-        job_id = check_job_id(with_generation(self.job_id or own_id, generation))
+        generation = before.generation if before else 0
+        base_id = check_job_id(self.job_id or own_id)
+        cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
+        if before is None and (cleared := self._ran_before(hook, base_id, own_id)):
+            self.log.info("This Dag run was deleted and made again: its task counts as cleared")
+        if cleared:
+            generation = self._next_generation(hook, base_id, generation)
+            self._forget_cluster_job(store)
+        job_id = check_job_id(with_generation(base_id, generation))
         options = self._options(hook.root_uri, job_id, f"{own_id}~t{ti.try_number}")
         if cleared and self.on_clear == "resume":
             # who clears a task whose job failed for good says that the cause was mended
             options = replace(options, resume_failed=True)
         pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, generation, clear_number=clear_number)
-        if before is not None and (state := self._look_back(hook, job_id, cleared)) is not None:
-            claimed = before.epoch is not None or (state.attempt or "").startswith(f"{own_id}~t")
+        looks_back = before is not None or cleared
+        if looks_back and (state := self._look_back(hook, job_id, cleared)) is not None:
+            claimed = (before is not None and before.epoch is not None) or _is_own(state, own_id)
             if claimed and not cleared:
                 pointer = self._claimed(pointer, state)
                 # The restore was carried out by the try that claimed; what counts is what came after it.
@@ -256,6 +260,25 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException:
             raise SparkConnectionMissingError(conn_id=self._conn_id) from None
+
+    def _ran_before(self, hook: CheckpointHook, job_id: str, own_id: str) -> bool:
+        """Whether a task of this name ran the job, although nothing is stored for this one: Airflow forgets what it
+        stored together with the Dag run, and a new run of the same name would find the job FINISHED and do nothing."""
+        try:
+            return _is_own(hook.job(job_id), own_id)
+        except NoSuchJobError:
+            return False
+
+    def _next_generation(self, hook: CheckpointHook, base_id: str, generation: int) -> int:
+        """Of a cleared task: the same, or the next under whose id no job ever ran."""
+        if self.on_clear == "resume":
+            return generation
+        while True:
+            generation += 1
+            try:
+                hook.job(with_generation(base_id, generation))
+            except NoSuchJobError:
+                return generation
 
     def _forget_cluster_job(self, store: Any) -> None:
         # The Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
@@ -278,6 +301,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             state.last_completed or "none",
             ", ".join(state.finished_operators()) or "none",
         )
+        if cleared and state.status == "FINISHED":
+            self.log.warning('Job %s has FINISHED: nothing runs again. on_clear="restart" would start it over', job_id)
         return state
 
     def _claimed(self, pointer: Pointer, state: JobState) -> Pointer:
@@ -341,3 +366,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     def _job_folders(self) -> list[Path]:
         beside_the_dag = [Path(self.dag.fileloc).parent] if self.has_dag() else []  # type: ignore[no-untyped-call]
         return [*beside_the_dag, Path.cwd()]
+
+
+def _is_own(state: JobState, own_id: str) -> bool:
+    """Whether the last driver of the job was started by a task of this name."""
+    return (state.attempt or "").startswith(f"{own_id}~t")

@@ -217,5 +217,7 @@ class BoundSink(ABC):
 
         That is: the id is not in ``live_handles`` (ids of all handles that are published and not yet released
         or aborted) *and* its attempt is not in ``live_attempts`` (fenced: it cannot publish any more, R5).
+        ``live_attempts`` answers ``in``; it
+        may hold attempts that do not exist yet, and then cannot be listed.
         Called now and then and at the end of a job.
         """

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from airflow_provider_ckpt.errors import AlreadyExistsError
+from airflow_provider_ckpt.partitions.attempts import epoch_of, is_before
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.spark.folder import SparkFolder
@@ -46,6 +47,7 @@ class AttemptFolders:
             folder.copy_from(self.folder(previous))
         if rewind_to is not None:
             folder.rewind(rewind_to, edges)
+        folder.forget_unreadable()
         marker = encode_document(KIND, VERSION, attempt=attempt, copied_from=previous)
         try:
             self._storage.create(self._marker(attempt), marker)
@@ -54,10 +56,14 @@ class AttemptFolders:
         return folder
 
     def delete_before(self, attempt: str) -> None:
-        """Delete the folders of all other attempts; markers first, so that no half-deleted folder is chosen."""
-        names = self._storage.list(self._path)
-        others = {name.removesuffix(".json") for name in names} - {attempt}
-        for other in sorted(others):
+        """Delete the folders of earlier epochs; markers first, so that no half-deleted folder is chosen.
+
+        After a look at the fence: whoever claims the job after that look finds the marker of ``attempt``, and copies
+        none of those.
+        """
+        epoch = epoch_of(attempt)
+        names = {name.removesuffix(".json") for name in self._storage.list(self._path)}
+        for other in sorted(name for name in names if epoch is not None and is_before(name, epoch)):
             self._storage.delete(self._marker(other))
             self._storage.delete_tree(f"{self._path}/{other}")
 

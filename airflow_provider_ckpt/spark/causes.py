@@ -8,6 +8,7 @@ from dataclasses import dataclass
 _TRACEBACK = "Traceback (most recent call last):"
 _END = re.compile(r"^(\s*SQLSTATE: |\tat |Caused by: |JVM stacktrace:|Driver stacktrace:|\s*$)")
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
+_CALLING = re.compile(r"^An error occurred while calling \S+\.$")
 _CAUSED_BY = "Caused by: "
 
 
@@ -28,6 +29,9 @@ def find_cause(error: BaseException) -> Cause:
         if found is not None:
             return found
     lines = text.strip().splitlines() or [""]
+    if _CALLING.match(lines[0]) and len(lines) > 1:  # py4j's own wrapping; then the exception of the JVM
+        lines = lines[1:]
+        lines[0] = _CAUSED_BY + lines[0].removeprefix(": ")
     roots = [line.removeprefix(_CAUSED_BY).strip() for line in lines if line.startswith(_CAUSED_BY)]
     root = roots[-1] if roots else _WRAPPING.sub("", lines[0])
     return Cause(root if roots else f"{type(error).__name__}: {root}")

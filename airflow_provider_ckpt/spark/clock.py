@@ -10,10 +10,11 @@ class Clock:
     """Epoch seconds: :meth:`now` is the wall clock of the moment it was made plus what has really passed since, so it
     never goes back; :meth:`wall` is what the machine says now, for times that a user gave."""
 
-    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
-        self.wall = wall
+    def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
+        """``wall``: epoch seconds, default ``time.time``; ``steady``: seconds that never go back."""
+        self.wall = time.time if wall is None else wall
         self._steady = steady
-        self._offset = wall() - steady()
+        self._offset = self.wall() - steady()
 
     def now(self) -> float:
         return self._offset + self._steady()

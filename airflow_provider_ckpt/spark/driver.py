@@ -238,15 +238,20 @@ class JobDriver:
 
     def _stop_runners(self) -> None:
         if self._outcome is not None and self._outcome.status == "STOPPED":
-            until = time.monotonic() + LAST_BATCH
-            for runner in self._runners.values():
-                runner.wait_for_batch(until)
+            self._wait_for_batches(time.monotonic() + LAST_BATCH)
         if not self._runners:
             return
         with silenced(self._context.spark):
             for runner in self._runners.values():
                 runner.stop()
                 runner.close()
+
+    def _wait_for_batches(self, until: float) -> None:
+        for runner in self._runners.values():
+            try:
+                runner.wait_for_batch(until)
+            except CkptError as error:  # the job is STOPPED, and its savepoint released, whatever becomes of it
+                log.warning("the last batch of %s is left to the next run: %s", runner.subtask, error)
 
 
 _EFFECTS: dict[type, Callable[[JobDriver, Any], None]] = {

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.errors import (
     InvalidInputError,
     JobStateMovedError,
     LogFencedError,
+    OutputTakenError,
 )
 from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.graph import Vertex
@@ -155,8 +156,7 @@ class _Execution:
     def run(self) -> Outcome:
         sinks = bind_sinks(self._job, self._options.job_id, self._storage_options)
         if self._prepared.base.is_new or self._prepared.anew:
-            for sink in sinks.values():
-                sink.check_target()
+            self._refuse_taken(sinks)
         open_root(self._storage)
         if self._reach is not None:
             self._reach.check_same(self._storage, self._storage_options)
@@ -220,6 +220,14 @@ class _Execution:
         )
         return outcome
 
+    def _refuse_taken(self, sinks: Mapping[str, BoundSink]) -> None:
+        for uid, sink in sinks.items():
+            released = sink.last_released()
+            if released:  # by a job of this id, of which this root knows nothing
+                job_id, root = self._options.job_id, self._storage.uri
+                raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
+            sink.check_target()
+
     def _bounded_reads(self) -> dict[str, Any]:
         """Of the sources that are not over."""
         reads = self._plan.reads
@@ -243,7 +251,7 @@ class _Execution:
         context = self._context(journal, taken)
         runners = self._runners(context, journal.state, logs, sinks, frozen)
         if taken.resumed:
-            collect_garbage(self._storage, options.job_id, graph, logs, sinks, taken.attempt)
+            collect_garbage(self._storage, options.job_id, graph, logs, sinks, taken.attempt, journal.check_fenced)
         final_only = frozenset(operator.uid for operator in self._job.sinks if operator.release == "final")
         coordinator = Coordinator(
             graph,

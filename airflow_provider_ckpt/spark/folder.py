@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from airflow_provider_ckpt.errors import ObjectNotFoundError
-from airflow_provider_ckpt.spark.seen_files import forget_after, log_offset
+from airflow_provider_ckpt.spark.seen_files import forget_after, glob_name, is_file_offset, log_offset, taken_after
 from airflow_provider_ckpt.storage.storage import Storage
 
 MAX_WATERMARK = 253_402_300_799_000
@@ -15,6 +15,9 @@ MAX_WATERMARK = 253_402_300_799_000
 
 # commits first: whatever a copied commit points to was written before it, so it is there to be copied
 _COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")
+
+_NAMES_SCHEMAS = re.compile(r"state/[^/]+/_metadata/")
+_SCHEMA = re.compile(r"state/[^/]+/_stateSchema/.+$")
 
 
 class SparkFolder:
@@ -41,12 +44,30 @@ class SparkFolder:
                 if name in done or _is_temporary(name):
                     continue
                 try:
-                    self.storage.copy(f"{other.path}/{name}", f"{self.path}/{name}")
+                    self._copy(other, name)
                 except ObjectNotFoundError:
                     continue  # purged or renamed by the other driver meanwhile
                 done.add(name)
                 copied += 1
         return copied
+
+    def _copy(self, other: SparkFolder, name: str) -> None:
+        if not _NAMES_SCHEMAS.match(name):
+            self.storage.copy(f"{other.path}/{name}", f"{self.path}/{name}")
+            return
+        lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
+        self.storage.replace(f"{self.path}/{name}", "\n".join(map(self._moved, lines)).encode())
+
+    def _moved(self, line: str) -> str:
+        """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""
+        body = json.loads(line) if line.startswith("{") else None
+        if not isinstance(body, dict):
+            return line
+        for store in body.get("stateStoreInfo", ()):
+            paths = [_SCHEMA.search(path) for path in store.get("stateSchemaFilePaths") or ()]
+            if paths:
+                store["stateSchemaFilePaths"] = [f"{self.location}/{one[0]}" for one in paths if one is not None]
+        return json.dumps(body, separators=(",", ":"))
 
     @staticmethod
     def _parts(other: SparkFolder, part: str) -> list[str]:
@@ -116,6 +137,30 @@ class SparkFolder:
             for name in self.storage.list(f"{self.path}/{log}"):
                 if name.isdigit() and int(name) > batch_id:
                     self.storage.delete(f"{self.path}/{log}/{name}")
+
+    def forget_unreadable(self) -> bool:
+        """Forget what is planned, or taken, behind the newest commit, if it names a file that Spark's reader takes for
+        a pattern: planned once, the name would be asked for at every start, renamed or not. Returns whether there was
+        such a name. Own folder only.
+
+        Entries of the sources' logs without an ``offsets`` entry count, too: Spark writes them first.
+        """
+        commit, newest = self.newest_commit(), self.newest_offsets()
+        committed = {} if commit is None else self.offsets(commit)
+        planned = committed if newest is None or newest == commit else self.offsets(newest)
+        files = [uid for uid in self.storage.list(f"{self.path}/sources") if is_file_offset(planned.get(uid))]
+        bad = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed))}
+        kept = planned
+        if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in bad.items()):
+            self.forget_planned()  # first: entries that no plan names are taken up by the next plan
+            kept = committed
+        for uid in bad:
+            forget_after(self.storage, f"{self.path}/sources/{uid}", log_offset(kept.get(uid)))
+        return bool(bad)
+
+    def _unreadable(self, uid: str, committed: Mapping[str, str]) -> list[int]:
+        taken = taken_after(self.storage, f"{self.path}/sources/{uid}", log_offset(committed.get(uid)))
+        return [number for number, path in taken if glob_name([path])]
 
     def forget_planned(self) -> None:
         """Drop a planned batch that never committed (only late files of an ended source)."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.errors import AlreadyExistsError
 from airflow_provider_ckpt.spark.reader import SourceReads
-from airflow_provider_ckpt.spark.seen_files import normal_path
+from airflow_provider_ckpt.spark.seen_files import glob_name, normal_path
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-files"
 VERSION = 1
+_ESCAPED_GLOB = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]")
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,29 @@ def unescaped_path(uri: str) -> str:
 
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     """The files a file source would read now, by Spark's own listing (globs, hidden files, partitions)."""
+    return tuple(sorted(unquote(uri) for uri in _frame(spark, reads).inputFiles()))
+
+
+def find_glob_name(spark: SparkSession, reads: SourceReads) -> str | None:
+    """The path of a file that is there now and that Spark's streaming reader would take for a pattern."""
+    try:
+        found: Any = _frame(spark, reads)._jdf.inputFiles()
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":  # a folder, or what a pattern stands for, may come later
+            return None
+        raise
+    jvm: Any = spark._jvm
+    # one call, as the folder may hold many; what is between the braces is escaped, but for the asterisk
+    if not _ESCAPED_GLOB.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
+        return None
+    return glob_name(normal_path(uri) for uri in found)
+
+
+def _frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
     reader = spark.read.format(reads.format).options(**reads.options)
     if reads.schema is not None:
         reader = reader.schema(reads.schema)
-    return tuple(sorted(unquote(uri) for uri in reader.load(list(reads.paths)).inputFiles()))
+    return reader.load(list(reads.paths))
 
 
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:

@@ -90,6 +90,7 @@ class Inputs:
         self.edges = dict(edges)
         self.bounded = dict(bounded)
         self.gate = gate
+        self._new_seen = seen
         self._seen = {uid: seen(uid) for uid in [*edges, *bounded]}
         self._publishing: set[str] = set()
         """Edges that the batch which is committed but not yet published has read."""
@@ -104,6 +105,19 @@ class Inputs:
                 self._publishing.add(uid)
         for uid, source in self.bounded.items():
             source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
+        for uid in offsets.keys() - self.edges.keys() - self.bounded.keys():
+            self._log_of(uid).skip_to(log_offset(offsets[uid]))  # of a live source only the next batch matters
+
+    def planned(self, offsets: Mapping[str, str]) -> dict[str, list[str]]:
+        """Source or edge -> normal paths that a batch with these end offsets takes beyond the last one given to
+        :meth:`advance`. Those that are no files are left out."""
+        planned = {uid: self._log_of(uid).planned(log_offset(offset)) for uid, offset in offsets.items()}
+        return {uid: paths for uid, paths in planned.items() if paths}
+
+    def _log_of(self, uid: str) -> SeenFiles:
+        if uid not in self._seen:
+            self._seen[uid] = self._new_seen(uid)
+        return self._seen[uid]
 
     def published(self) -> None:
         """The batch given to :meth:`advance` is in the log."""

@@ -35,6 +35,7 @@ from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.storage import Storage
@@ -184,9 +185,9 @@ def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def print_line(line: dict[str, Any]) -> None:
+def print_line(line: Mapping[str, Any]) -> None:
     """The form the Airflow operator reads in the driver's output."""
-    print("CKPT " + json.dumps(line), flush=True)
+    print("CKPT " + json.dumps(dict(line)), flush=True)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -199,9 +200,11 @@ def main(argv: list[str] | None = None) -> int:
     except InvalidInputError as error:
         print_line({"kind": "refused", "message": str(error)})
         return REFUSED
+    told = LeaveOnSignal(options, storage_options, print_line)
     try:
-        return run_job(options, storage_options, print_line)
+        return run_job(options, storage_options, told)
     finally:
+        told.restore()
         stop_session()
 
 

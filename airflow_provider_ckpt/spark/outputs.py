@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.errors import ObjectNotFoundError
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.partitions.attempts import epoch_of, is_before
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext, StageRequest
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
@@ -89,6 +90,7 @@ class Outputs:
         frame.write.options(**_EXCHANGE_OPTIONS).parquet(self._storage.spark_uri(path))
         if self._partition is None:
             return ()
+        self._storage.sync(path)  # before the record of the batch names them
         inside = path[len(self._partition.root) + 1 :]
         return tuple(
             PartitionFile(f"{inside}/{name}", size)
@@ -149,10 +151,12 @@ class PreparedStore:
         files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
         return Prepared(body["attempt"], body["batch_id"], files, body["handles"])
 
-    def delete_all_but(self, attempt: str) -> None:
-        """When nothing that another attempt prepared can be published any more."""
+    def delete_before(self, attempt: str) -> None:
+        """Those of earlier epochs, when nothing that they prepared can be published any more: what Spark had
+        committed of it is published, and a look at the fence found nobody who goes on from before that."""
+        epoch = epoch_of(attempt)
         for name in self._storage.list(self._folder):
-            if name != f"{attempt}.json":
+            if epoch is not None and is_before(name, epoch):
                 self._storage.delete(f"{self._folder}/{name}")
 
     def _path(self, attempt: str) -> str:

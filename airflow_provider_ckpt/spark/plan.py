@@ -9,19 +9,43 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 WATERMARK = "EventTimeWatermark"
-STATEFUL = frozenset(
+STATELESS = frozenset(
     {
-        "Aggregate",
-        "Deduplicate",
-        "DeduplicateWithinWatermark",
-        "Distinct",
-        "FlatMapGroupsWithState",
-        "FlatMapGroupsInPandasWithState",
-        "TransformWithState",
-        "TransformWithStateInPySpark",
-        "TransformWithStateInPandas",
+        "AppendColumns",
+        "ArrowEvalPython",
+        "ArrowEvalPythonUDTF",
+        "BatchEvalPython",
+        "BatchEvalPythonUDTF",
+        "CTERelationDef",
+        "CTERelationRef",
+        "CollectMetrics",
+        "DeserializeToObject",
+        "EventTimeWatermark",
+        "Expand",
+        "Filter",
+        "Generate",
+        "LateralJoin",
+        "MapElements",
+        "MapInArrow",
+        "MapInPandas",
+        "MapPartitions",
+        "Project",
+        "RebalancePartitions",
+        "Repartition",
+        "RepartitionByExpression",
+        "ResolvedHint",
+        "Sample",
+        "SerializeFromObject",
+        "Sort",
+        "SubqueryAlias",
+        "TypedFilter",
+        "Union",
+        "UnresolvedHint",
+        "View",
+        "WithCTE",
     }
 )
+"""Operators that keep nothing from one micro-batch to the next. Whatever else Spark knows, or will, may."""
 
 
 def _root(frame: DataFrame) -> Any:
@@ -44,14 +68,21 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def is_stateful(frame: DataFrame) -> bool:
-    """Aggregations, de-duplication, arbitrary state, and joins of two streams."""
-    for node in _walk(_root(frame)):
-        name = node.nodeName()
-        if name in STATEFUL:
-            return True
-        if name == "Join" and all(child.isStreaming() for child in _children(node)):
-            return True
-    return False
+    """Whether a streaming query of the frame keeps something from one micro-batch to the next: aggregations,
+    de-duplication, limits, arbitrary state, joins of two streams, and every operator that is not known to keep nothing.
+    """
+    return _keeps_state(_root(frame))
+
+
+def _keeps_state(node: Any) -> bool:
+    children = _children(node)
+    if not node.isStreaming() or not children:
+        return False  # what a stream is joined with is worked out anew in each batch
+    if node.nodeName() == "Join":
+        stateful = all(child.isStreaming() for child in children)
+    else:
+        stateful = node.nodeName() not in STATELESS
+    return stateful or any(_keeps_state(child) for child in children)
 
 
 def streaming_leaves(frame: DataFrame) -> int:

@@ -26,6 +26,7 @@ from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.batch_files import files_of_batch, refuse_glob_names, refuse_other_files
 from airflow_provider_ckpt.spark.context import InputAdvanced, RunContext
 from airflow_provider_ckpt.spark.folder import SparkFolder
 from airflow_provider_ckpt.spark.inputs import Inputs
@@ -113,13 +114,14 @@ class Publisher:
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Spark calls it, in its own thread."""
         try:
-            self._check_fenced()
+            self.check_fenced()
             self.publish_committed()
+            self._check_planned(batch_id)
             prepared = self._outputs.stage(frame, batch_id)
             self._prepared.write(prepared)
             with self.lock:
                 self._pending = prepared
-            self._check_fenced()
+            self.check_fenced()
         except BaseException as error:
             self.failure = error
             if self.is_stopping:
@@ -169,6 +171,15 @@ class Publisher:
         last = self.log.state.last_batch
         return {**(last.inputs if last is not None else {}), **self.inputs.positions()}
 
-    def _check_fenced(self) -> None:
+    def _check_planned(self, batch_id: int) -> None:
+        """What was planned must be there: Spark leaves out files that are gone, and says nothing."""
+        with self.lock:
+            planned = self.inputs.planned(self.folder.offsets(batch_id))
+        if planned:
+            refuse_glob_names(planned)
+            refuse_other_files(self.vertex.uid, planned, files_of_batch(self._context.spark, self.vertex.uid))
+
+    def check_fenced(self) -> None:
+        """Raises FencedError or LogFencedError if a later driver owns the job or the log."""
         self._context.check_fenced()
         self.log.check_fenced()

@@ -15,12 +15,16 @@ from airflow_provider_ckpt.errors import (
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
+    UnreadableNameError,
 )
 from airflow_provider_ckpt.job.graph import Edge, Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.spark.frozen import find_glob_name
 from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, streaming_leaves
 from airflow_provider_ckpt.spark.reader import BatchReader, SourceReads, StreamReader
+from airflow_provider_ckpt.spark.session import activate
+from airflow_provider_ckpt.spark.source_options import refuse_options
 
 EdgeFrame = Callable[[str], DataFrame]
 """Edge uid -> the frame that reads it."""
@@ -49,6 +53,7 @@ class SourceCalls:
     limit: int | None = None
     frozen: Callable[[str, SourceReads], list[str] | None] = lambda uid, reads: None
     reads: dict[str, SourceReads] = field(default_factory=dict)
+    _checked: set[str] = field(default_factory=set)
 
     def __call__(self, operator: Operator) -> DataFrame:
         reader = self._reader(operator)
@@ -61,9 +66,21 @@ class SourceCalls:
             raise CleanSourceError(uid=operator.uid, location=operator.location, value=cleans)
         if self.streaming and not frame.isStreaming:
             raise NotAStreamError(uid=operator.uid, location=operator.location)
+        late = self.streaming and (operator.watermark is not None or has_watermark(frame))
+        refuse_options(operator, reader.reads.options, streaming=self.streaming, watermark=late)
+        self._check_names(operator, reader.reads)
         if operator.watermark is not None:
             frame = frame.withWatermark(operator.watermark.column, operator.watermark.delay)
         return frame
+
+    def _check_names(self, operator: Operator, reads: SourceReads) -> None:
+        """Of the files that are there: once, by whoever plans the job. A name that turns up later fails its batch."""
+        if not self.streaming or not reads.is_file or operator.uid in self._checked:
+            return
+        self._checked.add(operator.uid)
+        found = find_glob_name(self.spark, reads)
+        if found is not None:
+            raise UnreadableNameError(uid=operator.uid, location=operator.location, path=found)
 
     def _reader(self, operator: Operator) -> StreamReader | BatchReader:
         if not self.streaming:
@@ -75,6 +92,7 @@ class SourceCalls:
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     """Call the user's function. The parameter "" is positional (a source's reader, whatever its name)."""
     named = {name: value for name, value in arguments.items() if name}
+    _activate(arguments.values())
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
     except Exception as error:
@@ -84,6 +102,15 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     if not isinstance(result, DataFrame):
         raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(result).__name__)
     return result
+
+
+def _activate(arguments: Iterable[object]) -> None:
+    """Make ``SparkSession.getActiveSession()`` answer in the function, whichever thread of the driver calls it."""
+    for one in arguments:
+        spark = one.sparkSession if isinstance(one, DataFrame) else getattr(one, "_spark", None)
+        if isinstance(spark, SparkSession):
+            activate(spark)
+            return
 
 
 def unite(frames: list[DataFrame]) -> DataFrame:

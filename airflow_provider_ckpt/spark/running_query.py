@@ -43,7 +43,8 @@ class RunningQuery:
         self._expected_stop = False
 
     def wait_for_batch(self, until: float) -> None:
-        """Return between two batches, or when it is ``until`` (of ``time.monotonic``)."""
+        """Return between two batches, with the one before published, or when it is ``until`` (of
+        ``time.monotonic``). Raises what publishing raises; the next attempt does it then."""
         query, publisher = self._query, self._publisher
         if query is None:
             return
@@ -53,6 +54,7 @@ class RunningQuery:
                 if publisher.log.state.last_batch is not before:
                     return
                 publisher.published.wait(_POLL)
+            publisher.publish_committed()  # the event that a batch is committed comes behind the end of its trigger
 
     def stop(self) -> None:
         """Stop where it is: an unpublished batch runs again in the next attempt."""

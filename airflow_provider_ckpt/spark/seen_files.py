@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,6 +13,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
+_GLOB = re.compile(r"[{}\[\]*?\\]")
+"""Whatever makes Hadoop take a path for a pattern (``SparkHadoopUtil.isGlobPath``)."""
+
+
+def glob_name(paths: Iterable[str]) -> str | None:
+    """The first of the normal paths that Spark would take for a pattern."""
+    return min((path for path in paths if _GLOB.search(path)), default=None)
 
 
 def normal_path(path: str) -> str:
@@ -29,17 +36,33 @@ class SeenFiles:
         self._storage = storage
         self._path = path
         self._read_up_to = -1
+        self._planned: tuple[int, list[str]] | None = None
+        """What :meth:`planned` has read: (offset, paths)."""
+
+    def planned(self, offset: int) -> list[str]:
+        """Normal paths that a batch up to ``offset`` takes, each as often as the log names it; the next
+        :meth:`advance` to it reads nothing again."""
+        if offset <= self._read_up_to:
+            return []
+        if self._planned is None or self._planned[0] != offset:
+            self._planned = (offset, list(self._take(offset)))
+        return self._planned[1]
+
+    def skip_to(self, offset: int) -> None:
+        """What was taken up to ``offset`` is of no interest: nothing is read."""
+        self._read_up_to = max(self._read_up_to, offset)
 
     def advance(self, offset: int) -> set[str]:
         """Normal paths taken by the source's own batches since the last call, up to ``offset``."""
-        taken: set[str] = set()
-        if offset <= self._read_up_to:
-            return taken
+        taken = set(self.planned(offset))
+        self.skip_to(offset)
+        self._planned = None
+        return taken
+
+    def _take(self, offset: int) -> Iterator[str]:
         names = self._names(offset)
         for number in sorted(names):
-            taken |= self._parse(names[number], self._read_up_to, offset)
-        self._read_up_to = offset
-        return taken
+            yield from self._parse(names[number], self._read_up_to, offset)
 
     def _names(self, offset: int) -> dict[int, str]:
         """Log entries to read: the newest compact one covers everything before it."""
@@ -60,9 +83,28 @@ class SeenFiles:
                 found.setdefault(int(number), name)
         return {n: name for n, name in found.items() if n >= compact and (n > self._read_up_to or n == compact)}
 
-    def _parse(self, name: str, after: int, up_to: int) -> set[str]:
+    def _parse(self, name: str, after: int, up_to: int) -> list[str]:
         lines = self._storage.read(f"{self._path}/{name}").decode().splitlines()[1:]
-        return {normal_path(entry["path"]) for entry in _entries(lines) if after < entry["batchId"] <= up_to}
+        return [normal_path(entry["path"]) for entry in _entries(lines) if after < entry["batchId"] <= up_to]
+
+
+def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
+    """(batch of the source, normal path) of what a file source's log names behind ``offset``; nothing for what
+    another kind of source keeps there."""
+    found: list[tuple[int, str]] = []
+    for name in storage.list(path):
+        number = name.partition(".")[0]
+        if number.isdigit() and int(number) > offset:
+            found += _files_named(storage.read(f"{path}/{name}"))
+    return [one for one in found if one[0] > offset]
+
+
+def _files_named(entry: bytes) -> list[tuple[int, str]]:
+    try:
+        lines = [json.loads(line) for line in entry.decode().splitlines()[1:] if line]
+        return [(int(line["batchId"]), normal_path(line["path"])) for line in lines]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def forget_after(storage: Storage, path: str, offset: int) -> None:
@@ -95,7 +137,11 @@ def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
 
 
 def log_offset(offset: str | None) -> int:
-    """The source's own batch number in a file source's offset JSON; -1 if it has taken nothing."""
-    if offset is None:
-        return -1
-    return int(json.loads(offset).get("logOffset", -1))
+    """The source's own batch number in a file source's offset JSON; -1: it has taken nothing, or is none."""
+    body = None if offset is None else json.loads(offset)
+    return int(body.get("logOffset", -1)) if isinstance(body, dict) else -1
+
+
+def is_file_offset(offset: str | None) -> bool:
+    """Whether it is that of a file source; one that has no offset yet may be."""
+    return offset is None or log_offset(offset) >= 0

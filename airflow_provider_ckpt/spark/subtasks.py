@@ -79,8 +79,9 @@ class SubtaskFactory:
             dropped=dropped,
         )
         publisher.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt)))
+        publisher.check_fenced()  # nothing was appended yet that would have told
         folders.delete_before(context.attempt)
-        prepared.delete_all_but(context.attempt)
+        prepared.delete_before(context.attempt)
         return VertexRunner(context, publisher, self._builder(vertex, edges))
 
     def _edges(self, vertex: Vertex) -> dict[str, EdgeInput]:
@@ -89,7 +90,8 @@ class SubtaskFactory:
         for edge in context.graph.inputs(vertex.uid):
             partition = partition_path(context.job_id, edge.producer, 0)
             siblings = [other.uid for other in context.graph.outputs(edge.producer)]
-            feed = EdgeFeed(context.storage, feed_folder(partition, siblings, edge.uid), partition)
+            location = feed_folder(partition, siblings, edge.uid)
+            feed = EdgeFeed(context.storage, location, partition, epoch=context.epoch)
             last = self._logs[f"{vertex.uid}/0"].state.last_batch
             read = 0 if last is None else last.inputs.get(edge.uid, 0)
             if self._restore is not None:

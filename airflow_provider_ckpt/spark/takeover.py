@@ -16,6 +16,7 @@ from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.attempts import attempt_name
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen
@@ -93,7 +94,7 @@ def claim(
     """
     epoch = journal.claim(attempt, worker, time.time(), admit)
     before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
-    return TakenOver(epoch, f"{epoch:04d}-{nonce}", before, journal.state.created is not None)
+    return TakenOver(epoch, attempt_name(epoch, nonce), before, journal.state.created is not None)
 
 
 def record_plan(journal: OwnedJournal, job_id: str, plan: JobPlan, options: Mapping[str, object]) -> None:

@@ -113,12 +113,17 @@ class FsspecStorage(Storage):
         full = self._full(path)
         with self._guard("read", path):
             try:
-                found = self._fs.info(full)
-                if found["type"] == "file":
-                    return int(found["size"])
+                size = self._size(full)
+                if size is not None:
+                    return size
             except FileNotFoundError:
                 pass
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
+
+    def _size(self, full: str) -> int | None:
+        """None for a folder."""
+        found = self._fs.info(full)
+        return int(found["size"]) if found["type"] == "file" else None
 
     def list(self, path: str) -> list[str]:
         full = self._full(path, root=True)

@@ -40,10 +40,13 @@ class S3Storage(FsspecStorage):
         return data
 
     def _exists(self, full: str) -> bool:
+        self._size(full)
+        return True
+
+    def _size(self, full: str) -> int:
         # info() would also list, to see whether the name is a folder.
         bucket, key, _ = self._fs.split_path(full)
-        self._fs.call_s3("head_object", Bucket=bucket, Key=key)
-        return True
+        return int(self._fs.call_s3("head_object", Bucket=bucket, Key=key)["ContentLength"])
 
     def _is_absence(self, error: FileNotFoundError) -> bool:
         response = _response(error)

@@ -271,6 +271,56 @@ def test_a_cleared_task_can_start_over_under_a_new_job_id_and_its_retries_stay_w
     assert ids == [JOB_ID, f"{JOB_ID}~g1", f"{JOB_ID}~g1", f"{JOB_ID}~g2"]
 
 
+def finish(journal: Journal, attempt: str) -> None:
+    record(journal, "RUNNING", "FINISHED", attempt=attempt, completed=1)
+
+
+def test_a_dag_run_that_was_deleted_and_made_again_does_not_find_its_job_finished(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    """Airflow forgets the pointer with the Dag run, and a backfill makes a run of the same name."""
+    finish(journal(JOB_ID), f"{JOB_ID}~t1")
+    finish(journal(f"{JOB_ID}~g1"), f"{JOB_ID}~t2")
+    spark_submit.play(FINISHED)
+    store = StateStore()
+    make(on_clear="restart").execute(context(store))
+    assert spark_submit.calls[0].options["job_id"] == f"{JOB_ID}~g2"
+    assert store.values[KEY]["generation"] == 2
+
+
+def test_a_clear_never_takes_a_job_id_that_ran_already(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    finish(journal(f"{JOB_ID}~g1"), f"{JOB_ID}~t1")
+    store = StateStore()
+    for _ in range(2):
+        spark_submit.play(FINISHED)
+    make(on_clear="restart").execute(context(store))
+    make(on_clear="restart").execute(context(store, try_number=2, max_tries=3))
+    assert [call.options["job_id"] for call in spark_submit.calls] == [JOB_ID, f"{JOB_ID}~g2"]
+
+
+def test_a_job_of_another_dag_run_that_is_continued_is_not_taken_for_ones_own(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    record(journal("shared"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1", completed=5)
+    spark_submit.play(FINISHED)
+    make(job_id="shared", on_clear="restart").execute(context(StateStore()))
+    assert spark_submit.calls[0].options["job_id"] == "shared"
+
+
+def test_a_clear_that_has_nothing_to_resume_says_so(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = StateStore()
+    for _ in range(2):
+        spark_submit.play(FINISHED)
+    make().execute(context(store))
+    finish(journal(JOB_ID), f"{JOB_ID}~t1")
+    make().execute(context(store, try_number=2, max_tries=3))
+    assert f"Job {JOB_ID} has FINISHED: nothing runs again" in capfd.readouterr().out
+
+
 def test_a_clear_forgets_the_cluster_driver_that_ended_so_that_a_new_one_is_submitted(
     make: Any, spark_submit: FakeSparkSubmit
 ) -> None:
@@ -286,11 +336,12 @@ def test_a_clear_forgets_the_cluster_driver_that_ended_so_that_a_new_one_is_subm
 def test_secrets_reach_the_driver_and_nothing_else(
     make: Any,
     spark_submit: FakeSparkSubmit,
+    root: Storage,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     options = {"key": "AKIA-key-1", "client_kwargs": {"aws_session_token": "tok-en-2"}}
-    connection = {"conn_type": "ckpt", "host": "s3://bucket/x", "extra": {"storage_options": options}}
+    connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": options}}
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
     spark_submit.play("spark prints AKIA-key-1", status("failed", "tok-en-2 was refused"), exit=1)
     store, operator = StateStore(), make(root=None)
@@ -311,13 +362,14 @@ def test_where_the_environment_has_to_be_configuration_the_command_is_logged_wit
     master: str,
     make: Any,
     spark_submit: FakeSparkSubmit,
+    root: Storage,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     if master.startswith("k8s"):
         pytest.importorskip("airflow.providers.cncf.kubernetes")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
-    connection = {"conn_type": "ckpt", "host": "s3://b", "extra": {"storage_options": {"token": 'qu"ote-1'}}}
+    connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": {"token": 'qu"ote-1'}}}
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
     spark_submit.play(status("failed", "x"), exit=1)
     with pytest.raises(AirflowException):

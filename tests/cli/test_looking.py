@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.journal.events import StatusChanged
+from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from tests.cli.conftest import claim, write
+from tests.cli.conftest import NOON, claim, write
 
 
 def _files(root: str) -> set[Path]:
@@ -62,6 +63,38 @@ def test_show_names_late_files_but_not_all_of_a_long_list(
     assert "/lake/orders/late-4.json" in shown
     assert "/lake/orders/late-5.json" not in shown
     assert "and 2 more" in shown
+
+
+def test_show_says_what_became_of_a_stop_that_failed(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        running,
+        RequestAnswered("r1", "stop", "accepted", NOON + 801),
+        RequestAnswered("r1", "stop", "failed: the savepoint expired; the job goes on", NOON + 900),
+        RequestAnswered("r2", "stop", "accepted", NOON + 901),
+        RequestAnswered("r2", "stop", "completed: savepoint 5", NOON + 902),
+    )
+    assert main(["show", "orders", "--root", empty_root]) == 0
+    shown = capsys.readouterr().out
+    assert "request r1 failed: the savepoint expired; the job goes on" in shown
+    assert "r2" not in shown
+    main(["show", "orders", "--root", empty_root, "--json"])
+    assert json.loads(capsys.readouterr().out)["requests"] == [
+        {"request": "r1", "outcome": "failed: the savepoint expired; the job goes on"},
+        {"request": "r2", "outcome": "completed: savepoint 5"},
+    ]
+
+
+def test_the_keys_of_show_json_are_those_of_the_documentation(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["show", "orders", "--root", empty_root, "--json"])
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    table = page.partition("`ckpt show --json`")[2].partition("\n\n## ")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    documented = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert documented == list(json.loads(capsys.readouterr().out))
 
 
 def test_show_json_is_the_whole_state(running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:

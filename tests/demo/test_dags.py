@@ -37,8 +37,16 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.airflow
-def test_the_examples_folder_is_a_dags_folder_with_two_dags(bag: Any) -> None:
-    assert bag == {"errors": {}, "dags": {"flights": ["clean"], "flights_report": ["count_by_month", "released"]}}
+def test_the_examples_folder_is_a_dags_folder(bag: Any) -> None:
+    assert bag == {
+        "errors": {},
+        "dags": {
+            "daily_revenue": ["revenue"],
+            "flights": ["clean"],
+            "flights_report": ["count_by_month", "released"],
+            "orders_feed": ["feed", "until_now"],
+        },
+    }
 
 
 def test_the_job_is_two_queries_with_history_inside_the_first() -> None:

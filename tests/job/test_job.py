@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,6 +191,11 @@ def _transform(inputs: Any, **options: Any) -> Mistake:
     return lambda sketch: sketch.job.transform(inputs=inputs, uid="t", **options)(pass_on)
 
 
+def _only(*methods: str) -> SimpleNamespace:
+    """A look-alike of a sink, with some of its methods."""
+    return SimpleNamespace(**{name: frozenset() if name == "changeable" else pass_on for name in methods})
+
+
 MISTAKES: dict[str, tuple[Mistake, type[errors.InvalidInputError], str]] = {
     "empty uid": (lambda s: s.source(""), errors.IllegalUidError, "1 to 100 letters"),
     "uid with a dash": (lambda s: s.source("a-b"), errors.IllegalUidError, "'a-b'"),
@@ -227,6 +233,16 @@ MISTAKES: dict[str, tuple[Mistake, type[errors.InvalidInputError], str]] = {
     "number as input": (_transform(3), errors.BadInputsError, "type int"),
     "dict in a dict": (_transform({"rows": {"a": "a"}}), errors.BadInputsError, "type dict"),
     "sink is no sink": (lambda s: s.job.sink("o", "a", "s3://x"), errors.NotASinkError, "type str"),
+    "sink without folders for Spark": (
+        lambda s: s.job.sink("o", "a", _only("validate", "bind", "definition", "check_input", "changeable")),
+        errors.NotASinkError,
+        r"type SimpleNamespace \(without spark_folders\)",
+    ),
+    "sink by two methods only": (
+        lambda s: s.job.sink("o", "a", _only("validate", "bind")),
+        errors.NotASinkError,
+        r"\(without definition, check_input, spark_folders, changeable\)",
+    ),
     "sink is a class": (lambda s: s.job.sink("o", "a", Nowhere), errors.NotASinkError, "class Nowhere, not"),
     "source without parameter": (
         lambda s: s.job.source(uid="s")(lambda: None),

@@ -3,6 +3,8 @@ judge, by ``tolerable_failed_checkpoints``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from airflow_provider_ckpt.errors import LogFencedError, StorageTransientError
@@ -14,16 +16,26 @@ from tests.support.crash import WrappedStorage
 
 
 class RefusesBarriers(WrappedStorage):
-    """``count`` appends of a barrier to the log of ``vertex`` fail, from the second checkpoint of a run on; ``lands``:
-    though they fail."""
+    """``count`` appends of a barrier to the log of ``vertex`` fail, from the second checkpoint of a run on and once
+    ``when`` is true; ``lands``: though they fail."""
 
-    def __init__(self, inner: Storage, vertex: str, count: int, *, lands: bool = False, first: int = 2) -> None:
+    def __init__(
+        self,
+        inner: Storage,
+        vertex: str,
+        count: int,
+        *,
+        lands: bool = False,
+        first: int = 2,
+        when: Callable[[], bool] = lambda: True,
+    ) -> None:
         super().__init__(inner)
         self.vertex, self.left, self.lands, self.first = vertex, count * 3, lands, first  # the log tries thrice
+        self.when = when
 
     def create(self, path: str, data: bytes) -> None:
         mine = f"/vertices/{self.vertex}/" in path and b'"type": "Barrier"' in data
-        if mine and self.left and f'"checkpoint": {self.first - 1}'.encode() not in data:
+        if mine and self.left and f'"checkpoint": {self.first - 1}'.encode() not in data and self.when():
             self.left -= 1
             if self.lands and self.left % 3 == 0:
                 self.inner.create(path, data)
@@ -55,9 +67,10 @@ def test_r17_a_declined_barrier_aborts_its_checkpoint_and_the_run_goes_on(world:
 
 
 def test_r17_more_declines_in_a_row_than_tolerated_end_the_run_and_say_why(world: World) -> None:
-    world.put_ids("history", 3, 2)
-    world.put_ids("live", 3, 2, 1000)
-    run = world.run(mixed(world), storage=RefusesBarriers(world.storage, "doubled", 2), tolerable_failed_checkpoints=1)
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, 1000)
+    # when there is nothing more to publish: a batch that comes meanwhile has to settle the barrier before it
+    storage = RefusesBarriers(world.storage, "doubled", 2, when=lambda: world.released_count() == len(expected))
+    run = world.run(mixed(world), storage=storage, tolerable_failed_checkpoints=1)
     assert run.status == "RESTARTING"
     assert "2 checkpoints failed in a row (1 tolerated), last: the barrier could not be written" in (run.cause or "")
     assert "503" in (run.cause or "")

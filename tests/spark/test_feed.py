@@ -8,11 +8,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.spark.feed import EdgeFeed, data_folder, feed_folder
+from airflow_provider_ckpt.spark.feed import EdgeFeed, data_folder, delete_feeds_before, feed_folder
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import write_rows
+from tests.support.crash import WrappedStorage
 
 EDGES = ["b__y", "a__x"]
 
@@ -24,6 +25,7 @@ class Partition:
         self.spark, self.base = spark, base
         self.storage: Storage = open_storage(base)
         self.batches: dict[int, Batch] = {}
+        self.epoch = 0
 
     def write(self, position: int) -> Batch:
         inside = data_folder("p", EDGES)[2:] + f"/0001-n {position}-ü"
@@ -32,8 +34,17 @@ class Partition:
         self.batches[position] = Batch(position, {}, files=(PartitionFile(f"{inside}/part-0.parquet", size),))
         return self.batches[position]
 
-    def feed(self, edge: str = "a__x") -> EdgeFeed:
-        return EdgeFeed(self.storage, feed_folder("p", EDGES, edge), "p")
+    def feed(self, edge: str = "a__x", storage: Storage | None = None) -> EdgeFeed:
+        """That of the next driver."""
+        self.epoch += 1
+        return EdgeFeed(storage or self.storage, feed_folder("p", EDGES, edge), "p", epoch=self.epoch)
+
+    def entries(self) -> list[str]:
+        """Of the newest driver's feed."""
+        return self.storage.list(f"{self.log()}")
+
+    def log(self) -> str:
+        return f"{feed_folder('p', EDGES, 'a__x')}/feeds/{self.epoch:04d}/_spark_metadata"
 
     def read(self, feed: EdgeFeed, edge: str = "a__x", **options: object) -> list[list[int]]:
         """Run the edge's query to the end of what is fed; the ids of each batch."""
@@ -103,10 +114,10 @@ def test_unfed_files_are_invisible_also_before_the_first_one_is_fed(partition: P
 def test_adding_a_batch_again_changes_nothing(partition: Partition) -> None:
     feed = partition.feed()
     feed.add(3, partition.write(3))
-    names = partition.storage.list(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata")
+    names = partition.entries()
     feed.add(3, partition.batches[3])
     feed.add(2, partition.write(2))
-    assert partition.storage.list(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata") == names
+    assert partition.entries() == names
 
 
 def test_two_drivers_that_feed_the_same_log_agree(partition: Partition) -> None:
@@ -136,10 +147,11 @@ def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: Parti
 
 def test_consumed_files_are_left_out_of_the_next_compaction(partition: Partition) -> None:
     feed = partition.feed()
-    for position in range(9):
+    for position in range(10):
         feed.add(position, partition.write(position))
         feed.consumed({f"{partition.base}/p/{partition.batches[position].files[0].path}".lstrip("/")})
-    compact = partition.storage.read(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata/9.compact").decode()
+    newest = max(name for name in partition.entries() if name.endswith(".compact"))
+    compact = partition.storage.read(f"{partition.log()}/{newest}").decode()
     assert len(compact.splitlines()) == 2  # the version and the one that was not consumed when it was written
 
 
@@ -148,7 +160,10 @@ def test_a_long_feed_keeps_few_entries(partition: Partition) -> None:
     data = partition.write(0)
     for position in range(200):
         feed.add(position, Batch(position, {}, files=data.files))
-    assert len(partition.storage.list(f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata")) <= 22
+    assert len(partition.entries()) <= 22
+    for _ in range(5):
+        partition.feed()
+    assert partition.feed().fed == 199
 
 
 def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: Partition) -> None:
@@ -157,7 +172,8 @@ def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: Partition) -> 
         feed.add(position, partition.write(position))
     feed.reset()
     assert (feed.fed, feed.has_unread()) == (-1, False)
-    assert partition.feed().fed == -1
+    feed = partition.feed()
+    assert feed.fed == -1
     feed.add(4, partition.batches[4])
     assert flat(partition.read(feed)) == [4]
 
@@ -174,3 +190,89 @@ def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fe
     feed.add(3, partition.write(3))
     assert feed.has_unread()
     assert flat(partition.read(feed)) == [3]
+
+
+# ---- several drivers: whoever was overtaken takes nothing away
+
+
+def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(partition: Partition) -> None:
+    """It looked at the fence, then it was paused; whenever it goes on, its successor's feed stays."""
+    for position in range(40):
+        partition.write(position)
+    for fed in (0, 1, 9, 10, 25):
+        overtaken = partition.feed()
+        successor = partition.feed()
+        successor.reset()
+        for position in range(fed):
+            successor.add(position, partition.batches[position])
+        overtaken.reset()
+        overtaken.add(7, partition.batches[7])
+        assert visible(partition, successor) == [*range(fed)]
+        for position in range(fed, 30):
+            successor.add(position, partition.batches[position])
+        assert visible(partition, successor) == [*range(30)]
+
+
+def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_successor(partition: Partition) -> None:
+    for position in range(40):
+        partition.write(position)
+    before = partition.feed()
+    for position in range(5):
+        before.add(position, partition.batches[position])
+    successor = partition.feed()
+    for position in range(5, 33):
+        before.add(position, partition.batches[position])  # over three compactions, with their deletions
+    assert visible(partition, successor) == [*range(5)]
+    for position in range(5, 40):
+        successor.add(position, partition.batches[position])
+    assert flat(partition.read(successor)) == [*range(40)]
+
+
+def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: Partition) -> None:
+    for position in range(60):
+        partition.write(position)
+    before = partition.feed()
+    for position in range(5):
+        before.add(position, partition.batches[position])
+
+    class Slow(WrappedStorage):
+        """The driver before goes on between the listing and the reading."""
+
+        def read(self, path: str) -> bytes:
+            for position in range(before.fed + 1, 50):
+                before.add(position, partition.batches[position])
+            return super().read(path)
+
+    successor = partition.feed(storage=Slow(partition.storage))
+    assert successor.fed == 49
+    assert visible(partition, successor) == [*range(50)]
+
+
+def test_a_feed_of_the_time_before_drivers_had_their_own_is_taken_up(partition: Partition) -> None:
+    before = partition.feed()
+    for position in range(14):
+        before.add(position, partition.write(position))
+    for name in partition.entries():
+        old = f"{feed_folder('p', EDGES, 'a__x')}/_spark_metadata/{name}"
+        partition.storage.create(old, partition.storage.read(f"{partition.log()}/{name}"))
+        partition.storage.delete(f"{partition.log()}/{name}")
+    feed = partition.feed()
+    assert feed.fed == 13
+    feed.add(14, partition.write(14))
+    assert flat(partition.read(feed)) == [*range(15)]
+
+
+def test_feeds_of_earlier_drivers_are_deleted_and_a_later_one_stays(partition: Partition) -> None:
+    path = feed_folder("p", EDGES, "a__x")
+    for position in range(3):
+        partition.feed().add(position, partition.write(position))
+    delete_feeds_before(partition.storage, path, 2)
+    assert [
+        name for name in partition.storage.list(f"{path}/feeds") if partition.storage.files(f"{path}/feeds/{name}")
+    ] == ["0002", "0003"]
+
+
+def visible(partition: Partition, feed: EdgeFeed) -> list[int]:
+    """What Spark would list now."""
+    frame = partition.spark.read.schema("id long").option("recursiveFileLookup", True).parquet(feed.location)
+    return sorted(row["id"] for row in frame.collect())

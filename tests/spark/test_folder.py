@@ -142,13 +142,13 @@ def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None
     """Whatever the verb at which an attempt dies, the next one goes on from a whole folder."""
     inner = open_storage(world.base)
     for name in ("commits/0", "commits/1", "offsets/0", "offsets/1", "metadata", "sources/live/0"):
-        inner.create(f"first/1/{name}", name.encode())
-    AttemptFolders(inner, "first").create("1", None)
+        inner.create(f"first/0001-a/{name}", name.encode())
+    AttemptFolders(inner, "first").create("0001-a", None)
 
     def life(storage: WrappedStorage, path: str) -> None:
         folders = AttemptFolders(storage, path)
-        folders.create("2", folders.previous(opens("1", "2"), "2"))
-        folders.delete_before("2")
+        folders.create("0002-a", folders.previous(opens("0001-a", "0002-a"), "0002-a"))
+        folders.delete_before("0002-a")
 
     whole = WrappedStorage(open_storage(copied(world, "measure")))
     life(whole, "first")
@@ -157,13 +157,13 @@ def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None
         with pytest.raises(SimulatedCrash):
             life(CrashingStorage(storage, at, when), "first")
         folders = AttemptFolders(storage, "first")
-        previous = folders.previous(opens("1", "2", "3"), "3")
+        previous = folders.previous(opens("0001-a", "0002-a", "0003-a"), "0003-a")
         assert previous is not None
-        folder = folders.create("3", previous)
+        folder = folders.create("0003-a", previous)
         names = [name for name, _ in folder.storage.files(folder.path)]
         assert names == ["commits/0", "commits/1", "metadata", "offsets/0", "offsets/1", "sources/live/0"], (at, when)
-        folders.delete_before("3")
-        assert storage.list("first") == ["3", "3.json"]
+        folders.delete_before("0003-a")
+        assert storage.list("first") == ["0003-a", "0003-a.json"]
 
 
 def copied(world: World, name: str) -> Path:
@@ -175,5 +175,5 @@ def copied(world: World, name: str) -> Path:
 
 def test_the_first_attempt_has_none_to_go_on_from(world: World) -> None:
     folders = AttemptFolders(open_storage(world.base), "v")
-    assert folders.previous(opens("1"), "1") is None
-    assert folders.create("1", None).newest_commit() is None
+    assert folders.previous(opens("0001-a"), "0001-a") is None
+    assert folders.create("0001-a", None).newest_commit() is None

@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from airflow_provider_ckpt import FileSink
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget, Prepared, PreparedStore
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World, read_rows
+from tests.spark.jobs import IDS
 
 
 @pytest.fixture
@@ -100,3 +105,45 @@ def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage,
     store.write(two)
     store.write(other)
     assert (store.read("0001-x"), store.read("0002-y")) == (two, other)
+
+
+# ---- several jobs, one folder
+
+
+def run_into(world: World, mode: Mode, job_id: str) -> tuple[str, str | None]:
+    """How a whole run of a job that reads all of history ended, and why."""
+    job = Job("daily")
+
+    @job.source(bounded=True)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    job.sink("out", history, FileSink(world.path("out"), mode=mode))
+    try:
+        run = world.run(job, job_id=job_id)
+    except InvalidInputError as error:
+        return "REFUSED", str(error)
+    return run.status, run.cause
+
+
+def test_a_second_run_under_another_id_never_doubles_the_rows_in_silence(world: World) -> None:
+    """Each Dag run is a job of its own, and they have one folder."""
+    expected = sorted(world.put_ids("history", 2, 3))
+    assert run_into(world, "errorifexists", "one")[0] == "FINISHED"
+    status, cause = run_into(world, "errorifexists", "two")
+    assert status != "FINISHED"
+    assert "job 'one' (sink out) released there" in str(cause)
+    assert world.released_ids() == expected
+    assert run_into(world, "append", "three")[0] == "FINISHED"
+    assert world.released_ids() == sorted(expected * 2)
+
+
+def test_a_second_run_that_overwrites_leaves_its_own_rows_to_every_reader(spark: SparkSession, world: World) -> None:
+    world.put_ids("history", 2, 3)
+    assert run_into(world, "overwrite", "one")[0] == "FINISHED"
+    world.put_ids("history", 1, 4, start=100)
+    assert run_into(world, "overwrite", "one~g1")[0] == "FINISHED"
+    expected = [*range(6), *range(100, 104)]
+    assert world.released_ids() == expected
+    assert sorted(row["id"] for row in spark.read.parquet(world.path("out")).collect()) == expected
+    assert {manifest.job_id for manifest in read_manifests(world.path("out"))} == {"one~g1"}

@@ -264,13 +264,6 @@ def test_a_setting_that_cannot_be_honoured_is_refused_by_name() -> None:
         session_conf({"spark.sql.streaming.queryEvolution.enableSourceEvolution": "false"})
 
 
-def test_another_state_store_is_the_user_s_choice() -> None:
-    key = "spark.sql.streaming.stateStore.providerClass"
-    conf = session_conf({key: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"})
-    assert conf["spark.sql.streaming.stateStore.checkpointFormatVersion"] == "1"
-    assert session_conf({})["spark.sql.streaming.stateStore.checkpointFormatVersion"] == "2"
-
-
 def test_a_query_that_spark_would_refuse_when_it_starts_is_refused_before_anything_is_written(
     spark: SparkSession, world: World
 ) -> None:

@@ -30,7 +30,8 @@ def publisher(*, is_stopping: bool) -> Publisher:
         prepared=anything,
         dropped=frozenset(),
     )
-    one._check_fenced = lambda: None  # type: ignore[method-assign]
+    one.check_fenced = lambda: None  # type: ignore[method-assign]
+    one._check_planned = lambda batch_id: None  # type: ignore[method-assign]
     one.is_stopping = is_stopping
     return one
 

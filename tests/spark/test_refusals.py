@@ -207,7 +207,10 @@ def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(w
     assert "'job' holds what a job of that name released up to checkpoint 1" in line["message"]
     assert not elsewhere.exists()
     assert world.released_ids() == sorted(expected)
-    assert run(world, job_file(world), root=str(elsewhere), job_id="another")[0] == FINISHED
+    reference = job_file(world)
+    file = world.base / "file_job.py"
+    file.write_text(file.read_text().replace('/out")', '/out", mode="append")'))
+    assert run(world, reference, root=str(elsewhere), job_id="another")[0] == FINISHED
 
 
 def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:

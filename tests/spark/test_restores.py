@@ -59,7 +59,15 @@ def marker_of(vertex: str) -> Point:
 
 
 def reset_of(edge: str) -> Point:
-    return lambda verb, path: verb == "delete_tree" and path.endswith(f"{edge}/_spark_metadata")
+    """A driver begins its feed, and begins it anew."""
+    begun: list[str] = []
+
+    def again(verb: str, path: str) -> bool:
+        if verb == "create" and f"{edge}/feeds/" in path and path.endswith("_spark_metadata/0"):
+            begun.append(path)
+        return len(begun) == 2
+
+    return again
 
 
 def first_batch(verb: str, path: str) -> bool:

@@ -148,6 +148,15 @@ class StorageConformance:
         assert storage.list("") == ["l", "lx"]
         assert storage.list("nowhere") == []
 
+    def test_the_size_of_an_object_is_told_and_what_is_none_has_none(self, storage: Storage) -> None:
+        storage.create("folder/one", b"12345")
+        storage.create("folder/empty", b"")
+        assert storage.size("folder/one") == 5
+        assert storage.size("folder/empty") == 0
+        for absent in ("folder/two", "folder", "folder/one/below"):
+            with pytest.raises(ObjectNotFoundError):
+                storage.size(absent)
+
     def test_files_gives_relative_paths_and_sizes(self, storage: Storage) -> None:
         for path, data in (("f/b", b"12"), ("f/a/x", b"1"), ("f/a/y", b""), ("fx/z", b"1")):
             storage.create(path, data)

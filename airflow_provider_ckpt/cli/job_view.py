@@ -1,0 +1,49 @@
+"""What ``ckpt show --json`` prints: a form of its own, which stays as it is when the journal's form changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.journal.state import JobState
+
+FORMAT = "airflow-provider-ckpt/job-view"
+VERSION = 1
+"""Keys are added within a version; one that goes, or changes its meaning, makes a new one."""
+_DRIVER = ("host", "pid", "application_id")
+
+
+def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
+    """Times are epoch seconds by the driver's clock; None: there is none (yet), or it cannot be told from here."""
+    created = state.created
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "job_id": state.job_id,
+        "status": state.status,
+        "cause": cause_first(state.cause) if state.cause else None,
+        "created_at": created.at if created else None,
+        "mode": created.mode if created else None,
+        "first_params": dict(created.options.get("params", {})) if created else {},
+        "epoch": state.epoch,
+        "attempt": state.attempt,
+        "driver": {name: state.worker.get(name) for name in _DRIVER},
+        "driver_alive": driver_alive,
+        "last_triggered": state.last_triggered or None,
+        "last_completed": state.last_completed or None,
+        "last_released": state.last_released or None,
+        "in_progress": state.pending or None,
+        "completed_count": state.completed_count,
+        "aborted_count": state.aborted_count,
+        "checkpoints": state.checkpoint_view(),
+        "finished_operators": state.finished_operators(),
+        "draining": state.draining,
+        "restored_from": state.restored or None,
+        "requests": [
+            {"request": name, "outcome": state.outcomes.get(name, "taken")} for name in sorted(state.answered)
+        ],
+        "late_files": [
+            {"operator": late.uid, "read": late.read, "paths": list(late.paths)} for late in state.late_files
+        ],
+        "damage": list(state.damage),
+    }

@@ -1,0 +1,120 @@
+"""SIGINT and SIGTERM for a driver: the first one asks for a savepoint, the second one ends it at once.
+
+Spark's JVM is a process of its own: the parent of the driver under ``spark-submit``, its child otherwise. Told to end,
+it would take Spark with it before there is a savepoint. So it does not die of its first SIGTERM either, and passes it
+on: it may be all that is told (``spark-submit`` is the process that others know), or told together with the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.storage.opening import open_storage
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Show = Callable[[Mapping[str, Any]], None]
+
+
+class LeaveOnSignal:
+    """Passes the driver's status lines on to ``show``; from the first one that names an epoch on, a signal stops the
+    job as ``ckpt stop`` does. The job leaves within the checkpoint timeout, with a savepoint or (exit code 1) without.
+    Before it, a signal does what it always did: nothing is begun yet."""
+
+    def __init__(self, options: RunOptions, secrets: Mapping[str, Any], show: Show) -> None:
+        self._options, self._secrets, self._show = options, secrets, show
+        self._epoch = 0
+        self._before: dict[signal.Signals, Any] = {}
+        self._asked = threading.Event()
+        self._jvm: _JvmSignal | None = None
+
+    def __call__(self, line: Mapping[str, Any]) -> None:
+        self._show(line)
+        if "epoch" in line and not self._epoch:
+            self._epoch = line["epoch"]
+            self._install()
+
+    def restore(self) -> None:
+        """The next signal does what it did before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+        if self._jvm is not None:
+            self._jvm.restore()
+
+    def _install(self) -> None:
+        """Once Spark has started, which takes SIGINT for itself; only the main thread can."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._first) for number in SIGNALS}
+            self._jvm = _JvmSignal.install(self._from_jvm)
+
+    def _first(self, number: int, frame: FrameType | None) -> None:
+        for which, handler in self._before.items():
+            signal.signal(which, handler)  # the second one ends this process, and with it the JVM
+        self._ask(signal.Signals(number).name)
+
+    def _from_jvm(self, times: int) -> None:
+        """In a thread of Spark's. ``times``: how often the JVM was told."""
+        if times > 1:
+            os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
+        self._ask("SIGTERM")
+
+    def _ask(self, name: str) -> None:
+        if self._asked.is_set():
+            return  # the driver and its JVM were told together
+        self._asked.set()
+        text = f"ckpt: {name}: taking a savepoint, then leaving; once more to leave at once"
+        print(text, file=sys.stderr, flush=True)
+        root = open_storage(self._options.root, self._secrets)
+        write_request(root, self._options.job_id, "stop", self._epoch, leaves=True)
+
+
+class _JvmSignal:
+    """SIGTERM of Spark's JVM. Its own handler would run Spark's shutdown hooks."""
+
+    def __init__(self, told: Callable[[int], None], jvm: Any) -> None:
+        self._told, self._jvm = told, jvm
+        self._times = 0
+
+    @classmethod
+    def install(cls, told: Callable[[int], None]) -> _JvmSignal | None:
+        """None if there is no JVM of Spark's here."""
+        from pyspark.java_gateway import ensure_callback_server_started
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.getActiveSession()
+        if session is None:
+            return None
+        ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        one = cls(told, session._jvm)
+        one._set(one)
+        return one
+
+    def restore(self) -> None:
+        """While Spark still runs."""
+        from py4j.protocol import Py4JError
+
+        try:
+            self._set(self._jvm.sun.misc.SignalHandler.SIG_DFL)
+        except (Py4JError, OSError):  # it has gone already
+            pass
+
+    def _set(self, handler: Any) -> None:
+        misc = self._jvm.sun.misc
+        misc.Signal.handle(misc.Signal("TERM"), handler)
+
+    def handle(self, signal_: Any) -> None:
+        """Called by the JVM, in a thread of its own."""
+        self._times += 1
+        self._told(self._times)
+
+    class Java:
+        implements = ("sun.misc.SignalHandler",)

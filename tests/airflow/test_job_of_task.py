@@ -1,0 +1,58 @@
+"""What Airflow answers about a task, and which job that means. Airflow's own classes answer; its wire is played."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.sdk.execution_time.xcom import XCom
+
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.job_of_task import FoundJob, JobOfTask
+
+TASK = JobOfTask("shop", "r1", "orders")
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    given: dict[str, Any] = {"states": {}, "xcom": None}
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: {"r1": given["states"]})
+    monkeypatch.setattr(XCom, "get_one", lambda **asked: given["xcom"] if asked["task_id"] == "orders" else None)
+    return given
+
+
+@pytest.mark.parametrize("state", [None, "scheduled", "queued"])
+def test_what_was_told_before_a_clear_is_not_believed(answers: dict[str, Any], state: str | None) -> None:
+    answers.update(states={"orders": state}, xcom="shop.orders.r1")
+    assert TASK.find() == FoundJob(None, state)
+
+
+@pytest.mark.parametrize("state", ["running", "up_for_retry", "success", "failed"])
+def test_the_job_of_a_task_that_has_begun_is_what_it_told(answers: dict[str, Any], state: str) -> None:
+    answers.update(states={"orders": state}, xcom="shop.orders.r1~g1")
+    assert TASK.find() == FoundJob("shop.orders.r1~g1", state)
+
+
+def test_a_task_that_has_told_nothing_yet_has_no_job(answers: dict[str, Any]) -> None:
+    answers.update(states={"orders": "running"})
+    assert TASK.find() == FoundJob(None, "running")
+
+
+def test_a_task_that_is_not_there_yet_has_not_begun(answers: dict[str, Any]) -> None:
+    assert TASK.find() == FoundJob(None, None)
+
+
+def test_a_mapped_task_is_refused(answers: dict[str, Any]) -> None:
+    answers.update(states={"orders_0": "running", "orders_1": "running"})
+    with pytest.raises(InvalidTaskArgumentError, match="mapped"):
+        TASK.find()
+
+
+@pytest.mark.parametrize(
+    ("state", "is_run", "is_over"),
+    [("running", True, False), ("up_for_retry", True, False), ("success", False, False), ("failed", False, True)],
+)
+def test_who_runs_the_job_is_told_by_the_tasks_state(state: str, is_run: bool, is_over: bool) -> None:
+    found = FoundJob("orders", state)
+    assert (found.is_run, found.is_over) == (is_run, is_over)

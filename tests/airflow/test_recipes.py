@@ -1,0 +1,115 @@
+"""The recipes' Dags, run as Airflow runs them, with a real Spark: right rows also the second time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import threading
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.journal.journal import list_jobs
+from airflow_provider_ckpt.sinks.manifests import released_files
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import read_root
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+EXAMPLES = Path(__file__).parents[2] / "dags_examples"
+FIRST, SECOND = datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 2, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    connections = {"SPARK_DEFAULT": {"conn_type": "spark", "host": "local[1]"}, "CKPT_DEFAULT": {"conn_type": "ckpt"}}
+    connections["CKPT_DEFAULT"]["host"] = str(tmp_path / "root")
+    for name, connection in connections.items():
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(connection))
+    monkeypatch.setenv("AIRFLOW_VAR_SHOP_LAKE", str(tmp_path / "lake"))
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, sys.executable)
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def dags() -> dict[str, DAG]:
+    spec = importlib.util.spec_from_file_location("recipes_of_this_test", EXAMPLES / "recipes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {dag.dag_id: dag for dag in vars(module).values() if isinstance(dag, DAG)}
+
+
+def order(lake: Path, folder: str, name: str, *rows: tuple[int, str, float]) -> None:
+    (lake / "raw" / folder).mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"id": number, "shop": shop, "amount": amount}) for number, shop, amount in rows]
+    (lake / "raw" / folder / name).write_text("\n".join(lines) + "\n")
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """What the folder's readers see, both those that list it and those that follow the manifests."""
+    followed = [Path(file) for file in released_files(str(folder))]
+    listed = list(folder.glob("*.json"))
+    assert sorted(file.name for file in followed) == sorted(file.name for file in listed)
+    found = [json.loads(line) for file in listed for line in file.read_text().splitlines()]
+    return sorted(found, key=lambda row: json.dumps(row))
+
+
+def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
+    run: Callable[..., Any], dags: dict[str, DAG], lake: Path
+) -> None:
+    order(lake, "day=2026-01-01", "a.json", (1, "A", 10.0), (2, "A", 5.0), (3, "B", 1.0))
+    order(lake, "day=2026-01-02", "a.json", (4, "A", 7.0))
+    for day in (FIRST, SECOND):
+        dag_run, _ = run(dags["daily_revenue"], logical_date=day)
+        assert dag_run.state == "success"
+    assert rows(lake / "revenue" / "day=2026-01-01") == [{"shop": "A", "revenue": 15.0}, {"shop": "B", "revenue": 1.0}]
+    order(lake, "day=2026-01-01", "b.json", (5, "B", 2.0))
+    dag_run, _ = run(dags["daily_revenue"], logical_date=FIRST)
+    assert dag_run.state == "success"
+    assert rows(lake / "revenue" / "day=2026-01-01") == [{"shop": "A", "revenue": 15.0}, {"shop": "B", "revenue": 3.0}]
+    assert rows(lake / "revenue" / "day=2026-01-02") == [{"shop": "A", "revenue": 7.0}]
+
+
+def test_dag_runs_that_continue_one_job_release_every_row_once(
+    run: Callable[..., Any], dags: dict[str, DAG], lake: Path
+) -> None:
+    dag = dags["orders_feed"]
+    feed: Any = dag.get_task("feed")
+    feed.checkpoint_interval = 1
+    (lake / "raw" / "live").mkdir(parents=True)
+    wanted: list[dict[str, Any]] = []
+    for number in (1, 2):
+        order(lake, "live", f"{number}.json", (number, "A", 200.0), (number + 10, "B", 5.0))
+        wanted.append({"id": number, "shop": "A", "amount": 200.0})
+        stopping = threading.Thread(target=_stop_once, args=(lake, list(wanted)))
+        stopping.start()
+        # dag.test runs one task after the other: a sensor beside the job would wait for a job that waits for it.
+        dag_run, tasks = run(dag, run_after=datetime.now(timezone.utc), mark_success_pattern="until_now")
+        stopping.join(60)
+        assert dag_run.state == "success"
+        assert tasks["feed"].xcom_pull(task_ids="feed")["status"] == "STOPPED"
+    assert rows(lake / "large_orders") == wanted
+    (state,) = list_jobs(read_root(open_storage(str(lake.parent / "root"))))
+    assert (state.job_id, state.epoch) == ("orders_feed", 2)
+
+
+def _stop_once(lake: Path, wanted: list[dict[str, Any]]) -> None:
+    """What the Dag's ``stop_at`` does in the evening."""
+    there = lake / "large_orders"
+    wait_until(lambda: there.exists() and _listed(there) == wanted, f"{wanted}", seconds=300)
+    CheckpointHook("ckpt_default").stop("orders_feed")
+
+
+def _listed(folder: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for file in folder.glob("*.json") for line in file.read_text().splitlines()]
+    return sorted(found, key=lambda row: int(row["id"]))

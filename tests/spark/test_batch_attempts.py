@@ -1,0 +1,104 @@
+"""BATCH mode: an attempt counts under its end of data, and nobody starts over less (R23)."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import InputsIncompleteError, StorageTransientError
+from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.batch import BatchRunner
+from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.planning import plan_job
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+from tests.support.crash import WrappedStorage
+
+
+def stamped(world: World, attempt: int) -> Job:
+    """What it gives differs from one attempt to the next, as with a clock or an unordered limit."""
+    job = Job("stamped")
+
+    @job.source(bounded=True, chain=False)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.transform(inputs=[history], chain=False)
+    def stamps(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("attempt", F.lit(attempt))
+
+    job.sink("out", stamps, FileSink(world.path("out")))
+    return job
+
+
+class DiesBeforeTheEnd(WrappedStorage):
+    """The batch of ``vertex`` is published; its end of data is not."""
+
+    vertex = "stamps"
+
+    def create(self, path: str, data: bytes) -> None:
+        if f"/vertices/{self.vertex}/" in path and b'"type": "EndOfData"' in data:
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
+        self.inner.create(path, data)
+
+
+def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> None:
+    expected = world.put_ids("history", 2, 3)
+    died = world.run(stamped(world, 1), mode="batch", storage=DiesBeforeTheEnd(world.storage))
+    assert died.status == "RESTARTING"
+    log = SubtaskLog(world.storage, subtask_log_path(world.job_id, "stamps", 0))
+    log.load()
+    assert [type(record) for _, record in log.records()] == [Open, Batch]
+    again = world.run(stamped(world, 2), mode="batch")
+    assert (again.status, again.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert {row["attempt"] for row in world.released()} == {2}
+    assert [type(r) for _, r in world.records("stamps") if isinstance(r, (Batch, EndOfData))] == [Batch, EndOfData]
+
+
+def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(world: World) -> None:
+    world.put_ids("history", 1, 2)
+    world.run(stamped(world, 1), mode="batch", storage=DiesBeforeTheEnd(world.storage))
+    inbox: queue.Queue[Any] = queue.Queue()
+    log = SubtaskLog(world.storage, subtask_log_path("other", "history", 0))
+    log.load()
+    consumer = SubtaskLog(world.storage, subtask_log_path("other", "stamps", 0))
+    consumer.load()
+    runner = _runner(world, {"history/0": log, "stamps/0": consumer}, inbox)
+    runner._guard()
+    message = inbox.get_nowait()
+    assert isinstance(message, WorkerCrashed)
+    assert isinstance(message.error, InputsIncompleteError)
+    assert "history did not come to the end of data" in str(message.error)
+    assert message.error.retryable
+
+
+def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) -> BatchRunner:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    options, job = world.options(mode="batch"), stamped(world, 1)
+    graph = plan_job(spark, job, options, None).graph
+    context = RunContext(
+        spark=spark,
+        storage=world.storage,
+        storage_options={},
+        job=job,
+        job_id="other",
+        graph=graph,
+        options=options,
+        epoch=1,
+        attempt="a",
+        post=inbox.put,
+        check_fenced=lambda: None,
+    )
+    unused: Any = None
+    return BatchRunner(context, graph.vertex("stamps"), "stamps/0", logs, unused, {}, {}, unused)

@@ -1,0 +1,175 @@
+"""A driver that is overtaken while it starts does no harm (R5, R8): its successor runs in the middle of it.
+
+Between the opening of its logs and its first batch a driver appends nothing that would tell it. It deletes what earlier
+attempts left; whenever its successor comes, nothing that the successor goes on from may be among that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import FencedError, LogFencedError, StorageTransientError, TransientError
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, attempt_name, epoch_of, is_before
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_names import staging_folder
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
+from airflow_provider_ckpt.spark.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.spark.takeover import load_logs
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.spark.faults import HookedStorage, NothingIsPublished
+from tests.spark.harness import World
+from tests.spark.jobs import mixed
+
+Hook = Callable[[str, str], None]
+Point = Callable[[str, str], bool]
+
+
+@dataclass(frozen=True)
+class HookedSink(FileSink):
+    """A FileSink whose folder is reached through the hook."""
+
+    hook: Hook = field(default=lambda verb, path: None, compare=False, repr=False)
+
+    def bind(self, context: SinkContext) -> BoundFileSink:
+        return self.bind_to(HookedStorage(open_storage(self.path), self.hook), context)
+
+
+def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
+    """With a result partition, and two sinks, so that there is a scratch copy as well."""
+    return mixed(world, chain=False, sinks=("out", "too"), sink=lambda path: HookedSink(path, hook=hook))
+
+
+def leave_something(world: World) -> None:
+    """One attempt whose batches Spark committed and nobody published; one that staged batches and prepared none."""
+    with suppress(TransientError):
+        world.run(job(world), storage=NothingIsPublished(world.storage))
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "replace" and "/prepared/" in path:
+            raise StorageTransientError(verb=verb, uri=path, reason="gone")
+
+    with suppress(TransientError):
+        world.run(job(world), storage=HookedStorage(world.storage, hook))
+
+
+def at(verb: str, *parts: str) -> Point:
+    return lambda its, path: its == verb and all(part in path for part in parts)
+
+
+POINTS = {
+    "a log is opened": at("create", "doubled/0/log/"),
+    "a folder is complete": at("create", "doubled/0/spark/", ".json"),
+    "a marker is deleted": at("delete", "doubled/0/spark/", ".json"),
+    "a folder is deleted": at("delete_tree", "doubled/0/spark/"),
+    "a prepared record is deleted": at("delete", "history/0/prepared/"),
+    "staged output is deleted": at("delete_tree", "staging"),
+    "partition data are deleted": at("delete_tree", "/data/"),
+    "a feed is deleted": at("delete_tree", "/feeds/"),
+}
+
+
+@pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
+def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_successor(
+    world: World, point: Point
+) -> None:
+    expected = world.put_ids("history", 6, 2) | world.put_ids("live", 2, 2, 1000)
+    leave_something(world)
+    before = world.state().epoch
+    successors: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if not successors and point(verb, path) and world.state().epoch > before:
+            successors.append(path)
+            stop = world.ask("stop", lambda: world.released_count() >= 4 and world.released_count("too") >= 4)
+            successors.append(world.run(job(world), stop).status)
+
+    with pytest.raises((FencedError, LogFencedError)):
+        world.run(job(world, hook), storage=HookedStorage(world.storage, hook))
+    assert successors[1:] == ["STOPPED"]
+    run = world.run(job(world), world.drain_at(len(expected), "out", "too"))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == world.released_ids("too") == sorted(expected)
+
+
+# ---- each deletion by itself
+
+
+def test_the_epoch_of_an_attempt_is_read_off_its_name() -> None:
+    assert attempt_name(7, "ab12") == "0007-ab12"
+    assert [epoch_of(name) for name in ("0007-ab12", "0012345-x-3-nonce", "0007-ab12.json")] == [7, 12345, 7]
+    assert [epoch_of(name) for name in ("", "7-ab", "_temporary", "0007", "0007-", "x0007-a", "0007-ä")] == [None] * 7
+    assert [is_before(name, 7) for name in ("0006-a", "0007-a", "0008-a", "what")] == [True, False, False, False]
+    live = AttemptsFrom(7)
+    assert ["0006-a" in live, "0007-a" in live, "0010-a" in live, "what" in live] == [False, True, True, True]
+    for look in (list, len):
+        with pytest.raises(TypeError):
+            look(live)
+
+
+def test_r8_folders_and_prepared_records_of_later_epochs_and_of_nobody_stay(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    names = ["0003-a", "0004-b", "0005-c", "kept"]
+    folders, prepared = AttemptFolders(storage, "spark"), PreparedStore(storage, "prepared")
+    for name in names:
+        storage.create(f"spark/{name}/metadata", b"x")
+        folders.create(name, None)
+        prepared.write(Prepared(name, 1, (), {}))
+    folders.delete_before("0004-b")
+    prepared.delete_before("0004-b")
+    assert [name for name in names if storage.exists(f"spark/{name}/metadata")] == names[1:]
+    assert [name for name in names if storage.exists(f"spark/{name}.json")] == names[1:]
+    assert [name for name in names if prepared.read(name) is not None] == names[1:]
+
+
+def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.put_ids("live", 1, 2, 1000)
+    stopped = world.run(job(world), world.ask("stop", lambda: world.released_count() >= 2))
+    assert stopped.status == "STOPPED"
+    state, storage = world.state(), world.storage
+    assert state.plan is not None
+    graph = ExecutionGraph.from_json(state.plan.graph)
+    sink = mixed(world).sinks[0].sink.bind(SinkContext(world.job_id, "out", {}))
+    logs = load_logs(storage, world.job_id, graph)
+    places = {
+        "scratch": world.root / world.job_id / "vertices/doubled/0/scratch",
+        "staging": world.base / "out" / staging_folder(world.job_id, "out"),
+    }
+    names = ["0001-left-5-x", "0002-mine-5-x", "0003-next-5-x"]
+    for place in places.values():
+        for name in names:
+            (place / name).mkdir(parents=True)
+            (place / name / "part").write_text("x")
+
+    def fenced() -> None:
+        raise FencedError(job_id=world.job_id, epoch=3, attempt="next", worker="there", own_epoch=2)
+
+    def left() -> list[set[str]]:
+        return [{name for name in names if (place / name / "part").exists()} for place in places.values()]
+
+    given = (storage, world.job_id, graph, logs, {"out": sink, "too": sink}, "0002-mine")
+    with pytest.raises(FencedError):
+        collect_garbage(*given, fenced)
+    assert left() == [set(names), set(names)]
+    collect_garbage(*given, lambda: None)
+    assert left() == [set(names[1:]), set(names[1:])]
+
+
+def test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.put_ids("live", 1, 2, 1000)
+    assert world.run(job(world), world.ask("stop", lambda: world.released_count() >= 2)).status == "STOPPED"
+    state, there = world.state(), world.everything_under_root()
+    assert state.plan is not None
+    clean_up(world.storage, world.job_id, ExecutionGraph.from_json(state.plan.graph), {})
+    assert world.everything_under_root() == there

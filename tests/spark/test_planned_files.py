@@ -1,0 +1,162 @@
+"""What was planned must be there: files that vanish between the plan of a batch and its run, and Spark's globs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import PlannedFilesGoneError, QueryFailedError, UnreadableNameError
+from airflow_provider_ckpt.spark.batch_files import refuse_other_files
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.publisher import Publisher
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.spark.harness import Run, World, write_rows
+from tests.spark.jobs import bounded, mixed
+
+
+def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: str, chain: bool) -> Run:
+    """The driver ends when a batch that reads from ``source`` is planned, and before it stages anything."""
+    with monkeypatch.context() as patched:
+        stage = Publisher.foreach_batch
+
+        def die(self: Publisher, frame: object, batch_id: int) -> None:
+            if source in self.inputs.planned(self.folder.offsets(batch_id)):
+                raise RuntimeError("killed")
+            stage(self, frame, batch_id)  # type: ignore[arg-type]
+
+        patched.setattr(Publisher, "foreach_batch", die)
+        return world.run(mixed(world, chain=chain, max_files_per_trigger=2))
+
+
+@pytest.mark.parametrize(
+    ("source", "chain"),
+    [("history", True), ("live", True), ("history", False), ("history__doubled", False)],
+    ids=["inline", "live", "own vertex", "edge"],
+)
+def test_a_planned_file_that_is_gone_fails_by_name_and_nothing_is_lost_when_it_is_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, source: str, chain: bool
+) -> None:
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
+    assert killed_when_planned(world, monkeypatch, source, chain).status == "RESTARTING"
+    gone = planned_file(world, source)
+    kept = world.base / "kept"
+    gone.rename(kept)
+    failed = world.run(mixed(world, chain=chain, max_files_per_trigger=2))
+    assert failed.status == "FAILED", failed.cause
+    assert failed.cause is not None
+    assert "next batch" in failed.cause
+    assert repr(source) in failed.cause
+    assert gone.name in failed.cause
+    kept.rename(gone)
+    run = world.run(mixed(world, chain=chain, max_files_per_trigger=2), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+def planned_file(world: World, source: str) -> Path:
+    """One of the files of the batch that is planned and not committed."""
+    found = [path for path in world.root.rglob(f"*/sources/{source}/*") if path.name.isdigit()]
+    newest = max(found, key=lambda path: int(path.name))
+    line = json.loads(newest.read_text().splitlines()[1])
+    return Path(line["path"].removeprefix("file://"))
+
+
+# ---- names that Spark takes for patterns
+
+
+@pytest.mark.parametrize("name", ["x[1]", "x{a,b}", "x*", "x?", "x\\a"])
+def test_a_file_that_spark_takes_for_a_pattern_is_refused_before_anything_is_written(world: World, name: str) -> None:
+    for folder in ("history", "live"):
+        world.put_ids("history", 1, 2)
+        world.put_ids("live", 1, 2, 1000)
+        bad = Path(world.path(folder)) / f"{name}.parquet"
+        write_rows(bad, [{"id": 5000, "k": 0}])
+        with pytest.raises(UnreadableNameError) as refused:
+            world.run(mixed(world))
+        assert (refused.value.data["uid"], Path(refused.value.data["path"]).name) == (folder, bad.name)
+        assert world.everything_under_root() == []
+        bad.unlink()
+
+
+def test_a_bounded_job_reads_such_a_file_in_batch_mode(world: World) -> None:
+    expected = world.put_ids("history", 2, 2)
+    write_rows(Path(world.path("history")) / "x[1].parquet", [{"id": 5000, "k": 0}])
+    assert world.run(bounded(world)).status == "FINISHED"
+    assert world.released_ids() == sorted(expected | {5000})
+
+
+@pytest.mark.parametrize("folder", ["live", "history"])
+def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_renamed(world: World, folder: str) -> None:
+    expected = world.put_ids("history", 6, 2) | world.put_ids("live", 1, 2, 1000)
+    bad = Path(world.path(folder)) / "x[1].parquet"
+
+    def hear(line: dict[str, object]) -> None:
+        if not bad.exists() and world.released_count() >= 4:
+            # beside another file, so that one batch takes both: their order is that of the times
+            world.put(folder, "beside", [{"id": 6000, "k": 0}])
+            write_rows(bad, [{"id": 5000, "k": 0}], world.began + world.puts)
+
+    failed = world.run(mixed(world), hear)
+    assert failed.status == "FAILED", failed.cause
+    assert failed.cause is not None
+    assert "x[1].parquet" in failed.cause
+    assert "Rename" in failed.cause
+    bad.rename(bad.with_name("x1.parquet"))
+    expected |= {5000, 6000}
+    run = world.run(mixed(world), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+# ---- without Spark
+
+
+def folder_with(base: Path, *, newest: int, orphan: bool) -> SparkFolder:
+    """Batches 0 to ``newest`` are planned, 0 is committed; history took one file a batch, the last is ``x[1]``."""
+    storage = open_storage(base)
+    for batch in range(newest + 1):
+        body = ["v2", '{"batchWatermarkMs":0}', f'history:{{"logOffset":{batch}}}', 'kafka:{"topic":{"0":1}}', "rate:7"]
+        storage.create(f"f/offsets/{batch}", "\n".join(body).encode())
+    storage.create("f/commits/0", b"v1\n{}")
+    last = newest + 1 if orphan else newest
+    for batch in range(last + 1):
+        name = "x%5B1%5D" if batch == last else f"{batch}"
+        line = json.dumps({"path": f"file:///d/{name}.parquet", "timestamp": 1, "batchId": batch})
+        storage.create(f"f/sources/history/{batch}", f"v1\n{line}".encode())
+    storage.create("f/sources/kafka/0", b'v1\n{"topic":{"0":1}}')
+    storage.create("f/sources/rate/0", b"\xff\x00")
+    return SparkFolder(storage, "f")
+
+
+@pytest.mark.parametrize(
+    ("newest", "orphan", "offsets", "taken"),
+    [(1, False, 0, {"d/0.parquet"}), (1, True, 1, {"d/0.parquet", "d/1.parquet"}), (0, True, 0, {"d/0.parquet"})],
+    ids=["planned", "taken behind a plan", "taken, nothing planned"],
+)
+def test_a_plan_that_names_a_pattern_is_forgotten_and_every_other_plan_stays(
+    tmp_path: Path, newest: int, orphan: bool, offsets: int, taken: set[str]
+) -> None:
+    folder = folder_with(tmp_path, newest=newest, orphan=orphan)
+    assert folder.forget_unreadable()
+    assert (folder.newest_commit(), folder.newest_offsets()) == (0, offsets)
+    assert SeenFiles(folder.storage, "f/sources/history").advance(100) == taken
+    assert folder.storage.list("f/sources/kafka") == ["0"]
+    assert not folder.forget_unreadable()
+
+
+def test_what_is_read_is_compared_source_by_source() -> None:
+    refuse_other_files("v", {"a": ["1", "2"], "b": ["2"], "c": []}, [["2"], ["2", "1"], ["of another kind"]])
+    refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [["1"], ["1"]])
+    cases: list[tuple[Callable[[], None], type[Exception]]] = [
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [["1"]]), PlannedFilesGoneError),
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, []), PlannedFilesGoneError),
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [["1", "2", "1"]]), QueryFailedError),
+        (lambda: refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [["1"]]), QueryFailedError),
+    ]
+    for case, error in cases:
+        with pytest.raises(error):
+            case()

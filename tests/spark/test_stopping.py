@@ -1,0 +1,155 @@
+"""Stops that fail, in whole jobs: nothing that did not take place is called STOPPED."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import LongType
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import StorageTransientError
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.spark import driver
+from airflow_provider_ckpt.spark.silence import LOGGERS
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.harness import Line, World
+from tests.spark.jobs import IDS, mixed
+from tests.support.crash import WrappedStorage
+
+
+class NoBarrier(WrappedStorage):
+    """While ``broken`` is set, each barrier can be appended at the second time only, too late for its checkpoint."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.broken = False
+        self.tries: Counter[str] = Counter()
+
+    def create(self, path: str, data: bytes) -> None:
+        body, checkpoint = data.decode(), ""
+        if self.broken and "/vertices/" in path and '"type": "Barrier"' in body:
+            checkpoint = body.partition('"checkpoint": ')[2].partition(",")[0]
+            self.tries[checkpoint] += 1
+        if 0 < self.tries[checkpoint] <= 3:  # the log tries thrice
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="503")
+        self.inner.create(path, data)
+
+
+def slow(world: World) -> tuple[Job, Callable[[], bool]]:
+    """A job whose first batch takes seconds, and whether it has begun."""
+    job = Job("slow")
+    began = world.base / "began"
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    def work(number: int) -> int:
+        began.touch()
+        time.sleep(1.0)
+        return number
+
+    @job.transform(inputs=[live])
+    def slowly(rows: DataFrame) -> DataFrame:
+        return rows.coalesce(1).withColumn("k", F.udf(work, LongType())("id"))
+
+    job.sink("out", slowly, FileSink(world.path("out")))
+    return job, began.exists
+
+
+def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: World) -> None:
+    expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
+    storage, asked = NoBarrier(world.storage), []
+    drain = world.drain_at(len(expected))
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "running":
+            storage.broken = True
+            asked.append(write_request(world.storage, world.job_id, "stop", 1))
+        elif line["kind"] == "aborted" and asked and world.state().outcomes:
+            storage.broken = False
+        drain(line)
+
+    # so long an interval that the only checkpoint is the stop's until it has failed
+    run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=3, tolerable_failed_checkpoints=1)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    outcome = world.state().outcomes[asked[0]]
+    assert outcome.startswith("failed: the stop did not take place: 2 savepoints failed (1 tolerated)")
+    assert outcome.endswith("the job goes on")
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_stop_that_has_to_leave_without_a_savepoint_is_to_be_run_again(world: World) -> None:
+    expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
+    storage, asked = NoBarrier(world.storage), []
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "running":
+            storage.broken = True
+            asked.append(write_request(world.storage, world.job_id, "stop", 1, leaves=True))
+
+    run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=30)
+    assert run.status == "RESTARTING"
+    assert (run.cause or "").startswith("the stop did not take place: 1 savepoints failed (0 tolerated)")
+    assert world.state().outcomes[asked[0]] == f"failed: {run.cause}"
+    again = world.run(mixed(world), world.drain_at(len(expected)))
+    assert again.status == "FINISHED"
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_retry_whose_time_is_over_says_so_and_stops_with_a_savepoint(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.put_ids("live", 2, 2, 1000)
+    assert world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2)).status == "STOPPED"
+    over = (datetime.now(timezone.utc) - timedelta(minutes=1)).isoformat()
+    run = world.run(mixed(world), stop_at=over)
+    assert run.status == "STOPPED"
+    assert any(line["message"].startswith(f"stop_at ({over}) is over") for line in run.of("warning"))
+    state = world.state()
+    assert state.last_completed == state.last_released
+    assert state.checkpoints[state.last_completed].kind == "savepoint"
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0], ids=["interrupted", "let end"])
+def test_d18_a_batch_that_runs_when_the_job_is_stopped_ends_by_itself_or_in_silence(
+    world: World,
+    patience: float,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    spark: SparkSession,
+) -> None:
+    """Hundreds of lines of stack traces stood under a run in which nothing had gone wrong."""
+    monkeypatch.setattr(driver, "LAST_BATCH", patience)
+    context = spark.sparkContext
+    job, started = slow(world)
+    expected = world.put_ids("live", 1, 4)
+    context.setLogLevel("WARN")
+    capfd.readouterr()
+    try:
+        run = world.run(job, world.ask("stop", started), checkpoint_interval=0.5)
+    finally:
+        context.setLogLevel("OFF")
+    logged = capfd.readouterr().err
+    assert run.status == "STOPPED"
+    assert "Exception" not in logged
+    assert "ERROR" not in logged
+    published = [record for _, record in world.records("slowly") if isinstance(record, Batch)]
+    assert len(published) == (1 if patience else 0)
+    levels = _jvm(spark).org.apache.logging.log4j.LogManager.getContext(False).getConfiguration().getLoggers()
+    assert not [name for name in LOGGERS if levels.containsKey(name)]
+    drained = world.run(job, world.drain_at(len(expected)))
+    assert drained.status == "FINISHED"
+    assert world.released_ids() == sorted(expected)
