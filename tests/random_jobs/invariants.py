@@ -77,5 +77,5 @@ def check_nothing_left(definition: Definition, world: World) -> None:
         folder = world.base / sink.place
         shown = {file.path for manifest in manifests(world.base, sink) for file in manifest.files}
         there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-        kept = {path for path in there if re.fullmatch(rf"_ckpt/job/{sink.uid}/manifests/[^/.][^/]*\.json", path)}
+        kept = {path for path in there if re.fullmatch(rf"_ckpt/(job/{sink.uid}/manifests|~turns)/[^/.]+\.json", path)}
         assert there - kept == shown, f"{sink.uid}: files and manifests differ: {sorted((there - kept) ^ shown)[:5]}"
