@@ -178,6 +178,20 @@ class Unlooked(WrappedStorage):
         raise self.error
 
 
+def test_a_folder_in_a_new_root_that_may_not_be_looked_into_is_passed_over(storage: Storage) -> None:
+    """As ``lost+found``, where a disk of its own is the root."""
+
+    class Mounted(WrappedStorage):
+        def exists(self, path: str) -> bool:
+            if path.startswith("lost+found/"):
+                raise StorageDeniedError(uri=self.full_uri(path), reason="a test")
+            return super().exists(path)
+
+    storage.create("lost+found/x", b"")
+    open_root(Mounted(storage))
+    assert storage.exists(ROOT_MARKER)
+
+
 class WithParent(WrappedStorage):
     def __init__(self, inner: Storage, parent: Storage) -> None:
         super().__init__(inner)
