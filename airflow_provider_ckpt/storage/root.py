@@ -56,8 +56,8 @@ def check_root(storage: Storage) -> None:
 
 
 def check_root_for_spark(uri: str) -> None:
-    """Refuse characters that Spark takes for a pattern: it would look for other folders, or none. Every other one that
-    a name can have was tried. Raises RootIsPatternError."""
+    """Refuse characters that Spark takes for a pattern: it would look for other folders, or none. Others (``:``, ``%``,
+    ``#``, spaces) were tried with whole jobs. Raises RootIsPatternError."""
     found = sorted(set(_PATTERN.findall(uri)))
     if found:
         raise RootIsPatternError(uri=uri, characters=" ".join(found))

@@ -218,7 +218,7 @@ def test_a_root_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, where:
     "name", ["a b", "a:b", "a%20b", "k=1", "a#b", "a,b", "a+b", "ü", ".a", "_a", "a'b", "a|b", "a^b"]
 )
 def test_other_characters_are_a_roots_own_business(tmp_path: Path, name: str) -> None:
-    """Each of them was tried with whole jobs, stateful ones too."""
+    """Each of them was tried with whole jobs."""
     open_root(open_storage(tmp_path / name))
     assert (tmp_path / name / ROOT_MARKER).is_file()
 
