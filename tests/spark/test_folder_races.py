@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.errors import AlreadyExistsError
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.spark.folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -42,6 +44,20 @@ def test_r8_a_commit_is_copied_with_all_it_points_to_though_the_other_driver_goe
         for commit in source.list(f"{target}/commits"):
             for name in (f"offsets/{commit}", f"sources/live/{commit}", f"state/0/0/{commit}.zip"):
                 assert source.exists(f"{target}/{name}"), (at, name)
+
+
+def test_r8_a_folder_that_is_being_deleted_is_one_that_nobody_goes_on_from(storage: Storage) -> None:
+    for epoch in (1, 2):
+        storage.create(f"v/{epoch:04d}-x/metadata", b"x")
+        AttemptFolders(storage, "v").create(f"{epoch:04d}-x", None)
+    chosen: list[str | None] = []
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "delete_tree":
+            chosen.append(AttemptFolders(storage, "v").previous([(0, Open("0001-x", 1, "0001-x"))], "0002-x"))
+
+    AttemptFolders(HookedStorage(storage, hook), "v").delete_before("0002-x")
+    assert chosen == [None]
 
 
 def test_r12_the_final_batch_never_takes_the_place_of_one_that_is_planned(storage: Storage) -> None:

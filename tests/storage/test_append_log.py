@@ -339,6 +339,20 @@ def test_r3_a_taker_whose_number_was_the_last_one_and_was_truncated_learns_it(st
     assert taker.take_over("open 2").number == 3
 
 
+def test_r3_a_taker_of_a_number_right_below_the_head_learns_it_though_nothing_is_behind(storage: Storage) -> None:
+    """Its entry is the last one that a list shows, and no reader ever sees it."""
+    owner = filled(storage, "open 1", 1)
+    taker = open_log(storage)
+    taker.load()
+    number = owner.append(2).number
+    owner.truncate(number + 1)
+    with pytest.raises(LostRaceError):
+        taker.take_over("open 2")
+    taker.load()
+    assert taker.take_over("open 2").number == number + 1
+    assert bodies(open_log(storage).load()) == ["open 1", "open 2"]
+
+
 def test_r3_a_reader_below_the_head_fails_and_never_skips(storage: Storage) -> None:
     log = filled(storage, 0)
     reader = open_log(storage)

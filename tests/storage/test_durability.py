@@ -249,6 +249,12 @@ def test_one_file_that_cannot_be_made_durable_among_many_is_told(
         storage.sync("s")
 
 
+def test_a_folder_that_cannot_be_read_counts_as_no_empty_one(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/deep/0")
+    with refusing(root / "s/deep", errno.EIO, "scandir"), pytest.raises(StorageTransientError):
+        storage.sync("s")
+
+
 def test_a_sync_of_one_file_makes_its_name_durable(storage: Storage, root: Path) -> None:
     spark_wrote(root, "j/x")
     with recorded(root) as calls:

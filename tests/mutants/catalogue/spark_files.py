@@ -128,7 +128,7 @@ _FOLDERS = (
         '            self._storage.delete_tree(f"{self._path}/{other}")',
         '            self._storage.delete_tree(f"{self._path}/{other}")\n'
         "            self._storage.delete(self._marker(other))",
-        ("tests/spark/test_folder.py::test_r8_a_copy_that_was_never_completed_is_passed_over",),
+        _RACES,
         "half a folder is chosen to go on from",
     ),
     Mutant(
