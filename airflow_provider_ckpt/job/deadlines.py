@@ -29,12 +29,14 @@ def passed(options: RunOptions, now: float) -> Passed | None:
 
 
 def check_deadlines(options: RunOptions, *, is_new: bool, now: float) -> None:
-    """Raises DeadlinePassedError for the first run of a job whose time is over: it would read nothing and be called a
-    success. Called before anything is written. A later run of the job (a retry of a task, say) ends at once instead,
-    with a savepoint of what it took over: refusing it would fail a job that has done what it was asked for.
+    """Raises DeadlinePassedError for the first run of a job whose ``stop_at`` is over: it would read nothing and be
+    called a success. Called before anything is written. A later run of the job (a retry of a task, say) ends at once
+    instead, with a savepoint of what it took over: refusing it would fail a job that has done what it was asked for.
+    Neither is a ``drain_at`` that is over refused: such a run reads its bounded sources to their ends, as a backfill of
+    a past day should.
     """
     over = passed(options, now)
-    if is_new and over is not None:
+    if is_new and over is not None and over.option == "stop_at":
         raise DeadlinePassedError(
             job_id=options.job_id,
             option=over.option,

@@ -194,8 +194,10 @@ class _Execution:
         if self._prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {self._prepared.anew}"
             self._status.say("anew", f"job {self._options.job_id} begins anew; {why}", journal.state)
+        streaming = self._plan.mode == "streaming"
+        locations = {source.uid: source.location for source in self._job.sources} if streaming else None
         frozen = takeover.freeze_sources(
-            self._spark, self._storage, self._options.job_id, journal, self._bounded_reads()
+            self._spark, self._storage, self._options.job_id, journal, self._bounded_reads(), locations
         )
         for uid in [uid for uid, files in frozen.items() if not files.files]:
             where = ", ".join(self._plan.reads[uid].paths)

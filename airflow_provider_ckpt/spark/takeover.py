@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.errors import UnreadableNameError
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen, SubtaskFinished
@@ -19,10 +20,11 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.attempts import attempt_name
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen
+from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.planning import JobPlan
 from airflow_provider_ckpt.spark.reader import SourceReads
 from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint
+from airflow_provider_ckpt.spark.seen_files import glob_name
 from airflow_provider_ckpt.spark.worker import end_worker
 from airflow_provider_ckpt.storage.layout import frozen_path, job_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
@@ -108,9 +110,18 @@ def record_plan(journal: OwnedJournal, job_id: str, plan: JobPlan, options: Mapp
 
 
 def freeze_sources(
-    spark: SparkSession, storage: Storage, job_id: str, journal: OwnedJournal, reads: Mapping[str, SourceReads]
+    spark: SparkSession,
+    storage: Storage,
+    job_id: str,
+    journal: OwnedJournal,
+    reads: Mapping[str, SourceReads],
+    locations: Mapping[str, str] | None = None,
 ) -> dict[str, FrozenFiles]:
-    """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources."""
+    """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
+    each is defined, in STREAMING mode: there a name that Spark takes for a pattern would never be read under it.
+
+    Raises UnreadableNameError, with nothing frozen of that source.
+    """
     frozen: dict[str, FrozenFiles] = {}
     state = journal.state
     # a job that was begun anew has ends of its own: lists of before that are never read again
@@ -125,7 +136,10 @@ def freeze_sources(
         if not read.is_file:
             journal.write(SourceFrozen(uid, None, 0, time.time()))
             continue
-        frozen[uid] = freeze(storage, path, uid, list_files(spark, read))
+        files = list_files(spark, read)
+        if locations is not None and (found := glob_name(map(unescaped_path, files))) is not None:
+            raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
+        frozen[uid] = freeze(storage, path, uid, files)
         inside = path[len(job_id) + 1 :]
         journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))
     return frozen

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.errors import (
     SchemaChangedError,
     StorageTransientError,
     TransientError,
+    UnreadableNameError,
 )
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
@@ -332,3 +333,50 @@ def test_a_journal_that_is_gone_is_no_new_job(world: World) -> None:
     with pytest.raises(CorruptJournalError, match="holds nothing"):
         world.run(mixed(world))
     assert world.everything_under_root() == written
+
+
+def test_columns_that_may_be_null_after_an_input_was_left_out_are_the_same_columns(world: World) -> None:
+    """A union of files, whose columns may be null, and of a source whose columns may not."""
+    expected = world.put_ids("history", 2, 2)
+    over = lambda: any(world.state().dropped.values())  # noqa: E731
+    job = with_ticks(world)
+    stopped = world.run(job, world.ask("stop", over))
+    assert stopped.status == "STOPPED"
+    run = world.run(with_ticks(world), world.ask("drain", lambda: True))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sorted(row["id"] for row in world.released() if row["id"] is not None and row["k"] >= 0) == sorted(expected)
+
+
+def with_ticks(world: World) -> Job:
+    job = Job("ticking")
+
+    @job.source(bounded=True, max_files_per_trigger=1)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.source
+    def ticks(read: DataStreamReader) -> DataFrame:
+        return read.format("rate-micro-batch").option("rowsPerBatch", 1).load().selectExpr("value AS id", "-1L AS k")
+
+    @job.transform(inputs=[history, ticks])
+    def both(rows: DataFrame) -> DataFrame:
+        return rows
+
+    job.sink("out", both, FileSink(world.path("out")))
+    return job
+
+
+def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that comes between the planning and the freezing of the source."""
+    world.put_ids("history", 1, 2)
+    world.put_ids("live", 1, 2, 1000)
+    world.put("history", "a[1]", [{"id": 7, "k": 7}])
+    monkeypatch.setattr("airflow_provider_ckpt.spark.query.find_glob_name", lambda spark, reads: None)
+    with pytest.raises(UnreadableNameError, match="history"):
+        world.run(mixed(world))
+    assert "history" not in world.state().frozen
+    monkeypatch.undo()
+    (world.base / "history" / "a[1].parquet").rename(world.base / "history" / "a1.parquet")
+    run = world.run(mixed(world), world.drain_at(5))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [0, 1, 7, 1000, 1001]
