@@ -12,7 +12,7 @@ from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.feed import data_folder, delete_feeds_before, feed_folder
-from airflow_provider_ckpt.storage.layout import partition_path, requests_path, subtask_path
+from airflow_provider_ckpt.storage.layout import job_path, partition_path, requests_path, subtask_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -84,3 +84,4 @@ def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mappin
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
             sinks[uid].collect_garbage(set(), set())
     storage.delete_tree(requests_path(job_id))
+    storage.collect_temporary(job_path(job_id), 0.0)  # nobody has anything to write there any more

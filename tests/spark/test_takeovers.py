@@ -311,11 +311,14 @@ def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: Wo
     assert storage.list("job/requests") == ["early.json"]
 
 
-def test_a_finished_job_leaves_no_requests(world: World) -> None:
+def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.put_ids("live", 1, 2, 1000)
+    left = world.root / "job" / "vertices" / "doubled" / "0" / "log" / ".tmp-0123456789abcdef"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"")  # of a writer that was killed just now
     assert world.run(mixed(world), world.drain_at(6)).status == "FINISHED"
-    assert not [path for path in world.everything_under_root() if "requests/" in path]
+    assert not [path for path in world.everything_under_root() if "requests/" in path or ".tmp-" in path]
 
 
 def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World) -> None:
