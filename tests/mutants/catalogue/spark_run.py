@@ -29,7 +29,7 @@ _PUBLISHING = (
         "spark/publisher.py",
         "            self._prepared.write(prepared)",
         "            pass",
-        _CRASHES,
+        _FENCES,
         "after a crash between commit and publication nobody knows what was staged",
     ),
     Mutant(
@@ -56,7 +56,7 @@ _PUBLISHING = (
         "spark/publisher.py",
         "            self.inputs.gate.snapshotted(checkpoint)",
         "            pass",
-        ("tests/spark/test_runs.py", "tests/spark/test_publisher.py"),
+        _FENCES,
         "a barrier that was put for a trigger is put once more when its data arrives",
     ),
     Mutant(
@@ -65,7 +65,7 @@ _PUBLISHING = (
         "spark/running_query.py",
         "        query.stop()\n        publisher.publish_committed()",
         "        query.stop()",
-        ("tests/spark/test_running_query.py", "tests/spark/test_runs.py"),
+        _FENCES,
         "the last batch before a planned restart is never published by this attempt",
     ),
 )
