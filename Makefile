@@ -6,6 +6,9 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 PYTEST := $(PY) -m pytest
 SEEDS ?= 5000
+ROUNDS ?= 20
+SEED ?= 1
+HOURS ?= 0
 
 # What is set in your shell for your own Airflow and Spark must not reach the tests.
 unexport $(filter AIRFLOW% SPARK% PYSPARK% HADOOP% AWS_%,$(.VARIABLES)) CKPT_STORAGE_OPTIONS PYTHONPATH PYTHONHOME
@@ -58,6 +61,17 @@ chaos: setup ## kill -9 of real processes
 .PHONY: mutants
 mutants: setup ## deliberate defects, each of which a test must notice (CKPT_MUTANTS=fast: those without Spark)
 	$(PY) -m tests.mutants
+
+.PHONY: random-jobs
+random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on; HOURS=2: so many more)
+	@set -e; seed=$(SEED); failed=0; until=$$((SECONDS + $(HOURS) * 3600)); \
+	while :; do \
+	  echo "== random jobs from seed $$seed on"; \
+	  CKPT_RANDOM_SEED=$$seed CKPT_RANDOM_JOBS=$(ROUNDS) CKPT_RANDOM_CHANGES=$$(($(ROUNDS) / 2)) \
+	    CKPT_RANDOM_PROCESSES=$$(($(ROUNDS) / 4)) $(PYTEST) tests/random_jobs -m random_jobs || failed=1; \
+	  seed=$$((seed + $(ROUNDS))); \
+	  [ $$SECONDS -lt $$until ] || exit $$failed; \
+	done
 
 .PHONY: cluster
 cluster: setup ## the tests on a standalone Spark cluster (started on this machine)

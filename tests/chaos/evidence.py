@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.folder import MAX_WATERMARK
 from airflow_provider_ckpt.storage.layout import subtask_log_path
-from tests.chaos.world import World
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class Looked(Protocol):
+    """A job under its root; other suites have worlds of their own."""
+
+    @property
+    def root(self) -> Path: ...
+    @property
+    def job_id(self) -> str: ...
+    @property
+    def storage(self) -> Storage: ...
+    def state(self) -> JobState: ...
 
 
 class Evidence:
     """Gathered after every kill (:meth:`gather`): logs are truncated, so each look keeps what it saw."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Looked) -> None:
         self._world = world
         self._batches: dict[str, dict[int, Batch]] = {}
         self._closed: dict[str, int] = {}
@@ -76,7 +91,8 @@ class Evidence:
             uid, end = event["uid"], event["batch_id"]
             after = [batch for number, batch in sorted(batches.items()) if number > end]
             if event["type"] == "SourceDropped":
-                named = [batch.batch_id for batch in after if uid in batch.offsets]
+                # R12's batch at the maximal watermark repeats the offsets of the one before it
+                named = [batch.batch_id for batch in after if uid in batch.offsets and batch.watermark != MAX_WATERMARK]
                 assert not named, f"{uid} was dropped at batch {end}, but batches {named} name it"
             elif end in batches:
                 until = batches[end].offsets.get(uid)
@@ -84,7 +100,7 @@ class Evidence:
                 assert not moved, f"{uid} ended with batch {end}, but batches {moved} read of it"
 
 
-def journal_events(world: World) -> list[dict[str, Any]]:
+def journal_events(world: Looked) -> list[dict[str, Any]]:
     """Every event in order, from the files themselves."""
     folder = world.root / world.job_id / "journal"
     entries = sorted(path for path in folder.glob("*.json") if path.stem.isdigit())

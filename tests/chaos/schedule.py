@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.chaos.world import Driver, World
 
@@ -81,9 +82,17 @@ def glance(kill: Kill, world: World) -> frozenset[tuple[str, int]]:
     pattern = FILES.get(kill.moment)
     if pattern is None:
         return frozenset()
-    for path in world.base.glob(pattern.format(job=world.job_id, sink=world.variant.sinks[0])):
+    for path in _paths(world, pattern.format(job=world.job_id, sink=world.variant.sinks[0])):
         try:
             found.add((str(path), path.stat().st_mtime_ns))
         except FileNotFoundError:
             continue  # moved or deleted meanwhile
     return frozenset(found)
+
+
+def _paths(world: World, pattern: str) -> list[Path]:
+    while True:
+        try:
+            return list(world.base.glob(pattern))
+        except FileNotFoundError:
+            continue  # a folder went while it was listed

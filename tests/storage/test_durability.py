@@ -313,6 +313,8 @@ def kill_in_the_middle(root: Path, name: str) -> Path:
 def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> None:
     for name in ("j/.tmp-0123456789abcdef", "j/log/.tmp-fedcba9876543210", "j/.probe-0123456789abcdef"):
         kill_in_the_middle(root, name)
+    kill_in_the_middle(root, ".probe-0123456789abcdef")
+    assert storage.collect_temporary("", 0, deep=False) == 1
     others = ["j/log/00000000.json", "j/.x.crc", "j/.tmp-short", "j/x.tmp-0123456789abcdef", "k/.tmp-0123456789abcdef"]
     spark_wrote(root, *others)
     assert storage.collect_temporary("j", 0) == 3

@@ -1,0 +1,99 @@
+"""From a definition to a Job, and to one plain DataFrame for each sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.sinks.sink import Sink
+from tests.random_jobs import functions
+from tests.random_jobs.definition import Definition, SinkDef, SourceDef, TransformDef
+from tests.random_jobs.functions import JOINS, KINDS
+
+MakeSink = Callable[..., Sink]
+OnCall = Callable[[str], None]
+
+cloudpickle.register_pickle_by_value(functions)  # type: ignore[no-untyped-call]
+
+
+def build(
+    definition: Definition, base: Path, make_sink: MakeSink = FileSink, on_call: OnCall = lambda uid: None
+) -> Job:
+    """The job over ``base/in`` and ``base/<sink>``. ``on_call``: told of every call of a source's function."""
+    job = Job("random")
+    for source in definition.sources:
+        _add_source(job, source, str(base / source.folder / source.uid), on_call)
+    for transform in definition.transforms:
+        _add_transform(job, transform)
+    for sink in definition.sinks:
+        target = make_sink(str(base / sink.place), format=sink.format, partition_by=("k",) if sink.partitioned else ())
+        job.sink(sink.uid, sink.input, target, release=sink.release)  # type: ignore[arg-type]
+    return job
+
+
+def _add_source(job: Job, source: SourceDef, folder: str, on_call: OnCall) -> None:
+    def read(reader: Any) -> DataFrame:
+        on_call(source.uid)
+        return functions.read(reader, folder)
+
+    job.source(
+        uid=source.uid,
+        bounded=source.bounded,
+        chain=source.chain,
+        max_files_per_trigger=source.max_files,
+        watermark=None if source.watermark is None else ("ts", source.watermark),
+    )(read)
+
+
+def _add_transform(job: Job, transform: TransformDef) -> None:
+    plain = KINDS[transform.kind].function
+
+    def function(*frames: DataFrame) -> DataFrame:
+        made = plain(*frames)
+        return made.withColumn("wide", F.lit(1)) if transform.wide else made
+
+    def rows(rows: DataFrame) -> DataFrame:
+        return function(rows)
+
+    def both(left: DataFrame, right: DataFrame) -> DataFrame:
+        return function(left, right)
+
+    join = transform.kind in JOINS
+    inputs: Any = {"left": list(transform.inputs), "right": list(transform.others)} if join else list(transform.inputs)
+    mode: Any = transform.output_mode
+    job.transform(inputs=inputs, uid=transform.uid, chain=transform.chain, output_mode=mode)(both if join else rows)
+
+
+def plain_frames(
+    spark: SparkSession, definition: Definition, base: Path, *, with_limits: bool = False
+) -> Mapping[str, DataFrame]:
+    """What each sink has to hold in the end: the same functions over all files, as one batch. Which rows a limit
+    leaves is anybody's choice: without ``with_limits``, those that it may choose from."""
+    frames: dict[str, DataFrame] = {}
+    for source in definition.sources:
+        frames[source.uid] = functions.read(spark.read, str(base / "all" / source.uid))
+    for transform in definition.transforms:
+        kind = KINDS[transform.kind]
+        sides = [_united(frames, uids) for uids in (transform.inputs, transform.others) if uids]
+        capped = with_limits and transform.kind == "limit"
+        frames[transform.uid] = (kind.function if capped else kind.plain or kind.function)(*sides)
+    return {sink.uid: frames[sink.input] for sink in definition.sinks}
+
+
+def _united(frames: Mapping[str, DataFrame], uids: tuple[str, ...]) -> DataFrame:
+    united = frames[uids[0]]
+    for uid in uids[1:]:
+        united = united.unionByName(frames[uid])
+    return united
+
+
+def siblings(definition: Definition) -> list[tuple[SinkDef, ...]]:
+    """Sinks of one operator, that is of one query."""
+    inputs = sorted({sink.input for sink in definition.sinks})
+    return [tuple(one for one in definition.sinks if one.input == uid) for uid in inputs]

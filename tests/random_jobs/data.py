@@ -1,0 +1,78 @@
+"""The files of a random job's sources: from the seed, in the order in which they are given to it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.random_jobs.definition import Definition, SourceDef
+from tests.spark.harness import write_rows
+
+Row = dict[str, Any]
+FILE_SECONDS, SPREAD = 10, 15
+
+
+def files_of(seed: int, number: int, source: SourceDef) -> list[list[Row]]:
+    """Rows are out of order within a file and across two, and some come twice; none is later than the delay."""
+    rng = random.Random(seed * 31 + number)
+    files = []
+    for file in range(source.files):
+        first = source.first + file * FILE_SECONDS
+        rows: list[Row] = []
+        for row in range(source.rows):
+            if rows and rng.random() < 0.15:
+                rows.append(rng.choice(rows))
+                continue
+            where = 10_000_000 * (number + 1) + file * 1000 + row
+            rows.append(
+                {"id": where, "k": rng.randint(0, 4), "v": rng.randint(0, 99), "second": first + rng.randint(0, SPREAD)}
+            )
+        files.append(rows)
+    return files
+
+
+class Data:
+    """``base/all`` holds every file, for the comparison; ``base/in`` those that the job was given."""
+
+    def __init__(self, base: Path, definition: Definition) -> None:
+        self.base, self.definition = base, definition
+        self.fed: dict[str, int] = {}
+        self._folder = {source.uid: source.folder for source in definition.sources}
+        self._began = time.time() - 7200
+        for number, source in enumerate(sorted(definition.sources, key=lambda one: one.uid)):
+            (base / "in" / source.uid).mkdir(parents=True)
+            for at, rows in enumerate(files_of(definition.seed, number, source)):
+                write_rows(base / "all" / source.uid / self._name(at), rows, self._began + at)
+            self.fed[source.uid] = 0
+        for source in definition.sources:
+            for _ in range(source.files if source.bounded else min(definition.at_start, source.files)):
+                self.feed(source.uid)
+
+    def feed(self, uid: str) -> None:
+        """Give the job the next file of the source; it appears whole."""
+        at = self.fed[uid]
+        hidden = self.base / self._folder[uid] / uid / f".{at}"
+        shutil.copyfile(self.base / "all" / uid / self._name(at), hidden)
+        os.utime(hidden, (self._began + at, self._began + at))
+        hidden.rename(hidden.with_name(self._name(at)))
+        self.fed[uid] = at + 1
+
+    def use(self, definition: Definition) -> None:
+        """Where the definition reads, there is what was given so far, and the rest will come."""
+        for source in definition.sources:
+            target = self.base / source.folder / source.uid
+            if not target.exists():
+                shutil.copytree(self.base / self._folder[source.uid] / source.uid, target, copy_function=shutil.copy2)
+            self._folder[source.uid] = source.folder
+
+    def left(self) -> list[str]:
+        """Live sources that have files to come."""
+        return [source.uid for source in self.definition.live if self.fed[source.uid] < source.files]
+
+    @staticmethod
+    def _name(at: int) -> str:
+        return f"f{at:04d}.parquet"

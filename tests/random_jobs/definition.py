@@ -1,0 +1,138 @@
+"""A random job as a value: what the generator draws, what is built, run, compared and shrunk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+Lineage = Literal["rows", "last", "limited"]
+"""How released rows compare with the plain batch: the same multiset; the last row of each key; as many rows, all of
+them among those of the batch without the limit."""
+
+
+@dataclass(frozen=True)
+class SourceDef:
+    """``watermark``: the delay in seconds. ``first``: the event time of the first file, in seconds. ``folder``: the
+    one in which the source's own lies."""
+
+    uid: str
+    bounded: bool
+    chain: bool = True
+    watermark: int | None = None
+    files: int = 3
+    rows: int = 4
+    first: int = 0
+    max_files: int | None = None
+    folder: str = "in"
+
+
+@dataclass(frozen=True)
+class TransformDef:
+    """``kind``: a name of ``functions.KINDS``. ``others``: the inputs of the second parameter, of a join. ``wide``:
+    one more column comes out."""
+
+    uid: str
+    kind: str
+    inputs: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    chain: bool = True
+    output_mode: str = "append"
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class SinkDef:
+    uid: str
+    input: str
+    lineage: Lineage
+    format: str = "parquet"
+    partitioned: bool = False
+    release: str = "every_checkpoint"
+    folder: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The sink's folder, under the job's."""
+        return self.folder or self.uid
+
+
+@dataclass(frozen=True)
+class Definition:
+    """``interval``: of checkpoints, in seconds. ``at_start``: files of live sources that are there from the start."""
+
+    seed: int
+    sources: tuple[SourceDef, ...]
+    transforms: tuple[TransformDef, ...]
+    sinks: tuple[SinkDef, ...]
+    mode: str = "auto"
+    interval: float = 0.3
+    retained: int = 3
+    at_start: int = 1
+
+    @property
+    def live(self) -> tuple[SourceDef, ...]:
+        return tuple(source for source in self.sources if not source.bounded)
+
+    @property
+    def is_batch(self) -> bool:
+        return self.mode == "batch" or (self.mode == "auto" and not self.live)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Definition:
+        data: Mapping[str, Any] = json.loads(text)
+        transforms = [
+            {**one, "inputs": tuple(one["inputs"]), "others": tuple(one["others"])} for one in data["transforms"]
+        ]
+        return Definition(
+            **{
+                **data,
+                "sources": tuple(SourceDef(**one) for one in data["sources"]),
+                "transforms": tuple(TransformDef(**one) for one in transforms),
+                "sinks": tuple(SinkDef(**one) for one in data["sinks"]),
+            }
+        )
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}: mode {self.mode}, interval {self.interval}, retained {self.retained}"]
+        lines += [f"  {one}" for one in (*self.sources, *self.transforms, *self.sinks)]
+        return "\n".join(lines)
+
+
+def simpler(definition: Definition) -> list[Definition]:
+    """The definition with one feature turned off, in each way there is; each still is a whole job."""
+    found: list[Definition] = []
+    if len(definition.sinks) > 1:
+        for sink in definition.sinks:
+            found.append(pruned(replace(definition, sinks=tuple(one for one in definition.sinks if one != sink))))
+    for name, plain in (("sources", SOURCE), ("transforms", TRANSFORM), ("sinks", SINK)):
+        for at, one in enumerate(getattr(definition, name)):
+            for key, value in plain.items():
+                if getattr(one, key) != value and not (key == "rows" and one.rows < value):
+                    changed = [*getattr(definition, name)]
+                    changed[at] = replace(one, **{key: value})
+                    whole: dict[str, Any] = {name: tuple(changed)}
+                    found.append(replace(definition, **whole))
+    return found
+
+
+SOURCE: Mapping[str, Any] = {"chain": True, "files": 2, "rows": 2, "max_files": None, "first": 0}
+TRANSFORM: Mapping[str, Any] = {"chain": True}
+SINK: Mapping[str, Any] = {"format": "parquet", "partitioned": False, "release": "every_checkpoint"}
+
+
+def pruned(definition: Definition) -> Definition:
+    """Without the operators that lead to no sink."""
+    needed = {sink.input for sink in definition.sinks}
+    for transform in reversed(definition.transforms):
+        if transform.uid in needed:
+            needed |= {*transform.inputs, *transform.others}
+    return replace(
+        definition,
+        sources=tuple(one for one in definition.sources if one.uid in needed),
+        transforms=tuple(one for one in definition.transforms if one.uid in needed),
+    )

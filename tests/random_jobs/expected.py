@@ -1,0 +1,104 @@
+"""What the sinks released, compared with the same functions run as one plain Spark batch."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from tests.random_jobs.build import plain_frames
+from tests.random_jobs.definition import Definition, SinkDef
+from tests.spark.harness import read_rows
+
+Values = tuple[Any, ...]
+
+
+class Expected:
+    """The rows of the batch, by sink; made once for a job."""
+
+    def __init__(self, spark: SparkSession, definition: Definition, base: Path) -> None:
+        frames = plain_frames(spark, definition, base)
+        self._rows = {
+            uid: [tuple(row) for row in frame.select("id", "k", "v", F.unix_millis("ts")).collect()]
+            for uid, frame in frames.items()
+        }
+        capped = plain_frames(spark, definition, base, with_limits=True)
+        self._counts = {one.uid: capped[one.uid].count() for one in definition.sinks if one.lineage == "limited"}
+
+    def rows(self, sink: SinkDef) -> Counter[Values]:
+        return Counter(self._rows[sink.uid])
+
+    def check(self, sink: SinkDef, released: list[Values]) -> None:
+        """Raises AssertionError that says what was lost and what is too many."""
+        wanted, got = Counter(self._rows[sink.uid]), Counter(released)
+        if sink.lineage == "last":
+            _check_last(sink, self._rows[sink.uid], released)
+            return
+        extra = got - wanted
+        assert not extra, f"{sink.uid}: {sum(extra.values())} rows too many, such as {_some(extra)}"
+        if sink.lineage == "limited":
+            count = self._counts[sink.uid]
+            assert len(released) == count, f"{sink.uid}: {len(released)} rows instead of {count} behind a limit"
+            return
+        lost = wanted - got
+        assert not lost, f"{sink.uid}: {sum(lost.values())} of {sum(wanted.values())} rows lost, such as {_some(lost)}"
+
+
+def _check_last(sink: SinkDef, wanted: list[Values], released: list[Values]) -> None:
+    truth, got = {row[0]: row for row in wanted}, {row[0]: row for row in released}
+    wrong = [key for key in truth.keys() | got.keys() if truth.get(key) != got.get(key)]
+    told = [f"released {got.get(key)}, expected {truth.get(key)}" for key in sorted(wrong)[:5]]
+    assert not wrong, f"{sink.uid}: {len(wrong)} of {len(truth)} keys are wrong, such as {told}"
+
+
+def _some(rows: Iterable[Values]) -> list[Values]:
+    return sorted(rows)[:5]
+
+
+# ---- what was released
+
+
+def manifests(base: Path, sink: SinkDef) -> list[Manifest]:
+    return read_manifests(str(base / sink.place), "job", sink.uid)
+
+
+def released(base: Path, sink: SinkDef) -> list[Values]:
+    """In the order of checkpoints, batches and files."""
+    return [
+        _values(row)
+        for manifest in manifests(base, sink)
+        for file in manifest.files
+        for row in _read(base / sink.place, file.path)
+    ]
+
+
+def _read(folder: Path, name: str) -> list[dict[str, Any]]:
+    path = folder / name
+    rows = (
+        read_rows(path) if path.suffix == ".parquet" else [json.loads(line) for line in path.read_text().splitlines()]
+    )
+    for part in name.split("/")[:-1]:
+        column, _, value = part.partition("=")
+        rows = [{**row, column: int(unquote(value))} for row in rows]
+    return rows
+
+
+def _values(row: Mapping[str, Any]) -> Values:
+    return (int(row["id"]), int(row["k"]), int(row["v"]), _millis(row["ts"]))
+
+
+def _millis(value: datetime | str) -> int:
+    """Of a time from Parquet (UTC, without saying so) or JSON (text); JSON knows no more of it."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=timezone.utc)
+    return round(value.replace(microsecond=0).timestamp()) * 1000 + value.microsecond // 1000

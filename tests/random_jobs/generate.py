@@ -1,0 +1,172 @@
+"""A definition from a seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from tests.random_jobs.definition import Definition, Lineage, SinkDef, SourceDef, TransformDef, pruned
+from tests.random_jobs.functions import JOINS, KINDS
+
+DELAY = 20
+"""Seconds of a watermark. Rows of one file are up to 15 s apart and files 10 s: nothing is ever late."""
+STATELESS = ("union", "map", "filter", "explode", "pandas")
+STATEFUL = tuple(name for name, kind in KINDS.items() if kind.stateful)
+BY_ID = ("dedup", "dedup_in_time", "dedup_within", "pandas_first", "state_first")
+MAKES_IDS = ("windows", "sessions")
+AFTER_LAST = ("map", "union")
+AFTER_LIMIT = ("map", "union", "explode", "pandas")
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is known of an operator's output. ``watermarks``: "none", "some" or "all" of its sources have one.
+    ``sources``: those it is made of; a query can name a source only once. ``made``: rows were made of several, so
+    that the ids of one such operator mean something else than those of another. ``unique``: an id tells the row."""
+
+    uid: str
+    watermarks: str
+    lineage: Lineage
+    sources: frozenset[str]
+    made: bool = False
+    unique: bool = True
+
+
+def definition(seed: int) -> Definition:
+    rng = random.Random(seed)
+    sources = _sources(rng)
+    nodes = [Node(s.uid, "all" if s.watermark else "none", "rows", frozenset([s.uid])) for s in sources]
+    transforms: list[TransformDef] = []
+    top = _unite_all(rng, nodes, transforms) if rng.random() < 0.8 else rng.choice(nodes)
+    for _ in range(rng.randint(1, 3)):
+        base = top if rng.random() < 0.7 else rng.choice(nodes)
+        made = _transform(rng, f"t{len(transforms)}", base, nodes)
+        transforms.append(made[0])
+        nodes.append(made[1])
+        top = made[1]
+    sinks = _sinks(rng, nodes, top)
+    bounded_only = all(source.bounded for source in sources)
+    found = Definition(
+        seed=seed,
+        sources=tuple(sources),
+        transforms=tuple(transforms),
+        sinks=tuple(sinks),
+        mode=rng.choice(["auto", "streaming", "batch"]) if bounded_only else rng.choice(["auto", "streaming"]),
+        interval=rng.choice([0.1, 0.3, 0.3, 1.0]),
+        retained=rng.choice([1, 2, 3, 5]),
+        at_start=rng.randint(0, 3),
+    )
+    return pruned(found)
+
+
+def _sources(rng: random.Random) -> list[SourceDef]:
+    watermarks = rng.choice(["none", "some", "all", "all"])
+    count = rng.choice([1, 2, 2, 2, 3])
+    live = rng.random() < 0.75
+    found = []
+    for number in range(count):
+        bounded = not (live and (number == count - 1 or rng.random() < 0.25))
+        marked = watermarks == "all" or (watermarks == "some" and rng.random() < 0.5)
+        found.append(
+            SourceDef(
+                uid=f"{'history' if bounded else 'live'}{number}",
+                bounded=bounded,
+                chain=rng.random() < 0.65,
+                watermark=DELAY if marked else None,
+                files=rng.randint(1, 5),
+                rows=rng.randint(1, 6),
+                first=rng.choice([0, 0, 100, 500]) if not bounded else 0,
+                max_files=rng.choice([None, 1, 1, 2]),
+            )
+        )
+    rng.shuffle(found)
+    return found
+
+
+def _unite_all(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node:
+    """A first operator that reads all sources: a job with several sources that never meet is the rarer one."""
+    kind = rng.choice([*STATELESS, *STATEFUL])
+    if len(nodes) < 2 or kind in JOINS or not _fits(kind, "append", nodes):
+        kind = "union"
+    made, node = _make(rng, f"t{len(transforms)}", kind, nodes)
+    transforms.append(made)
+    nodes.append(node)
+    return node
+
+
+def _transform(rng: random.Random, uid: str, base: Node, nodes: list[Node]) -> tuple[TransformDef, Node]:
+    others = [one for one in nodes if not one.sources & base.sources and one.lineage == "rows"]
+    for _ in range(20):
+        kind = rng.choice([*STATELESS, *STATEFUL, *STATEFUL, *(JOINS * 3 if others else ())])
+        inputs = [base]
+        if kind in JOINS:
+            if not others:
+                continue
+            inputs.append(rng.choice(others))
+        elif others and rng.random() < 0.3:
+            inputs.append(rng.choice(others))
+        if _fits(kind, "append", inputs):
+            return _make(rng, uid, kind, inputs)
+    return _make(rng, uid, "map", [base])
+
+
+def _fits(kind_name: str, mode: str, inputs: list[Node]) -> bool:
+    """Whether the plain batch says what the stream has to give."""
+    kind = KINDS[kind_name]
+    lineages = {one.lineage for one in inputs}
+    if "last" in lineages:
+        return kind_name in AFTER_LAST and len(inputs) == 1
+    if "limited" in lineages:
+        return kind_name in AFTER_LIMIT
+    if kind_name in BY_ID and not _unique(inputs):
+        return False
+    marks = _watermarks(inputs)
+    return kind.needs == "any" or marks == kind.needs or (kind.needs == "alike" and marks != "some")
+
+
+def _unique(inputs: list[Node]) -> bool:
+    return all(one.unique for one in inputs) and (len(inputs) == 1 or not any(one.made for one in inputs))
+
+
+def _watermarks(inputs: list[Node]) -> str:
+    found = {one.watermarks for one in inputs}
+    return found.pop() if len(found) == 1 else "some"
+
+
+def _make(rng: random.Random, uid: str, name: str, inputs: list[Node]) -> tuple[TransformDef, Node]:
+    kind = KINDS[name]
+    uids = tuple(one.uid for one in inputs)
+    join = name in JOINS
+    transform = TransformDef(
+        uid=uid,
+        kind=name,
+        inputs=uids[:1] if join else uids,
+        others=uids[1:] if join else (),
+        chain=rng.random() < 0.75,
+        output_mode=rng.choice(kind.modes),
+    )
+    lineage: Lineage = "last" if kind.emits == "last" else "limited" if name == "limit" else "rows"
+    if lineage == "rows":
+        lineage = next((one.lineage for one in inputs if one.lineage != "rows"), "rows")
+    # what stateful Python and sessions give has no event time any more
+    marks = "none" if name in ("pandas_first", "state_first", "sessions", "pandas") else _watermarks(inputs)
+    sources = frozenset(uid for one in inputs for uid in one.sources)
+    made = name in ("windows", "sessions", "window_keys") or any(one.made for one in inputs)
+    return transform, Node(uid, marks, lineage, sources, made, _unique(inputs) or name in MAKES_IDS)
+
+
+def _sinks(rng: random.Random, nodes: list[Node], top: Node) -> list[SinkDef]:
+    found = []
+    for number in range(rng.choice([1, 1, 2, 2, 3])):
+        node = top if number == 0 or rng.random() < 0.4 else rng.choice(nodes)
+        found.append(
+            SinkDef(
+                uid=f"out{number}",
+                input=node.uid,
+                lineage=node.lineage,
+                format=rng.choice(["parquet", "parquet", "json"]),
+                partitioned=rng.random() < 0.3,
+                release=rng.choice(["every_checkpoint", "every_checkpoint", "every_checkpoint", "final"]),
+            )
+        )
+    return found

@@ -1,0 +1,198 @@
+"""Runs a random job in this process: storages that vanish, stops, restores, and a drain at the end."""
+
+from __future__ import annotations
+
+import functools
+import random
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import InvalidInputError, StorageTransientError, TransientError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.spark.main import _clean_up_again
+from tests.chaos.evidence import Evidence
+from tests.random_jobs.build import build
+from tests.random_jobs.data import Data
+from tests.random_jobs.definition import Definition
+from tests.random_jobs.expected import Expected
+from tests.random_jobs.invariants import check_any_time, check_calls, check_end, finished_sources
+from tests.random_jobs.progress import all_read
+from tests.random_jobs.refusals import known
+from tests.random_jobs.schedule import RunPlan, Schedule
+from tests.spark.faults import Fault, FaultySink, FaultyStorage
+from tests.spark.harness import Line, World
+
+PATIENCE = 180.0
+"""Seconds a run may take before it is ended as one that hangs; one takes some ten."""
+MANY = 60
+"""Status lines after which a run whose fault is not coming is stopped."""
+TALKING = frozenset({"started", "resumed", "running", "checkpoint", "released", "source_ended", "source_dropped"})
+
+
+@dataclass
+class Story:
+    """What became of a job; the text is for whoever reads a finding. ``refused``: by which error."""
+
+    told: list[str] = field(default_factory=list)
+    refused: str | None = None
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+        print(f"  {text}")
+
+
+class InProcess:
+    """One random job: its data, its runs, its end. Raises AssertionError for a finding."""
+
+    def __init__(self, spark: SparkSession, definition: Definition, schedule: Schedule, base: Path) -> None:
+        self.spark, self.definition, self.schedule = spark, definition, schedule
+        self.world = World(base)
+        self.data = Data(base, definition)
+        self.evidence = Evidence(self.world)
+        self.story = Story()
+        self._rng = random.Random(definition.seed)
+        self._deleted: set[str] = set()
+        self._asked: list[str] = []
+
+    def run(self) -> Story:
+        for plan in self.schedule.runs:
+            status = self._attempt(plan)
+            if self.story.refused or status == "FINISHED":
+                break
+            self._between()
+        if self.story.refused:
+            assert not self.world.root.exists(), f"refused, and written: {self.world.everything_under_root()[:5]}"
+            return self.story
+        expected = Expected(self.spark, self.definition, self.world.base)
+        check_end(self.definition, self.world, expected, self.evidence)
+        return self.story
+
+    # ---- one run
+
+    def _attempt(self, plan: RunPlan) -> str:
+        fault = Fault(plan.at if plan.end == "fault" else None, plan.when, plan.once)
+        called: list[str] = []
+        job = build(self.definition, self.world.base, functools.partial(FaultySink, fault=fault), called.append)
+        state = self.world.state() if self.world.root.exists() else None
+        over = finished_sources(state) if state is not None else set[str]()
+        restore = f"chk-{state.last_completed}" if plan.restore and state and state.last_completed else "latest"
+        hung = threading.Event()
+        watchdog = threading.Timer(PATIENCE, self._give_up, (fault, hung))
+        watchdog.start()
+        try:
+            status = self._run(plan, job, fault, restore)
+        finally:
+            watchdog.cancel()
+        assert not hung.is_set(), f"a run hung ({plan})"
+        if restore == "latest":
+            check_calls(over, called)
+        return status
+
+    def _run(self, plan: RunPlan, job: Job, fault: Fault, restore: str) -> str:
+        fresh = not self.world.root.exists()
+        hear = self._hear(plan, fault)
+        try:
+            run = self.world.run(
+                job,
+                hear,
+                FaultyStorage(self.world.storage, fault),
+                restore=restore,
+                mode=self.definition.mode,
+                checkpoint_interval=self.definition.interval,
+                retained_checkpoints=self.definition.retained,
+            )
+        except InvalidInputError as error:
+            return self._refused(error, fresh)
+        except TransientError as error:
+            return self._gone(error, plan, fault)
+        if run.status == "FINISHED" and not run.lines:  # it had finished before: whoever is started again cleans up
+            _clean_up_again(job, self.world.job_id, self.world.storage, {}, self.world.state())
+        self.story.tell(f"{plan}: {run.status} {run.cause or ''} at verb {fault.verbs.count}")
+        self._check_status(plan, run.status, run.cause, fault)
+        return run.status
+
+    def _refused(self, error: InvalidInputError, fresh: bool) -> str:
+        said = f"{type(error).__name__}: {error}"
+        assert fresh, f"refused in mid-life: {said}"
+        assert known(error), f"refused with an unknown reason: {said}"
+        self.story.refused = type(error).__name__
+        self.story.tell(f"refused: {said}")
+        return "REFUSED"
+
+    def _gone(self, error: TransientError, plan: RunPlan, fault: Fault) -> str:
+        assert fault.happened, f"failed without a fault: {type(error).__name__}: {error}"
+        self.story.tell(f"{plan.end} {plan.at}: {type(error).__name__}")
+        return "GONE"
+
+    def _check_status(self, plan: RunPlan, status: str, cause: str | None, fault: Fault) -> None:
+        """A run's end says what it is."""
+        allowed = {"FINISHED"}
+        if "stop" in self._asked:
+            allowed.add("STOPPED")
+        if plan.end == "fault" and fault.happened:
+            allowed.add("RESTARTING")
+        state = self.world.state()
+        assert status in allowed, f"a run ended {status} ({cause}), of {plan}"
+        if status == "STOPPED":
+            assert state.last_released == state.last_completed, "STOPPED with a savepoint that is not released"
+        if status == "FINISHED" and self.definition.live:
+            assert state.draining, "FINISHED with a live source, and nobody asked for a drain"
+
+    @staticmethod
+    def _may_stop(plan: RunPlan, lines: int) -> bool:
+        return lines >= plan.at if plan.end == "stop" else plan.end == "fault" and lines > MANY
+
+    def _may_drain(self, plan: RunPlan, fault: Fault) -> bool:
+        """A run that survived its fault has to end, too."""
+        return bool(self.definition.live) and not self.data.left() and (plan.drains or fault.happened)
+
+    def _hear(self, plan: RunPlan, fault: Fault) -> Callable[[Line], None]:
+        lines = 0
+        asked = self._asked = []
+
+        def hear(line: Line) -> None:
+            nonlocal lines
+            if line["kind"] not in TALKING or asked:
+                return
+            lines += 1
+            left = self.data.left()
+            if left and (self._rng.random() < self.schedule.feeding or lines > 10):
+                self.data.feed(self._rng.choice(left))
+            if self._may_stop(plan, lines) and line["kind"] != "started":
+                asked.append("stop")
+            elif self._may_drain(plan, fault) and line["kind"] == "checkpoint" and all_read(self.world, self.data):
+                asked.append("drain")
+            if asked:
+                self._request(asked[0])
+
+        return hear
+
+    def _request(self, kind: str) -> None:
+        try:
+            self.world.request(kind)
+        except StorageTransientError:  # a marker of a hang: the root is gone for good
+            self.story.tell(f"{kind} could not be asked for")
+
+    def _give_up(self, fault: Fault, hung: threading.Event) -> None:
+        hung.set()
+        fault.at, fault.once = 0, False
+
+    # ---- between runs
+
+    def _between(self) -> None:
+        for query in self.spark.streams.active:
+            query.stop()
+        if not self.world.root.exists():
+            return
+        check_any_time(self.definition, self.world)
+        self.evidence.gather()
+        if self.schedule.deletes:
+            for uid in finished_sources(self.world.state()) - self._deleted:
+                shutil.rmtree(self.world.base / "in" / uid, ignore_errors=True)
+                self._deleted.add(uid)
+                self.story.tell(f"deleted the folder of {uid}")

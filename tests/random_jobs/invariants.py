@@ -1,0 +1,81 @@
+"""What has to hold of every job, whatever it computes and whatever was done to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from airflow_provider_ckpt.journal.state import JobState
+from tests.chaos.evidence import Evidence
+from tests.random_jobs.build import siblings
+from tests.random_jobs.definition import Definition
+from tests.random_jobs.expected import Expected, manifests, released
+from tests.spark.harness import World
+
+STAYS = re.compile(
+    r"ckpt-root\.json|job|job/(journal|frozen|vertices|checkpoints|requests)"
+    r"|job/(journal|frozen)/[^/.][^/]*\.json|job/vertices/\w+(/0(/log(/[^/.][^/]*\.json)?)?)?"
+    r"|job/checkpoints/chk-\d+(/_metadata)?"
+)
+"""What a finished job leaves under its root."""
+
+
+def finished_sources(state: JobState) -> set[str]:
+    """Those whose functions nobody needs any more: dropped, or in a vertex that has finished."""
+    found = {uid for uids in state.dropped.values() for uid in uids}
+    vertices = state.plan.graph["vertices"] if state.plan is not None else ()
+    for vertex in vertices:
+        if f"{vertex['uid']}/0" in state.finished:
+            found |= set(vertex["sources"])
+    return found
+
+
+def check_calls(finished: Iterable[str], called: Iterable[str]) -> None:
+    again = sorted(set(finished) & set(called))
+    assert not again, f"functions of finished sources were called: {again}"
+
+
+def check_any_time(definition: Definition, world: World) -> None:
+    """Also right after a crash: the journal replays, and manifests rise."""
+    state = world.state()
+    assert not state.damage, state.damage
+    for sink in definition.sinks:
+        numbers = [manifest.checkpoint for manifest in manifests(world.base, sink)]
+        assert numbers == sorted(set(numbers)), f"{sink.uid}: checkpoints do not rise: {numbers}"
+
+
+def check_siblings(definition: Definition, base: Path) -> None:
+    """Sinks of one query show the same rows checkpoint by checkpoint (R24)."""
+    for sinks in siblings(definition):
+        shown = [
+            {manifest.checkpoint: manifest.rows for manifest in manifests(base, sink)}
+            for sink in sinks
+            if sink.release == "every_checkpoint"
+        ]
+        assert all(one == shown[0] for one in shown), f"sinks of {sinks[0].input} differ: {shown}"
+
+
+def check_end(definition: Definition, world: World, expected: Expected, evidence: Evidence) -> None:
+    """Of a job that has FINISHED."""
+    state = world.state()
+    assert state.status == "FINISHED", state.status
+    assert state.last_released == state.last_completed, (state.last_released, state.last_completed)
+    evidence.gather()
+    evidence.check()
+    check_any_time(definition, world)
+    check_siblings(definition, world.base)
+    for sink in definition.sinks:
+        expected.check(sink, released(world.base, sink))
+    check_nothing_left(definition, world)
+
+
+def check_nothing_left(definition: Definition, world: World) -> None:
+    left = [path for path in world.everything_under_root() if not STAYS.fullmatch(path)]
+    assert not left, f"left under the root: {left[:10]}"
+    for sink in definition.sinks:
+        folder = world.base / sink.place
+        shown = {file.path for manifest in manifests(world.base, sink) for file in manifest.files}
+        there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        kept = {path for path in there if re.fullmatch(rf"_ckpt/(job/{sink.uid}/manifests|~turns)/[^/.]+\.json", path)}
+        assert there - kept == shown, f"{sink.uid}: files and manifests differ: {sorted((there - kept) ^ shown)[:5]}"

@@ -1,0 +1,55 @@
+"""What happens to a random job, from the seed: a list of runs that end badly, before the one that may finish it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.support.crash import When
+
+End = Literal["fault", "stop", "finish"]
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """``end``: "fault": the storages are gone from verb ``at`` on (``once``: for that verb only); "stop": a stop is
+    asked for at the status line number ``at``; "finish": nothing happens. ``restore``: back to the last completed
+    checkpoint. ``drains``: the job may be drained as soon as everything was read."""
+
+    end: End
+    at: int = 0
+    when: When = "before"
+    once: bool = False
+    restore: bool = False
+    drains: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """``feeding``: the chance that a live file is added at a status line. ``deletes``: folders of sources that are
+    over are deleted between two runs: nobody may look at them again."""
+
+    runs: tuple[RunPlan, ...]
+    feeding: float
+    deletes: bool
+
+
+def plan(seed: int) -> Schedule:
+    rng = random.Random(~seed)
+    runs = []
+    for _ in range(rng.choice([0, 1, 1, 2, 2, 3])):
+        end: End = rng.choice(["fault", "fault", "fault", "stop"])
+        runs.append(
+            RunPlan(
+                end=end,
+                at=rng.choice([rng.randint(1, 60), rng.randint(1, 200)]) if end == "fault" else rng.randint(1, 8),
+                when=rng.choice(["before", "after"]),
+                once=rng.random() < 0.2,
+                restore=rng.random() < 0.15,
+                drains=rng.random() < 0.5,
+            )
+        )
+    runs.append(RunPlan("finish", restore=rng.random() < 0.1, drains=True))
+    restores = any(run.restore for run in runs)
+    return Schedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]), deletes=not restores and rng.random() < 0.3)

@@ -1,0 +1,45 @@
+"""A job that fails, made smaller: features and runs are turned off as long as it goes on failing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.random_jobs.definition import Definition, simpler
+from tests.random_jobs.in_process import InProcess
+from tests.random_jobs.schedule import Schedule
+
+Failing = tuple[Definition, Schedule]
+
+
+def shrink(spark: SparkSession, failing: Failing, base: Path, tries: int = 40) -> Failing:
+    """The smallest job found in so many tries that still raises; what it raises may be another error."""
+    for _ in range(tries):
+        smaller = next((one for one in _smaller(failing) if _fails(spark, one, base)), None)
+        if smaller is None:
+            return failing
+        failing = smaller
+        print(f"still fails:\n{failing[0]}\n  {failing[1]}")
+    return failing
+
+
+def _smaller(failing: Failing) -> Iterator[Failing]:
+    definition, schedule = failing
+    for at in range(len(schedule.runs) - 1):
+        yield definition, replace(schedule, runs=(*schedule.runs[:at], *schedule.runs[at + 1 :]))
+    for one in simpler(definition):
+        yield one, schedule
+
+
+def _fails(spark: SparkSession, candidate: Failing, base: Path) -> bool:
+    here = base / f"smaller-{sum(1 for _ in base.glob('smaller-*'))}"
+    here.mkdir(parents=True)
+    try:
+        InProcess(spark, *candidate, here).run()
+    except Exception as error:  # any end but a good one is what is looked for
+        print(f"{type(error).__name__}: {str(error)[:200]}")
+        return True
+    return False
