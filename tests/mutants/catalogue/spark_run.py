@@ -332,6 +332,7 @@ _TAKE_OVER = (
         "        if False:",
         ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
         "what the driver before released while this one got ready is released again",
+        hangs=True,
     ),
     Mutant(
         "driver-before-left-alone",
@@ -359,6 +360,7 @@ _TAKE_OVER = (
         "            pass",
         ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
         "a claim follows a state for which it was not decided",
+        hangs=True,
     ),
     Mutant(
         "end-in-the-log-not-noted",
