@@ -23,8 +23,8 @@ from airflow_provider_ckpt.errors import FencedError, LogFencedError, QueryFaile
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.partitions.input_gate import InputGate
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
+from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark import takeover
 from airflow_provider_ckpt.spark.batch import BatchRunner
@@ -196,6 +196,7 @@ def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subt
     publisher.foreach_batch(NOTHING, 0)
     publisher.publish_committed()
     assert subtask.batches() == []
+    assert PreparedStore(subtask.storage, "prepared").read(ATTEMPT) == Prepared(ATTEMPT, 0, (), {})
     subtask.commit(0)
     for _ in range(2):
         publisher.publish_committed()
@@ -215,6 +216,17 @@ def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: Subtask)
     subtask.commit(4)
     subtask.publisher().recover([None, Prepared("0000-y", 3, (), {}), Prepared("0000-x", 4, (), {})])
     assert subtask.batches() == [4]
+
+
+def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_comes_by_an_input(
+    subtask: Subtask,
+) -> None:
+    publisher = subtask.publisher()
+    publisher.inputs.gate = gate = InputGate(("a__v",), epoch=1)
+    publisher.trigger(3)
+    [snapshot] = [told.snapshot for told in subtask.posted]
+    gate.offer("a__v", 7, Barrier(1, 3, snapshot))
+    assert gate.poll(0.0, {}) == [Passed("a__v", 8, ended=False)]
 
 
 # ---- a vertex in BATCH mode
@@ -311,6 +323,20 @@ def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
     runner.close()
     assert isinstance(told, StoppedAtBoundary), told
     assert told.batch_id == 0
+
+
+def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_then(subtask: Subtask) -> None:
+    """Spark commits it while it stops. The next query of this attempt stages over its record."""
+    runner = subtask.runner(no_query)
+    subtask.plan(0)
+    runner._publisher.foreach_batch(NOTHING, 0)
+    query: Any = SimpleNamespace(isActive=False, stop=lambda: subtask.commit(0))
+    runner._query._query = query
+    runner.drop("live")
+    told = subtask.first_told()
+    runner.close()
+    assert isinstance(told, StoppedAtBoundary), told
+    assert subtask.batches() == [0]
 
 
 def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(subtask: Subtask) -> None:

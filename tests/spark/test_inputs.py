@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.job.graph import Edge
+from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.feed import EdgeFeed, feed_folder
 from airflow_provider_ckpt.spark.inputs import EdgeInput, Inputs
+from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.spark.subtasks import SubtaskFactory
+from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -83,3 +88,24 @@ def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_pub
     assert reading.pull() == []
     reading.inputs.published()
     assert reading.pull() == [1]
+
+
+@pytest.mark.parametrize(("restore", "offered"), [(BEGINNING, 1), (None, 2)], ids=["gone back", "going on"])
+def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_restore(
+    reading: Reading, restore: RestorePoint | None, offered: int
+) -> None:
+    """The feed is empty then; what was read of the entry is in Spark's own log, and not read twice."""
+    graph = ExecutionGraph(tuple(Vertex(uid, (uid,), (), (), (), bounded=True) for uid in ("a", "v")), (EDGE,))
+    consumer = SubtaskLog(reading.storage, "log-v")
+    consumer.load()
+    consumer.open("v", 1, "v")
+    consumer.publish(Batch(0, {}, inputs={EDGE.uid: 2}))
+    nothing: Any = None
+    context = RunContext(
+        nothing, reading.storage, {}, nothing, "job", graph, nothing, 2, "0002-x", post=nothing, check_fenced=nothing
+    )
+    feed = EdgeFeed(reading.storage, feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid), "p", epoch=1)
+    feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
+    logs = {"a/0": reading.log, "v/0": consumer}
+    factory = SubtaskFactory(context, logs, {}, {}, {}, aligned=False, aligned_timeout=None, restore=restore)
+    assert factory._edges(graph.vertices[1])[EDGE.uid].offered == offered

@@ -123,7 +123,7 @@ def test_a_savepoint_is_no_end(log: SubtaskLog) -> None:
 def test_a_release_that_fails_says_whether_trying_again_may_help(log: SubtaskLog) -> None:
     publish(log, 0)
     one = completed(log, 1)
-    lost = StagedFilesMissingError(checkpoint=1, sink="s", count=1, path="p", uri="u")
+    lost = StagedFilesMissingError(job="j", checkpoint=1, sink="s", count=1, path="p", uri="u")
     errors = [StorageTransientError(verb="move", uri="u", reason="gone"), lost, OSError("odd")]
     for error, terminal in zip(errors, (False, True, False), strict=True):
         (answer,) = release(log, Target(error), (one, None))
