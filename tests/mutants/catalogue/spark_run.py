@@ -248,17 +248,6 @@ _ENDS = (
         "a restart after the final plan reads on behind the maximal watermark",
     ),
     Mutant(
-        "closed-log-opened-again",
-        "R11",
-        "spark/execution.py",
-        "            if logs[subtask].state.closed:",
-        "            if False:",
-        (
-            "tests/spark/test_takeovers.py::test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says",
-        ),
-        "a subtask whose log is closed is run again, and every later run fails",
-    ),
-    Mutant(
         "batch-attempt-not-void",
         "R23",
         "spark/takeover.py",
