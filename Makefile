@@ -58,6 +58,10 @@ sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
 chaos: setup ## kill -9 of real processes
 	$(PYTEST) -m chaos --timeout 1800
 
+.PHONY: mutants
+mutants: setup ## deliberate defects, each of which a test must notice (CKPT_MUTANTS=fast: those without Spark)
+	$(PY) -m tests.mutants
+
 .PHONY: random-jobs
 random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on; HOURS=2: so many more)
 	@set -e; seed=$(SEED); failed=0; until=$$((SECONDS + $(HOURS) * 3600)); \

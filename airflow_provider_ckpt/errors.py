@@ -776,6 +776,15 @@ class WatermarkOverUnionError(InvalidInputError):
     )
 
 
+class WatermarkOverPartitionError(InvalidInputError):
+    template = (
+        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, which unites or joins several "
+        "sources in a query of its own: it would go with the fastest of them, and rows of the others would be late. "
+        "Set it on the sources and work on those, or let the two share a query (no chain=False, no sink or second "
+        "consumer between them)"
+    )
+
+
 class HeldWatermarkError(InvalidInputError):
     """R13: an ended input must not hold event time."""
 

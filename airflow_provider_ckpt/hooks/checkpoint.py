@@ -152,7 +152,7 @@ class CheckpointHook(BaseHook):
         guessed. Short, on one line, without secrets and without the id, which Airflow makes up for a test."""
         try:
             storage = self.storage()
-            storage.probe()
+            storage.try_out()
             jobs = len(list_jobs(read_root(storage)))
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()

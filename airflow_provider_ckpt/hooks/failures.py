@@ -16,9 +16,7 @@ def airflow_failures() -> Iterator[None]:
         yield
     except TerminalError as error:
         raise AirflowFailException(str(error)) from error
-    except (
-        AirflowNotFoundException
-    ) as error:  # a connection that was named: the next try finds it no more than this one
+    except AirflowNotFoundException as error:  # a connection that was named: the next try does not find it either
         raise AirflowFailException(f"{error}. Create it with type ckpt, or name another one.") from error
     except TransientError as error:
         raise AirflowException(str(error)) from error

@@ -13,26 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError, NoSuchJobError, SparkConnectionMissingError
+from airflow_provider_ckpt.errors import InvalidTaskArgumentError, SparkConnectionMissingError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration, storage_options_environ
-from airflow_provider_ckpt.operators.clearing import was_cleared
+from airflow_provider_ckpt.operators.beginning import find_beginning
 from airflow_provider_ckpt.operators.job_file import resolve_job
-from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM, default_job_id, with_generation
+from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.packaging import PACKAGE, package_zip
-from airflow_provider_ckpt.storage.layout import check_job_id
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_ckpt.journal.state import JobState
 
 Instant = datetime | str
 DRIVER = PACKAGE / "spark" / "main.py"
@@ -219,40 +216,34 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     # ---- before the submission
 
     def _begin(self, context: Context) -> TaskRun:
-        """Find the job of this task, look back on a retry, leave the pointer. One state read, one write."""
+        """Find the job of this task, look back on a retry, leave the pointer. The state store is read and written
+        once."""
         self._check_spark_connection()
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        before = Pointer.from_json(store.get(KEY))
         clear_number = context["dag_run"].clear_number
-        map_index = -1 if ti.map_index is None else ti.map_index
-        own_id = default_job_id(ti.dag_id, ti.task_id, ti.run_id, map_index)
-        generation = before.generation if before else 0
-        base_id = check_job_id(self.job_id or own_id)
-        cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
-        if before is None and (cleared := self._ran_before(hook, base_id, own_id)):
-            self.log.info("This Dag run was deleted and made again: its task counts as cleared")
-        if cleared:
-            generation = self._next_generation(hook, base_id, generation)
+        begun = find_beginning(
+            hook,
+            ti,
+            Pointer.from_json(store.get(KEY)),
+            job_id=self.job_id,
+            on_clear=self.on_clear,
+            retries=self.retries or 0,
+            clear_number=clear_number,
+        )
+        begun.tell(self.log)
+        if begun.cleared:
             self._forget_cluster_job(store)
-        job_id = check_job_id(with_generation(base_id, generation))
-        options = self._options(hook.root_uri, job_id, f"{own_id}~t{ti.try_number}")
-        if cleared and self.on_clear == "resume":
-            # who clears a task whose job failed for good says that the cause was mended
-            options = replace(options, resume_failed=True)
-        pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, generation, clear_number=clear_number)
-        looks_back = before is not None or cleared
-        if looks_back and (state := self._look_back(hook, job_id, cleared)) is not None:
-            claimed = (before is not None and before.epoch is not None) or _is_own(state, own_id)
-            if claimed and not cleared:
-                pointer = self._claimed(pointer, state)
-                # The restore was carried out by the try that claimed; what counts is what came after it.
-                options = replace(options, restore="latest")
+        options = begun.adjusted(self._options(hook.root_uri, begun.job_id, f"{begun.own_id}~t{ti.try_number}"))
+        new = Pointer(
+            begun.job_id, hook.root_uri, ti.try_number, ti.max_tries, begun.generation, clear_number=clear_number
+        )
+        pointer = begun.pointer(new)
         hook.storage()  # opened here: a kill has no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
-        ti.xcom_push(JOB_ID_XCOM, job_id)
-        return TaskRun(hook, writer, options)
+        ti.xcom_push(JOB_ID_XCOM, begun.job_id)
+        return TaskRun(hook, writer, options, begun.stopped_epoch)
 
     def _check_spark_connection(self) -> None:
         """The Spark provider takes a connection that does not exist for YARN. Raises SparkConnectionMissingError."""
@@ -261,63 +252,11 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         except AirflowNotFoundException:
             raise SparkConnectionMissingError(conn_id=self._conn_id) from None
 
-    def _ran_before(self, hook: CheckpointHook, job_id: str, own_id: str) -> bool:
-        """Whether a task of this name ran the job, although nothing is stored for this one: Airflow forgets what it
-        stored together with the Dag run, and a new run of the same name would find the job FINISHED and do nothing."""
-        try:
-            return _is_own(hook.job(job_id), own_id)
-        except NoSuchJobError:
-            return False
-
-    def _next_generation(self, hook: CheckpointHook, base_id: str, generation: int) -> int:
-        """Of a cleared task: the same, or the next under whose id no job ever ran."""
-        if self.on_clear == "resume":
-            return generation
-        while True:
-            generation += 1
-            try:
-                hook.job(with_generation(base_id, generation))
-            except NoSuchJobError:
-                return generation
-
     def _forget_cluster_job(self, store: Any) -> None:
         # The Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
         for key in (self.external_id_key, getattr(self, "_K8S_DRIVER_STATUS_KEY", None)):
             if key and store.get(key) is not None:
                 store.delete(key)
-
-    def _look_back(self, hook: CheckpointHook, job_id: str, cleared: bool) -> JobState | None:
-        """What the journal says before another try; None if nothing."""
-        try:
-            state = hook.job(job_id)
-        except NoSuchJobError:
-            self.log.info("Job %s has not started yet: starting it", job_id)
-            return None
-        self.log.info(
-            "%s job %s (%s) from checkpoint %s; finished operators: %s",
-            "Cleared: resuming" if cleared else "Resuming",
-            job_id,
-            state.status,
-            state.last_completed or "none",
-            ", ".join(state.finished_operators()) or "none",
-        )
-        if cleared and state.status == "FINISHED":
-            self.log.warning('Job %s has FINISHED: nothing runs again. on_clear="restart" would start it over', job_id)
-        return state
-
-    def _claimed(self, pointer: Pointer, state: JobState) -> Pointer:
-        """Where an earlier try of this task left its job. Raises AirflowFailException for one that FAILED."""
-        if state.status == "FAILED":
-            cause = cause_first(state.cause or "unknown")
-            raise AirflowFailException(
-                f"Job {pointer.job_id} failed for good, another try would fail the same way: {cause}. "
-                "Correct the cause, then clear the task."
-            )
-        pointer = pointer.as_of(state)
-        if state.status != "FINISHED":
-            return pointer
-        self.log.info("Job %s is FINISHED and released: nothing is left to run", pointer.job_id)
-        return replace(pointer, status="FINISHED")
 
     def _options(self, root: str, job_id: str, attempt: str) -> RunOptions:
         return RunOptions(
@@ -366,8 +305,3 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     def _job_folders(self) -> list[Path]:
         beside_the_dag = [Path(self.dag.fileloc).parent] if self.has_dag() else []  # type: ignore[no-untyped-call]
         return [*beside_the_dag, Path.cwd()]
-
-
-def _is_own(state: JobState, own_id: str) -> bool:
-    """Whether the last driver of the job was started by a task of this name."""
-    return (state.attempt or "").startswith(f"{own_id}~t")

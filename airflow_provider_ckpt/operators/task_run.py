@@ -33,6 +33,8 @@ class TaskRun:
     hook: CheckpointHook
     writer: PointerWriter
     options: RunOptions
+    stopped_epoch: int | None = None
+    """Of a job that was STOPPED already before anything was submitted: that end is not this try's."""
 
     @property
     def pointer(self) -> Pointer:
@@ -96,10 +98,12 @@ class TaskRun:
         if not self.ended_well:
             state = self._journal()
             status = state.status if state is not None else "unknown"
-            if state is None or status not in _ENDED_WELL:
+            old = state is not None and status == "STOPPED" and state.epoch == self.stopped_epoch
+            if state is None or old or status not in _ENDED_WELL:
+                before = ", as it was before" if old else ""
                 raise AirflowException(
                     "spark-submit ended without an error, but the journal says that job "
-                    f"{self.pointer.job_id} is {status}. In cluster mode spark-submit has to wait for "
+                    f"{self.pointer.job_id} is {status}{before}. In cluster mode spark-submit has to wait for "
                     "its application (waitAppCompletion), or the Spark operator has to track it."
                 )
             self.writer.pointer = replace(self.pointer.as_of(state), status=status)

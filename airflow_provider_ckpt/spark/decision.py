@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.done import Done
 from airflow_provider_ckpt.spark.restore import RestorePoint, goes_on, restore_point
+from airflow_provider_ckpt.storage.layout import job_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -36,6 +37,9 @@ def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
     """Raises CorruptJournalError, JobFailedTerminallyError, RestoreRefusedError. Reads, writes nothing."""
     if state.damage:
         raise CorruptJournalError(job_id=options.job_id, reason="; ".join(state.damage))
+    if not state.epoch and storage.list(f"{job_path(options.job_id)}/vertices"):
+        reason = "it holds nothing, though queries of the job have written beside it: bring it back from a backup"
+        raise CorruptJournalError(job_id=options.job_id, reason=reason)
     if state.status == "FAILED" and not options.resume_failed:
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     going_on = goes_on(storage, options.job_id, options.restore, state)

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
-
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import (
     Append,
@@ -35,20 +33,19 @@ from airflow_provider_ckpt.errors import CkptError, FencedError, LogFencedError
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.spark.batch import BatchRunner
 from airflow_provider_ckpt.spark.causes import find_cause
 from airflow_provider_ckpt.spark.clock import Clock
 from airflow_provider_ckpt.spark.context import InputAdvanced, RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.progress import ProgressListener, Runner
 from airflow_provider_ckpt.spark.releaser import Releaser
 from airflow_provider_ckpt.spark.retention import Retention
-from airflow_provider_ckpt.spark.runner import VertexRunner
 from airflow_provider_ckpt.spark.silence import silenced
 from airflow_provider_ckpt.spark.status import StatusReporter
 from airflow_provider_ckpt.spark.takeover import OwnedJournal
 
-log = logging.getLogger(__name__)
+__all__ = ["JobDriver", "Outcome", "Runner"]
 
-Runner = VertexRunner | BatchRunner
+log = logging.getLogger(__name__)
 
 HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the queries."""
@@ -93,7 +90,7 @@ class JobDriver:
     def run(self) -> Outcome:
         """Runs until the job has ended. Raises FencedError / LogFencedError, and what a query failed with
         only through the coordinator (an Outcome)."""
-        listener = _Progress(self._runners)
+        listener = ProgressListener(self._runners)
         self._context.spark.streams.addListener(listener)
         try:
             self._carry_out(self._coordinator.start(self._clock.now()))
@@ -264,25 +261,3 @@ _EFFECTS: dict[type, Callable[[JobDriver, Any], None]] = {
     NotifyCompleted: JobDriver._completed,
     EndJob: JobDriver._end,
 }
-
-
-class _Progress(StreamingQueryListener):
-    """A query's progress event comes right after Spark's commit of the batch."""
-
-    def __init__(self, runners: Mapping[str, Runner]) -> None:
-        self._runners = runners
-
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
-        pass
-
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        query = str(event.progress.id)
-        for runner in list(self._runners.values()):
-            if runner.query_id == query:
-                runner.on_progress()
-
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        pass
-
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        pass

@@ -85,6 +85,19 @@ def _keeps_state(node: Any) -> bool:
     return stateful or any(_keeps_state(child) for child in children)
 
 
+def joins_streams(frame: DataFrame) -> bool:
+    """Two streams, or one with itself."""
+    return any(
+        node.nodeName() == "Join" and all(child.isStreaming() for child in _children(node))
+        for node in _walk(_root(frame))
+    )
+
+
+def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
+    """Whether some watermark of the plan sees a source with these column ids."""
+    return any(node.nodeName() == WATERMARK and _ids(node) & ids for node in _walk(_root(frame)))
+
+
 def streaming_leaves(frame: DataFrame) -> int:
     """How many streaming sources the frame reads."""
     return sum(1 for node in _walk(_root(frame)) if not _children(node) and node.isStreaming())

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.errors import (
     HeldWatermarkError,
     UnsupportedQueryError,
+    WatermarkOverPartitionError,
     WatermarkOverUnionError,
 )
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
@@ -35,8 +36,10 @@ from airflow_provider_ckpt.spark.plan import (
     batch_refusal,
     holds_watermark,
     is_stateful,
+    joins_streams,
     leaf_ids,
     refusal,
+    watermark_over,
     watermark_over_union,
 )
 from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
@@ -146,10 +149,14 @@ class _Planner:
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
         """Of those that are planned; what is over keeps the definition it has."""
+        self._mixed: set[str] = set()
+        """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
 
     def plan(self, vertex: Vertex) -> None:
         if vertex.uid in self._done.schemas:
             self.schemas[vertex.uid] = self._done.schemas[vertex.uid]
+            if self._unites(vertex):
+                self._mixed.add(vertex.uid)
             return
         edges = {edge.uid: edge.producer for edge in self._graph.inputs(vertex.uid)}
 
@@ -165,9 +172,31 @@ class _Planner:
         bounded = (bounded | set(vertex.bounded_sources)) - dropped
         if self._calls.streaming and not vertex.bounded and bounded:
             self._check_event_time(vertex, builder, built, bounded, dropped)
-        self.schemas[vertex.uid] = built.schema
-        self.vertices[vertex.uid] = VertexDefinition(built.output_mode, built.stateful, event_time(built.schema))
+        if self._calls.streaming:
+            self._follow_event_time(vertex, builder, built, dropped)
+        # Files carry no watermark. One that is worked out anew from rows of several sources would go with the
+        # fastest, and make those of the others late.
+        self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
+        mark = event_time(self.schemas[vertex.uid])
+        self.vertices[vertex.uid] = VertexDefinition(built.output_mode, built.stateful, mark)
         self._check_sinks(vertex, built)
+
+    def _follow_event_time(
+        self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
+    ) -> None:
+        """By the graph and not by what is left of it: a source that is over is left out, and has left its rows."""
+        edges = self._graph.inputs(vertex.uid)
+        for edge in edges:
+            read = edge.producer in self._mixed and edge.uid not in dropped
+            if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
+                location = self._job.operators[vertex.uid].location
+                raise WatermarkOverPartitionError(uid=vertex.uid, location=location, producer=edge.producer)
+        if self._unites(vertex) or joins_streams(built.frame):
+            self._mixed.add(vertex.uid)
+
+    def _unites(self, vertex: Vertex) -> bool:
+        edges = self._graph.inputs(vertex.uid)
+        return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
 
     def _check_sinks(self, vertex: Vertex, built: BuiltQuery) -> None:
         columns = tuple((one["name"], one["type"]) for one in json.loads(built.schema.json())["fields"])
@@ -183,7 +212,14 @@ class _Planner:
         if cause is None:
             return
         hint = ""
-        if "watermark" in cause.lower():
+        mixed = [edge.producer for edge in self._graph.inputs(vertex.uid) if edge.producer in self._mixed]
+        if "watermark" in cause.lower() and mixed:
+            hint = (
+                f"; {mixed[0]!r} unites or joins several sources in a query of its own, and event time is not carried "
+                "out of that: work on the sources themselves, or let the two share a query (no chain=False, no sink "
+                "or second consumer between them)"
+            )
+        elif "watermark" in cause.lower():
             hint = (
                 "; give the sources a watermark and group by a window or a column with it (by F.window(...) itself, "
                 "not by its start), or choose another output_mode"

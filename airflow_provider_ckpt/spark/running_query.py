@@ -14,6 +14,7 @@ from airflow_provider_ckpt.spark.causes import find_cause
 from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.publisher import Publisher
 from airflow_provider_ckpt.spark.query import BuiltQuery
+from airflow_provider_ckpt.spark.quiet import add_pool
 
 _POLL = 0.02
 
@@ -114,6 +115,7 @@ class RunningQuery:
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
         context, publisher = self._context, self._publisher
         uid = publisher.vertex.uid
+        add_pool(context.spark, uid)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", uid)
         publisher.failure, publisher.is_stopping = None, self.is_stopped
         query = (

@@ -10,6 +10,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import UnsupportedConfError, UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.quiet import silence
 from airflow_provider_ckpt.spark.source_options import refuse_settings
 
 NEEDED = {
@@ -79,6 +80,8 @@ def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
     for key, value in conf.items():
         if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
+    if not _logs_as_configured(given):
+        silence(spark)
     return spark
 
 

@@ -73,8 +73,12 @@ class LeaveOnSignal:
         self._asked.set()
         text = f"ckpt: {name}: taking a savepoint, then leaving; once more to leave at once"
         print(text, file=sys.stderr, flush=True)
-        root = open_storage(self._options.root, self._secrets)
-        write_request(root, self._options.job_id, "stop", self._epoch, leaves=True)
+        try:
+            root = open_storage(self._options.root, self._secrets)
+            write_request(root, self._options.job_id, "stop", self._epoch, leaves=True)
+        except BaseException:
+            self._asked.clear()  # the next one asks again
+            raise
 
 
 class _JvmSignal:
@@ -83,6 +87,7 @@ class _JvmSignal:
     def __init__(self, told: Callable[[int], None], jvm: Any) -> None:
         self._told, self._jvm = told, jvm
         self._times = 0
+        self._before: Any = None
 
     @classmethod
     def install(cls, told: Callable[[int], None]) -> _JvmSignal | None:
@@ -95,7 +100,7 @@ class _JvmSignal:
             return None
         ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]
         one = cls(told, session._jvm)
-        one._set(one)
+        one._before = one._set(one)
         return one
 
     def restore(self) -> None:
@@ -103,13 +108,14 @@ class _JvmSignal:
         from py4j.protocol import Py4JError
 
         try:
-            self._set(self._jvm.sun.misc.SignalHandler.SIG_DFL)
+            self._set(self._before)
         except (Py4JError, OSError):  # it has gone already
             pass
 
-    def _set(self, handler: Any) -> None:
+    def _set(self, handler: Any) -> Any:
+        """The handler before."""
         misc = self._jvm.sun.misc
-        misc.Signal.handle(misc.Signal("TERM"), handler)
+        return misc.Signal.handle(misc.Signal("TERM"), handler)
 
     def handle(self, signal_: Any) -> None:
         """Called by the JVM, in a thread of its own."""

@@ -54,7 +54,7 @@ class _Levels:
             for name in LOGGERS:
                 self._before[name] = configured[name].getLevel() if configured.containsKey(name) else None
                 self._set(name, self._jvm.org.apache.logging.log4j.Level.OFF)
-        except (Py4JError, TypeError):  # another backend of slf4j
+        except (Py4JError, OSError, TypeError):  # another backend of slf4j
             pass
 
     def restore(self) -> None:
@@ -66,7 +66,7 @@ class _Levels:
                     self._context().getConfiguration().removeLogger(name)
             if self._before:
                 self._context().updateLoggers()
-        except (Py4JError, TypeError):  # the JVM has gone meanwhile
+        except (Py4JError, OSError, TypeError):  # the JVM has gone meanwhile
             pass
 
     def _context(self) -> Any:
@@ -77,9 +77,14 @@ class _Levels:
 
 
 def _wait_for_tasks(spark: SparkSession) -> None:
-    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     deadline = time.monotonic() + _TRAILING
-    while time.monotonic() < deadline:
-        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
-            return
+    while time.monotonic() < deadline and _running_tasks(spark):
         time.sleep(_POLL)
+
+
+def _running_tasks(spark: SparkSession) -> int:
+    try:
+        executors: Any = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+        return sum(executor.numRunningTasks() for executor in executors)
+    except (Py4JError, OSError):  # the JVM has gone: what ended the run is told by whoever met it first
+        return 0

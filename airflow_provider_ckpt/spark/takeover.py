@@ -167,6 +167,7 @@ def _continues_at(subtask: str, log: SubtaskLog, mode: str, restore: RestorePoin
 def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
     """Remove what the drivers before left that nobody owns: files of killed writers, requests that were for them."""
     forget_requests(storage, job_id, epoch)
+    storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
     storage.collect_temporary(job_path(job_id), LEFT_BEHIND)
 
 

@@ -190,10 +190,10 @@ class LocalStorage(Storage):
                 raise OSError(errno.EAGAIN, "something in it is listed and cannot be found, again and again", full)
             posix.unlink(full)
 
-    def collect_temporary(self, path: str, older_than: float) -> int:
+    def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
         full = self._full(path, root=True)
         with translated("delete", self.full_uri(path), write=True):
-            return local_sync.collect_temporary(full, older_than)
+            return local_sync.collect_temporary(full, older_than, deep)
 
     def try_out(self) -> None:
         missing = posix.missing_folders(self._folder)

@@ -62,13 +62,13 @@ def _each(sync: Callable[[str], None], paths: list[str]) -> None:
             pass
 
 
-def collect_temporary(folder: str, older_than: float) -> int:
-    """Delete what killed processes left behind below ``folder``; returns how many files.
+def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
+    """Delete what killed processes left behind below ``folder``, or just in it; returns how many files.
 
     Ages are counted on the clock that stamps the files (a file server's, not this machine's), from the change of the
     inode: a copy in progress is a link to a file that may be old, but whose inode has changed just now.
     """
-    left = list(_left_behind(folder))
+    left = list(_left_behind(folder, deep))
     if not left:
         return 0
     now = _file_clock(folder)
@@ -84,7 +84,7 @@ def collect_temporary(folder: str, older_than: float) -> int:
     return deleted
 
 
-def _left_behind(folder: str) -> Iterator[str]:
+def _left_behind(folder: str, deep: bool) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             found = list(entries)
@@ -92,7 +92,8 @@ def _left_behind(folder: str) -> Iterator[str]:
         return
     for entry in found:
         if entry.is_dir(follow_symlinks=False):
-            yield from _left_behind(entry.path)
+            if deep:
+                yield from _left_behind(entry.path, deep)
         elif _LEFT_BEHIND.fullmatch(entry.name):
             yield entry.path
 

@@ -46,28 +46,30 @@ def check_root(storage: Storage) -> None:
     """
     check_root_for_spark(storage.uri)
     for parent in storage.parents():
-        if _is_marked(parent):
+        if _is_there(parent, ROOT_MARKER):
             raise RootInsideRootError(uri=storage.uri, outer=parent.uri)
     if storage.exists(ROOT_MARKER):
         return
     for name in storage.list("")[:_LOOKED_AT]:  # cheap enough; a folder with more names is nobody's list of roots
-        if storage.exists(f"{name}/{ROOT_MARKER}"):
+        if _is_there(storage, f"{name}/{ROOT_MARKER}"):
             raise RootAboveRootError(uri=storage.uri, inner=storage.full_uri(name))
 
 
 def check_root_for_spark(uri: str) -> None:
-    """Refuse characters that Spark takes for a pattern: it would look for other folders, or none. Every other one that
-    a name can have was tried. Raises RootIsPatternError."""
+    """Refuse characters that Spark takes for a pattern: it would look for other folders, or none. Others (``:``, ``%``,
+    ``#``, spaces) were tried with whole jobs. Raises RootIsPatternError."""
     found = sorted(set(_PATTERN.findall(uri)))
     if found:
         raise RootIsPatternError(uri=uri, characters=" ".join(found))
 
 
-def _is_marked(parent: Storage) -> bool:
+def _is_there(storage: Storage, marker: str) -> bool:
+    """Where looking is denied there is no root of ours: rights that begin below a prefix are common in object stores,
+    and a disk has its ``lost+found``."""
     try:
-        return parent.exists(ROOT_MARKER)
+        return storage.exists(marker)
     except StorageDeniedError:
-        return False  # rights that begin below a prefix are common in object stores: nobody with them made a root there
+        return False
 
 
 def read_root(storage: Storage) -> Storage:

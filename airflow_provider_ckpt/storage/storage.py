@@ -93,8 +93,9 @@ class Storage(ABC):
         object store, which is not asked).
         """
 
-    def collect_temporary(self, path: str, older_than: float) -> int:
-        """Delete the temporary files that killed writers left below ``path``; returns how many.
+    def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
+        """Delete the temporary files that killed writers left below ``path`` (``deep=False``: directly in it); returns
+        how many.
 
         Only files that have not changed for ``older_than`` seconds on the file system's own clock: a living writer has
         one for as long as it writes one object. None in an object store, where nothing is seen half written.

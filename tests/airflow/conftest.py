@@ -20,7 +20,7 @@ os.environ.update(
     AIRFLOW__USAGE_DATA_COLLECTION__ENABLED="False",
 )
 
-from collections.abc import Callable  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
 from typing import Any  # noqa: E402
 
 import pytest  # noqa: E402
@@ -63,6 +63,8 @@ def journal(root: Storage) -> Callable[[str], Journal]:
 
 
 @pytest.fixture
-def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSparkSubmit:
+def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSparkSubmit]:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
-    return FakeSparkSubmit(tmp_path / "spark-submit")
+    made = FakeSparkSubmit(tmp_path / "spark-submit")
+    yield made
+    (made.folder / "go").write_text("")  # nobody waits on after a test that failed

@@ -173,12 +173,24 @@ def test_an_exit_code_of_zero_alone_is_no_success(make: Any, spark_submit: FakeS
 
 
 def test_without_status_lines_the_journal_says_how_the_job_ended(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
+) -> None:
+    spark_submit.play(wait=True)
+    task = RunningTask(make(), spark_submit, StateStore())
+    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=2)  # a driver in a cluster
+    (spark_submit.folder / "go").write_text("")
+    result = task.end()
+    assert (result["status"], result["checkpoint"], result["released"]) == ("STOPPED", 2, 2)
+
+
+def test_a_job_that_was_stopped_yesterday_is_not_todays_success(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=2)
+    """A spark-submit of cluster mode that does not wait for its application."""
+    record(journal("shared"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1", completed=2)
     spark_submit.play()
-    result = make().execute(context(StateStore()))
-    assert (result["status"], result["checkpoint"], result["released"]) == ("STOPPED", 2, 2)
+    with pytest.raises(AirflowException, match="shared is STOPPED, as it was before"):
+        make(job_id="shared").execute(context(StateStore()))
 
 
 def test_a_retry_says_where_it_resumes_and_does_not_restore_again(
@@ -437,7 +449,7 @@ class RunningTask:
     ) -> None:
         self.ended: list[Any] = []
         self._operator, self._context = operator, context(store)
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         wait_until((spark_submit.folder / "waiting").exists, "spark-submit", seconds=30)
 
@@ -469,7 +481,7 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
     assert not isinstance(ended, AirflowFailException)
     assert "its driver was killed. A retry goes on from checkpoint none" in str(ended)
     (request,) = _requests(root)
-    assert (request["kind"], request["epoch"]) == ("stop", 6)
+    assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 6, True)
     assert not is_alive(spark_submit.calls[0].pid)
 
 

@@ -171,6 +171,20 @@ def test_one_planned_restart_at_a_time() -> None:
     assert only(m.DropSource, h.running()) == [m.DropSource("v/0", "i")]
 
 
+def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
+    """Of the first one it would be forgotten that it waits for its query; and nothing is taken back."""
+    one, other = (vertex(uid, sources=f"h_{uid} {uid}_live", bounded=f"h_{uid}", sinks=f"s_{uid}") for uid in "vw")
+    h = Harness(graph(one, other))
+    h.source_at_end("h_v", "v/0")
+    h.source_at_end("h_w", "w/0")
+    for _ in range(2):
+        for subtask in ("v/0", "w/0"):
+            h.ack(subtask)
+    assert only(m.DropSource, h.effects) == [m.DropSource("v/0", "h_v")]
+    h.handle(m.StoppedAtBoundary(**h.world("v/0"), uid="h_v", batch_id=3))
+    assert only(m.DropSource, h.running("v/0")) == [m.DropSource("w/0", "h_w")]
+
+
 def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
     h = Harness(MIXED, interval=1.0)
     h.at(1.0)

@@ -77,6 +77,23 @@ def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
     assert state.answered == {"r-1", "r-2"}
 
 
+def test_r9_what_is_released_stays_released_whatever_is_told_late() -> None:
+    """A repeated answer of an earlier release must not make the later one wait for its release once more."""
+    state = folded(one_of_each())
+    assert state.last_released == 2
+    apply(state, ev.CheckpointReleased(1, 150.0, {}))
+    assert state.last_released == 2
+
+
+def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
+    state = folded(one_of_each())
+    apply(state, ev.RequestAnswered("r-2", "drain", "accepted", 141.0))
+    apply(state, ev.StatusChanged("RESTARTING", 142.0))
+    assert state.draining
+    apply(state, ev.StatusChanged("STOPPED", 143.0))
+    assert not state.draining
+
+
 def test_how_a_request_went_is_told_once_it_is_known() -> None:
     state = folded(one_of_each())
     for outcome in ("accepted", "already stopping", "already draining"):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import UserDict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -166,7 +169,65 @@ def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
     assert reader.state.opened.epoch == 2
 
 
+def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(storage: Storage) -> None:
+    """The number it would take is free again: its open there would fence nobody, and nobody would read it."""
+    writer = opened(storage)
+    writer.publish(batch(0))
+    late = loaded(storage)
+    for number in range(1, 12):
+        writer.publish(batch(number))
+    writer.truncate(10)
+    assert late.open("a2", 2, "a2").last_batch == batch(11)
+    assert late.position == writer.position + 1
+    with pytest.raises(LogFencedError, match="attempt a2"):
+        writer.publish(batch(12))
+
+
+class Telling(UserDict[str, int]):
+    """Positions that do something when they are read: a moment in the middle of whatever writes them down."""
+
+    act: Callable[[], None] = staticmethod(lambda: None)
+
+    def __iter__(self) -> Iterator[str]:
+        self.act()
+        return super().__iter__()
+
+
+def test_r1_a_batch_that_is_published_while_a_barrier_is_made_comes_behind_it(storage: Storage) -> None:
+    """Between the fold and the append of the barrier; else the batch lies before it, and is in no checkpoint."""
+    log, inputs, done = opened(storage), Telling({"e": 1}), Event()
+    log.publish(Batch(0, {}, inputs=inputs))
+
+    def publish() -> None:
+        log.publish(batch(1))
+        done.set()
+
+    other = Thread(target=publish)
+
+    def meanwhile() -> None:
+        inputs.act = lambda: None
+        other.start()
+        done.wait(0.5)  # in vain: it has to wait for the barrier
+
+    inputs.act = meanwhile
+    snapshot = log.barrier(1, 1)
+    other.join(60)
+    kinds = [(number, type(record).__name__) for number, record in loaded(storage).records()]
+    assert kinds == [(0, "Open"), (1, "Batch"), (2, "Barrier"), (3, "Batch")]
+    assert (snapshot.position, snapshot.batch_id) == (2, 0)
+
+
 # ---- R4
+
+
+def test_r4_an_open_is_never_void(storage: Storage) -> None:
+    """Its attempt's folder is the only one left to go on from, and its number fences."""
+    opened(storage).publish(batch(0))
+    opened(storage, epoch=2).publish(batch(1))
+    rewound = opened(storage, epoch=3, continues_at=2)
+    assert batches(rewound) == [0]
+    for log in (rewound, loaded(storage)):
+        assert [record.attempt for _, record in log.records() if isinstance(record, Open)] == ["a1", "a2", "a3"]
 
 
 def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) -> None:

@@ -125,6 +125,8 @@ def test_columns_of_one_name_are_refused_by_spark_too(
 def test_columns_of_one_name_are_refused_by_name_in_every_format(kind: Format) -> None:
     with pytest.raises(SinkInputError, match=r"'Day'.*'day'.*Rename"):
         FileSink("/lake", format=kind).check_input(columns("id", "Day", "day"))
+    with pytest.raises(SinkInputError, match=r"'day'.*'DAY'.*Rename"):
+        FileSink("/lake", format=kind).check_input(columns("day", "id", "DAY"))
 
 
 def test_an_input_without_columns_is_refused() -> None:

@@ -130,8 +130,10 @@ def test_a_second_run_under_another_id_never_doubles_the_rows_in_silence(world: 
     """Each Dag run is a job of its own, and they have one folder."""
     expected = sorted(world.put_ids("history", 2, 3))
     assert run_into(world, "errorifexists", "one")[0] == "FINISHED"
+    before = world.everything_under_root()
     status, cause = run_into(world, "errorifexists", "two")
-    assert status != "FINISHED"
+    assert status == "REFUSED"
+    assert world.everything_under_root() == before
     assert "job 'one' (sink out) released there" in str(cause)
     assert world.released_ids() == expected
     assert run_into(world, "append", "three")[0] == "FINISHED"

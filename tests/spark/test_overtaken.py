@@ -50,9 +50,7 @@ def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
 
 
 def leave_something(world: World) -> None:
-    """One attempt whose batches Spark committed and nobody published; one that staged batches and prepared none."""
-    with suppress(TransientError):
-        world.run(job(world), storage=NothingIsPublished(world.storage))
+    """An attempt that got nowhere, one whose batches Spark committed and nobody published, and what a third staged."""
 
     def hook(verb: str, path: str) -> None:
         if verb == "replace" and "/prepared/" in path:
@@ -60,6 +58,12 @@ def leave_something(world: World) -> None:
 
     with suppress(TransientError):
         world.run(job(world), storage=HookedStorage(world.storage, hook))
+    with suppress(TransientError):
+        world.run(job(world), storage=NothingIsPublished(world.storage))
+    (data,) = world.root.rglob("history/0/partition/**/data")
+    for place in (data, world.base / "out" / staging_folder(world.job_id, "out")):
+        (place / "0001-dead-7-x").mkdir(parents=True)
+        (place / "0001-dead-7-x" / "part").write_text("x")
 
 
 def at(verb: str, *parts: str) -> Point:
@@ -94,7 +98,8 @@ def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_su
             successors.append(world.run(job(world), stop).status)
 
     with pytest.raises((FencedError, LogFencedError)):
-        world.run(job(world, hook), storage=HookedStorage(world.storage, hook))
+        # to an end, should nobody overtake it
+        world.run(job(world, hook), world.drain_at(len(expected), "out", "too"), HookedStorage(world.storage, hook))
     assert successors[1:] == ["STOPPED"]
     run = world.run(job(world), world.drain_at(len(expected), "out", "too"))
     assert (run.status, run.cause) == ("FINISHED", None)

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.errors import (
     OneSourceError,
     UnsupportedConfError,
     UnsupportedQueryError,
+    WatermarkOverPartitionError,
     WatermarkOverUnionError,
 )
 from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, watermark_over_union
@@ -309,3 +310,52 @@ def test_what_spark_cannot_run_in_batch_mode_is_refused_before_anything_is_writt
     with pytest.raises(UnsupportedQueryError, match=r"'once'.*in batch mode.*dropDuplicatesWithinWatermark"):
         plan(spark, world, job)
     assert vertices(plan(spark, world, job, mode="streaming"))
+
+
+# ---- event time behind a query that unites or joins several sources
+
+
+def united(world: World, then: Callable[[DataFrame], DataFrame], *, chain: bool, output_mode: Any = "append") -> Job:
+    """Two sources with event time, united; what comes behind is a query of its own unless ``chain``."""
+    job = Job("united")
+    marks: Any = {"watermark": ("ts", "1 second"), "max_files_per_trigger": 1}
+
+    def reads(folder: str) -> Callable[[Any], DataFrame]:
+        return lambda read: timed(read.schema(IDS).parquet(world.path(folder)))
+
+    history = job.source(bounded=True, uid="history", **marks)(reads("history"))
+    inputs = [history, job.source(uid="live", **marks)(reads("live"))]
+    both = job.transform(inputs=inputs, uid="both", chain=chain)(lambda rows: rows)
+    behind = job.transform(inputs=[both], uid="behind", output_mode=output_mode)(then)
+    job.sink("out", behind, FileSink(world.path("out")))
+    return job
+
+
+def counted(rows: DataFrame) -> DataFrame:
+    return rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n")).select("window.start", "n")
+
+
+def test_event_time_is_not_worked_out_anew_behind_a_query_of_several_sources(spark: SparkSession, world: World) -> None:
+    """It would go with the fastest of them, and rows of the others would be late."""
+    with pytest.raises(UnsupportedQueryError, match=r"'behind'.*'both' unites or joins several sources"):
+        plan(spark, world, united(world, counted, chain=False))
+    assert vertices(plan(spark, world, united(world, counted, chain=True)))
+    found = plan(spark, world, united(world, counted, chain=False, output_mode="update"))
+    assert [found.definition.vertices[uid].watermark for uid in ("both", "behind")] == [None, None]
+
+
+def test_a_watermark_that_is_set_there_is_refused(spark: SparkSession, world: World) -> None:
+    def again(rows: DataFrame) -> DataFrame:
+        return counted(rows.withWatermark("ts", "1 second"))
+
+    with pytest.raises(WatermarkOverPartitionError, match=r"'behind'.*'both'"):
+        plan(spark, world, united(world, again, chain=False))
+
+
+def test_rows_of_the_slower_source_are_counted_behind_a_query_of_several(world: World) -> None:
+    """De-duplication by event time: with a watermark of the edge's own, history would be late behind live."""
+    expected = world.put_ids("history", 6, 10) | world.put_ids("live", 2, 10, 500)
+    job = united(world, lambda rows: rows.dropDuplicates(["id", "ts"]).select("id", "k"), chain=False)
+    run = world.run(job, world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
@@ -13,26 +14,107 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.errors import RestoreRefusedError, StorageTransientError, TransientError
-from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.restore import interrupted_restore
-from airflow_provider_ckpt.storage.layout import subtask_log_path
-from tests.spark.faults import Fault, FaultyStorage, HookedStorage
-from tests.spark.harness import World
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, depths, mixed
+from tests.support.waiting import wait_until
 
 Point = Callable[[str, str], bool]
 """Whether the driver dies before this verb on this path."""
 
 
-def failed_run(world: World) -> tuple[set[int], str]:
-    """A run that published more than its last checkpoint covers; returns the ids and the checkpoint's folder."""
-    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
+VERTICES = ("history", "cleaned", "merged")
+
+
+def at_prepared(vertex: str, number: int, act: Callable[[], None]) -> Callable[[str, str], None]:
+    """A hook that acts once, in the batch of the vertex that is the ``number``-th one to be prepared (from 1); the
+    batches before it are published then."""
+    seen: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "replace" and f"/{vertex}/0/prepared/" in path:
+            seen.append(path)
+            if len(seen) == number:
+                act()
+
+    return hook
+
+
+def behind(world: World) -> dict[str, list[int]]:
+    """For each vertex the positions of the live batches that no checkpoint covers."""
+    state = world.state()
+    last = state.checkpoints[state.last_completed]
+    return {
+        vertex: [
+            number
+            for number, record in world.records(vertex)
+            if isinstance(record, Batch) and number > last.subtasks[f"{vertex}/0"]["position"]
+        ]
+        for vertex in VERTICES
+    }
+
+
+def taken_by_spark(world: World) -> list[Path]:
+    """The files that the file sources of the edges have in their logs, in the newest attempt's folders."""
+    found: set[str] = set()
+    for vertex, edge in (("cleaned", "history__cleaned"), ("merged", "cleaned__merged")):
+        attempts = f"{subtask_path(world.job_id, vertex, 0)}/spark"
+        newest = max(name for name in world.storage.list(attempts) if not name.endswith(".json"))
+        found |= SeenFiles(world.storage, f"{attempts}/{newest}/sources/{edge}").advance(1_000_000)
+    return [Path("/", path) for path in sorted(found)]
+
+
+def stopped_in_history(world: World) -> None:
+    """A run that takes its savepoint while history, of which one batch is published, stands still in the next one."""
+
+    def stop() -> None:
+        wait_until(lambda: world.state().status == "RUNNING", "a job that runs")
+        world.request("stop")
+        wait_until(lambda: world.state().status == "STOPPED", "the stop")
+
+    storage = HookedStorage(world.storage, at_prepared("history", 2, stop))
+    assert world.run(depths(world), storage=storage).status == "STOPPED"
+
+
+def dead_behind_the_checkpoint(world: World) -> None:
+    """A run without checkpoints that dies when every vertex has published, and before history has ended: the end of a
+    source asks for a checkpoint."""
+    dead: list[int] = []
+
+    def die() -> None:
+        wait_until(lambda: all(behind(world).values()), lambda: f"a batch in every log: {behind(world)}")
+        dead.append(1)
+
+    hold = at_prepared("history", 2, die)
+
+    def hook(verb: str, path: str) -> None:
+        hold(verb, path)
+        if dead:
+            raise StorageTransientError(verb=verb, uri=path, reason="gone")
+
     with suppress(TransientError):
-        world.run(depths(world), world.drain_at(len(expected)), FaultyStorage(world.storage, Fault(75)))
-    number = world.state().last_completed
-    assert number > 0
-    return expected, f"{world.root}/{world.job_id}/checkpoints/chk-{number}"
+        run = world.run(depths(world), storage=HookedStorage(world.storage, hook), checkpoint_interval=36_000)
+        assert (run.status, dead) == ("RESTARTING", [1]), run
+
+
+def failed_run(world: World) -> tuple[set[int], str]:
+    """Two runs, after which every vertex has published more than the last checkpoint covers; returns the ids and the
+    checkpoint's folder."""
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 1, 2, 1000)
+    stopped_in_history(world)
+    expected |= world.put_ids("live", 1, 2, 2000)
+    dead_behind_the_checkpoint(world)
+    # else going back and going on would be the same, and no test here would tell one from the other
+    assert all(behind(world).values()), behind(world)
+    assert not set(world.released_ids()) >= expected
+    path = f"{world.root}/{world.job_id}/checkpoints/chk-{world.state().last_completed}"
+    assert Path(path, "_metadata").exists()
+    return expected, path
 
 
 def dying(world: World, dies: Point) -> tuple[HookedStorage, list[str]]:
@@ -94,12 +176,29 @@ def go_on_from_latest(world: World, expected: set[int]) -> None:
 def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(world: World) -> None:
     """What was published after it is void in every log, and is read again, through the edges too."""
     expected, path = failed_run(world)
-    run = world.run(depths(world), world.drain_at(len(expected)), restore=path)
+    void, number = behind(world), world.state().last_completed
+    files: list[Path] = []
+    gone: list[Path] = []
+    drain = world.drain_at(len(expected))
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "checkpoint" and not files:
+            files.extend(taken_by_spark(world))
+            gone.extend(file for file in files if not file.exists())
+        drain(line)
+
+    run = world.run(depths(world), hear, restore=path)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
     assert world.released_ids("raw") == [*range(8)]
-    opened = [record for _, record in world.records("history") if isinstance(record, Open)]
-    assert opened[-1].continues_at is not None
+    assert files
+    assert not gone, "Spark is to read files of void batches, which are deleted"
+    for vertex in VERTICES:
+        live = dict(world.records(vertex))
+        assert not live.keys() & set(void[vertex]), vertex
+        assert any(isinstance(record, Barrier) and record.checkpoint == number for record in live.values()), vertex
+        ids = [record.batch_id for record in live.values() if isinstance(record, Batch)]
+        assert ids == sorted(set(ids)), vertex
 
 
 @pytest.mark.parametrize(

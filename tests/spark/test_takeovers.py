@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import (
+    CorruptJournalError,
     DeadlinePassedError,
     DefinitionChangedError,
     JobFailedTerminallyError,
@@ -320,3 +322,13 @@ def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_wri
     with pytest.raises(DeadlinePassedError, match="stop_at"):
         world.run(mixed(world), stop_at="2020-01-01T00:00:00Z")
     assert world.everything_under_root() == []
+
+
+def test_a_journal_that_is_gone_is_no_new_job(world: World) -> None:
+    world.put_ids("history", 2, 2)
+    world.run(mixed(world), world.ask("stop", lambda: world.state().last_completed > 0))
+    shutil.rmtree(world.root / "job" / "journal")
+    written = world.everything_under_root()
+    with pytest.raises(CorruptJournalError, match="holds nothing"):
+        world.run(mixed(world))
+    assert world.everything_under_root() == written

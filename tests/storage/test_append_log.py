@@ -325,6 +325,34 @@ def test_r3_a_taker_paused_before_its_entry_learns_that_its_number_was_truncated
         owner.append("late")
 
 
+def test_r3_a_taker_whose_number_was_the_last_one_and_was_truncated_learns_it(storage: Storage) -> None:
+    """Nothing lies behind the entry it made: only the head, which moved past it, says so."""
+    owner = filled(storage, "open 1", 1)
+    taker = open_log(storage)
+    taker.load()
+    owner.append(2)
+    owner.truncate(3)
+    with pytest.raises(LostRaceError) as raised:
+        taker.take_over("open 2")
+    assert raised.value.data["entry"] is None
+    taker.load()
+    assert taker.take_over("open 2").number == 3
+
+
+def test_r3_a_taker_of_a_number_right_below_the_head_learns_it_though_nothing_is_behind(storage: Storage) -> None:
+    """Its entry is the last one that a list shows, and no reader ever sees it."""
+    owner = filled(storage, "open 1", 1)
+    taker = open_log(storage)
+    taker.load()
+    number = owner.append(2).number
+    owner.truncate(number + 1)
+    with pytest.raises(LostRaceError):
+        taker.take_over("open 2")
+    taker.load()
+    assert taker.take_over("open 2").number == number + 1
+    assert bodies(open_log(storage).load()) == ["open 1", "open 2"]
+
+
 def test_r3_a_reader_below_the_head_fails_and_never_skips(storage: Storage) -> None:
     log = filled(storage, 0)
     reader = open_log(storage)
@@ -437,14 +465,22 @@ def test_a_log_that_is_truncated_between_list_and_look_is_not_damaged(storage: S
     log = filled(storage, "a", "b", "c")
 
     class Raced(WrappedStorage):
+        """Truncates up to the end whenever the reader, once it has loaded, has listed."""
+
+        loaded = False
+
         def list(self, path: str) -> Any:
             names = super().list(path)
-            log.truncate(3)
+            if self.loaded:
+                log.truncate(3)
             return names
 
-    reader = open_log(Raced(storage))
+    raced = Raced(storage)
+    reader = open_log(raced)
     reader.load()
+    raced.loaded = True
     assert reader.tail() == []
+    assert storage.list("log") == ["head-00000003.json"]
 
 
 def test_r3_a_take_over_that_no_list_shows_is_told(storage: Storage) -> None:

@@ -249,6 +249,12 @@ def test_one_file_that_cannot_be_made_durable_among_many_is_told(
         storage.sync("s")
 
 
+def test_a_folder_that_cannot_be_read_counts_as_no_empty_one(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/deep/0")
+    with refusing(root / "s/deep", errno.EIO, "scandir"), pytest.raises(StorageTransientError):
+        storage.sync("s")
+
+
 def test_a_sync_of_one_file_makes_its_name_durable(storage: Storage, root: Path) -> None:
     spark_wrote(root, "j/x")
     with recorded(root) as calls:
@@ -307,6 +313,8 @@ def kill_in_the_middle(root: Path, name: str) -> Path:
 def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> None:
     for name in ("j/.tmp-0123456789abcdef", "j/log/.tmp-fedcba9876543210", "j/.probe-0123456789abcdef"):
         kill_in_the_middle(root, name)
+    kill_in_the_middle(root, ".probe-0123456789abcdef")
+    assert storage.collect_temporary("", 0, deep=False) == 1
     others = ["j/log/00000000.json", "j/.x.crc", "j/.tmp-short", "j/x.tmp-0123456789abcdef", "k/.tmp-0123456789abcdef"]
     spark_wrote(root, *others)
     assert storage.collect_temporary("j", 0) == 3

@@ -178,6 +178,20 @@ class Unlooked(WrappedStorage):
         raise self.error
 
 
+def test_a_folder_in_a_new_root_that_may_not_be_looked_into_is_passed_over(storage: Storage) -> None:
+    """As ``lost+found``, where a disk of its own is the root."""
+
+    class Mounted(WrappedStorage):
+        def exists(self, path: str) -> bool:
+            if path.startswith("lost+found/"):
+                raise StorageDeniedError(uri=self.full_uri(path), reason="a test")
+            return super().exists(path)
+
+    storage.create("lost+found/x", b"")
+    open_root(Mounted(storage))
+    assert storage.exists(ROOT_MARKER)
+
+
 class WithParent(WrappedStorage):
     def __init__(self, inner: Storage, parent: Storage) -> None:
         super().__init__(inner)
@@ -204,7 +218,7 @@ def test_a_root_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, where:
     "name", ["a b", "a:b", "a%20b", "k=1", "a#b", "a,b", "a+b", "ü", ".a", "_a", "a'b", "a|b", "a^b"]
 )
 def test_other_characters_are_a_roots_own_business(tmp_path: Path, name: str) -> None:
-    """Each of them was tried with whole jobs, stateful ones too."""
+    """Each of them was tried with whole jobs."""
     open_root(open_storage(tmp_path / name))
     assert (tmp_path / name / ROOT_MARKER).is_file()
 
@@ -278,6 +292,18 @@ class Overwriting(Fallback):
             file.write(value)
 
 
+class Lying(Overwriting):
+    """Refuses the second creation, when it has overwritten the first object."""
+
+    protocol = "lying"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        there = self.exists(path)
+        super().pipe_file(path, value)
+        if mode == "create" and there:
+            raise FileExistsError(path)
+
+
 class Leaking(Fallback):
     protocol = "leaking"
 
@@ -296,11 +322,11 @@ class Strict(Fallback):
         raise ValueError(f"bad token {token}")
 
 
-for kind in (Fallback, Untold, Overwriting, Leaking, Strict):
+for kind in (Fallback, Untold, Overwriting, Lying, Leaking, Strict):
     fsspec.register_implementation(kind.protocol, kind, clobber=True)
 
 
-@pytest.mark.parametrize("protocol", ["fallback", "untold", "overwriting"])
+@pytest.mark.parametrize("protocol", ["fallback", "untold", "overwriting", "lying"])
 def test_r17_a_backend_without_exclusive_creation_is_refused(protocol: str) -> None:
     storage = open_storage(f"{protocol}://some/root")
     with pytest.raises(StorageUnsuitableError, match=f"{protocol}://some/root"):

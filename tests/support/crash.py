@@ -84,8 +84,8 @@ class WrappedStorage(Storage):
     def spark_uri(self, path: str = "") -> str:
         return self.inner.spark_uri(path)
 
-    def collect_temporary(self, path: str, older_than: float) -> int:
-        return self.inner.collect_temporary(path, older_than)
+    def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
+        return self.inner.collect_temporary(path, older_than, deep=deep)
 
     def parents(self) -> Storages:
         return self.inner.parents()

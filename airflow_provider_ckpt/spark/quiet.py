@@ -1,0 +1,46 @@
+"""What Spark warns of because of the way this package drives it, and nobody can do anything about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+MESSAGES = (
+    # known before the query starts, and Spark does the right thing by itself
+    r"spark\.sql\.adaptive\.enabled is not supported in streaming",
+    r"Disabling AQE since AQE is not supported in stateful workloads",
+    # an offset log entry of a query without state does not name its partitions
+    r"Conf '.*' was not found in the offset log",
+    # a query is stopped by cancelling its job group, also when no job of it runs any more
+    r"Failed to cancel job group .* Cannot find active jobs for it",
+)
+
+_DONE = "airflow_provider_ckpt.quiet"
+
+
+def silence(spark: SparkSession) -> None:
+    """Keep those messages out of the driver's log; all others come as before. For a session whose logging nobody has
+    configured; once for a driver."""
+    jvm: Any = spark._jvm
+    if jvm.java.lang.System.setProperty(_DONE, "true") is not None:
+        return
+    log4j = jvm.org.apache.logging.log4j
+    result = getattr(log4j.core, "Filter$Result")
+    pattern = f"(?s).*(?:{'|'.join(MESSAGES)}).*"
+    context = log4j.LogManager.getContext(False)
+    context.getConfiguration().addFilter(
+        log4j.core.filter.RegexFilter.createFilter(pattern, None, False, result.DENY, result.NEUTRAL)
+    )
+    context.updateLoggers()
+
+
+def add_pool(spark: SparkSession, name: str) -> None:
+    """A pool of the FAIR scheduler, as Spark would make it at the first job, with a warning that no file names it."""
+    if spark.sparkContext.getConf().get("spark.scheduler.mode", "FIFO").upper() != "FAIR":
+        return
+    jvm: Any = spark._jvm
+    root: Any = spark.sparkContext._jsc.sc().taskScheduler().rootPool()
+    if root.getSchedulableByName(name) is None:
+        scheduler = jvm.org.apache.spark.scheduler
+        root.addSchedulable(scheduler.Pool(name, scheduler.SchedulingMode.FIFO(), 0, 1))

@@ -1,0 +1,17 @@
+"""The list, by layer. Whoever changes a line that is named here changes it here too: a test of the fast suite says so.
+
+A mutant that nothing can notice, because the code does no harm without its line, does not belong here: take the line
+out of the code.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.catalogue.coordinator import COORDINATOR
+from tests.mutants.catalogue.journal import JOURNAL
+from tests.mutants.catalogue.partitions import PARTITIONS
+from tests.mutants.catalogue.sinks import SINKS
+from tests.mutants.catalogue.spark_files import SPARK_FILES
+from tests.mutants.catalogue.spark_run import SPARK_RUN
+from tests.mutants.catalogue.storage import STORAGE
+
+MUTANTS = (*STORAGE, *PARTITIONS, *JOURNAL, *COORDINATOR, *SINKS, *SPARK_FILES, *SPARK_RUN)

@@ -1,0 +1,198 @@
+"""Applies mutants, one at a time, to copies of the tree, and sees whether a test notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from tests.mutants.mutant import PACKAGE, ROOT, Mutant
+from tests.mutants.warm_jvm import WarmJvm
+
+_COPIED = (PACKAGE, "tests", "dags_examples", "docs", "pyproject.toml", "setup.cfg", "README.md")
+_BROKEN = {"CollectError", "ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError"}
+SECONDS_A_TEST = {True: 60, False: 150}
+"""With and without :attr:`Mutant.is_fast`."""
+SECONDS_A_MUTANT = 900
+JVM_FOR = 30
+"""Runs in one JVM: what they leave behind in it must not add up."""
+
+
+class Verdict(Enum):
+    KILLED = "killed"
+    SURVIVED = "survived"
+    BROKEN = "broken"
+    """It breaks an import, or the like: no test has noticed the defect that it stands for."""
+    TIMED_OUT = "timed out"
+    """A test ran out of time, and the mutant is not one that hangs: a slow machine, or a mutant to look at."""
+    UNSOUND = "unsound"
+    """A test it names fails without it, or there is no such test."""
+
+    @property
+    def is_good(self) -> bool:
+        return self is Verdict.KILLED
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of :mod:`tests.mutants.record`."""
+
+    test: str
+    when: str
+    outcome: str
+    error: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Result:
+    mutant: Mutant
+    verdict: Verdict
+    by: str
+    """The test that decided, or what is wrong."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Session:
+    """How one pytest run ended. ``code``: None if it was killed after its time."""
+
+    code: int | None
+    records: tuple[Record, ...]
+    output: str
+
+    @property
+    def failed(self) -> list[Record]:
+        return [record for record in self.records if record.outcome == "failed"]
+
+
+@dataclass
+class Scratch:
+    """A copy of the tree in ``folder``. Python writes no bytecode there: it is told from its source by time and size,
+    and a mutant may have both of another."""
+
+    folder: Path
+    source: Path = ROOT
+    copied: Sequence[str] = _COPIED
+    jvm: WarmJvm | None = None
+    _number: int = field(default=0, init=False)
+
+    def make(self) -> Scratch:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        for name in self.copied:
+            origin = self.source / name
+            if origin.is_dir():
+                shutil.copytree(origin, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif origin.exists():
+                shutil.copy2(origin, self.folder / name)
+        return self
+
+    def check_imported(self) -> None:
+        """The package that tests import is the one in the copy, and not the installed one."""
+        code = f"import {PACKAGE}; print({PACKAGE}.__file__)"
+        command = [sys.executable, "-c", code]
+        found = subprocess.run(command, cwd=self.folder, env=self._env(), capture_output=True, text=True, check=True)
+        if not Path(found.stdout.strip()).resolve().is_relative_to(self.folder.resolve()):
+            raise AssertionError(f"tests would import {found.stdout.strip()}, not what is in {self.folder}")
+
+    def test(self, tests: Iterable[str], *more: str, seconds: float = SECONDS_A_MUTANT, each: int = 150) -> Session:
+        """Run the tests here; ``each``: seconds that one of them may take."""
+        self._number += 1
+        if self.jvm is not None and self._number % JVM_FOR == 0:
+            self.jvm.restart()
+        record = self.folder / f"record-{self._number}.jsonl"
+        log = self.folder / f"output-{self._number}.txt"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.record", "-p", "no:cacheprovider"]
+        command += [*more, f"--timeout={each}", f"--basetemp={self.folder / 'tmp'}", *tests]
+        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), **(self.jvm.env() if self.jvm else {})}
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            code = _wait(process, seconds)
+        lines = record.read_text().splitlines() if record.exists() else []
+        records = tuple(Record(**json.loads(line)) for line in lines)
+        return Session(code, records, log.read_text(errors="replace"))
+
+    def judge(self, mutant: Mutant) -> Result:
+        """Apply the mutant, run its tests until one fails, and take it back."""
+        started = time.monotonic()
+        path = mutant.path(self.folder)
+        whole = path.read_text()
+        path.write_text(mutant.mutated(self.folder))
+        try:
+            session = self.test(mutant.tests, "-x", each=SECONDS_A_TEST[mutant.is_fast])
+        finally:
+            path.write_text(whole)
+        verdict, by = judged(session, hangs=mutant.hangs)
+        if self.jvm is not None and (session.code not in (0, 1) or "out of time" in by):
+            self.jvm.restart()  # else the tests have stopped their Spark, and every query in it
+        return Result(mutant, verdict, by, time.monotonic() - started)
+
+    def _env(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
+    """The verdict on a mutant with which its tests ended like this, and what decided."""
+    timed_out = [one for one in session.failed if "Timeout" in one.message or one.error == "Timeout"]
+    if session.code is None or timed_out:
+        by = timed_out[0].test if timed_out else "the whole run"
+        return (Verdict.KILLED if hangs else Verdict.TIMED_OUT), f"{by} (out of time)"
+    for one in session.failed:
+        if one.error in _BROKEN:
+            return Verdict.BROKEN, f"{one.test}: {one.error}: {one.message[-200:]}"
+    if session.code == 1 and session.failed:
+        first = session.failed[0]
+        return Verdict.KILLED, f"{first.test} ({' '.join(first.message.split())[:100]})"
+    if session.code == 0 and any(one.outcome == "passed" for one in session.records):
+        return Verdict.SURVIVED, f"{len(session.records)} tests pass"
+    return Verdict.BROKEN, f"pytest ended with {session.code}: {session.output[-300:].strip()}"
+
+
+def unsound(mutants: Iterable[Mutant], session: Session) -> dict[str, str]:
+    """Mutant id -> why its tests cannot tell anything, by a run of all tests without any mutant."""
+    ran = {one.test for one in session.records if one.when == "call"}
+    failed = [one.test for one in session.failed]
+    found: dict[str, str] = {}
+    for mutant in mutants:
+        for test in mutant.tests:
+            if not any(_belongs(one, test) for one in ran):
+                found[mutant.id] = f"no test {test} ran"
+            for one in failed:
+                if _belongs(one, test):
+                    found[mutant.id] = f"{one} fails without the mutant"
+    return found
+
+
+def _belongs(test: str, selected: str) -> bool:
+    """Whether a test is one of those that a path or an id selects."""
+    return test == selected or test.startswith((f"{selected}::", f"{selected}[", f"{selected}/"))
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # a JVM may outlive its tests
+        except ProcessLookupError:
+            pass
+        process.wait()

@@ -1,0 +1,108 @@
+"""The runner tells a defect that was noticed from one that was not, and from one that could not be tried."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.mutants import record
+from tests.mutants.mutant import PACKAGE, Mutant, StaleMutantError
+from tests.mutants.runner import Record, Scratch, Session, Verdict, judged, unsound
+
+CODE = """
+def double(number: int) -> int:
+    return number * 2
+
+
+def unused() -> int:
+    return 1
+"""
+TESTS = f"""
+from {PACKAGE}.one import double
+
+
+def test_double() -> None:
+    assert double(2) == 4
+
+
+def test_that_fails_anyway() -> None:
+    assert False
+"""
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A copy of a package with one module, which one test imports."""
+    source = tmp_path / "source"
+    for name, text in {
+        f"{PACKAGE}/__init__.py": "",
+        f"{PACKAGE}/one.py": CODE,
+        "tests/__init__.py": "",
+        "tests/mutants/__init__.py": "",
+        "tests/test_one.py": TESTS,
+    }.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text)
+    shutil.copy(record.__file__, source / "tests/mutants/record.py")
+    return Scratch(tmp_path / "copy", source=source).make()
+
+
+def mutant(old: str, new: str, *tests: str) -> Mutant:
+    return Mutant("m", "R1", "one.py", old, new, tests or ("tests/test_one.py::test_double",), "why")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ("number * 2", "number * 3", Verdict.KILLED),
+        ("return 1", "return 2", Verdict.SURVIVED),
+        ("number * 2", "nunber * 2", Verdict.BROKEN),
+        ("def double(", "def twice(", Verdict.BROKEN),
+        ("def unused() -> int:", "def unused() ->", Verdict.BROKEN),
+    ],
+    ids=["noticed", "unnoticed", "unknown name", "import fails", "no syntax"],
+)
+def test_a_mutant_is_judged_by_how_its_tests_end_and_taken_back(
+    scratch: Scratch, old: str, new: str, verdict: Verdict
+) -> None:
+    assert scratch.judge(mutant(old, new)).verdict is verdict
+    assert (scratch.folder / PACKAGE / "one.py").read_text() == CODE
+
+
+def test_what_is_imported_is_the_copy(scratch: Scratch) -> None:
+    scratch.check_imported()
+
+
+@pytest.mark.parametrize("old", ["return numbers", "def "], ids=["gone", "twice"])
+def test_a_text_that_is_not_there_exactly_once_is_refused(scratch: Scratch, old: str) -> None:
+    with pytest.raises(StaleMutantError, match="not once"):
+        scratch.judge(mutant(old, "x"))
+
+
+def test_a_test_that_fails_without_the_mutant_or_does_not_run_proves_nothing(scratch: Scratch) -> None:
+    good, failing, absent = (
+        mutant("number * 2", "0", f"tests/test_one.py::{name}")
+        for name in ("test_double", "test_that_fails_anyway", "test_gone")
+    )
+    session = scratch.test(["tests/test_one.py"])
+    assert unsound([good], session) == {}
+    assert unsound([failing], session) == {"m": "tests/test_one.py::test_that_fails_anyway fails without the mutant"}
+    assert unsound([absent], session) == {"m": "no test tests/test_one.py::test_gone ran"}
+
+
+def test_a_test_that_runs_out_of_time_has_noticed_only_what_hangs() -> None:
+    hung = Session(1, (record_of("Failed", "Timeout (>60.0s) from pytest-timeout."),), "")
+    assert judged(hung)[0] is Verdict.TIMED_OUT
+    assert judged(hung, hangs=True)[0] is Verdict.KILLED
+    assert judged(Session(None, (), ""))[0] is Verdict.TIMED_OUT
+
+
+def test_a_run_without_any_test_kills_nothing() -> None:
+    assert judged(Session(5, (), "no tests ran"))[0] is Verdict.BROKEN
+    assert judged(Session(4, (), "file not found"))[0] is Verdict.BROKEN
+
+
+def record_of(error: str, message: str) -> Record:
+    return Record("tests/test_one.py::test", "call", "failed", error, message)

@@ -1,0 +1,418 @@
+"""Where a driver looks whether the job is still its own (R8), and what it does not do behind an end (R2, R11, R23).
+
+No Spark runs here: each part is given a storage, a log and a journal, and what it tells is looked at.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.messages import StoppedAtBoundary, SubtaskAtEndOfData
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.errors import FencedError, LogFencedError, QueryFailedError
+from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.partitions.input_gate import InputGate
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark import takeover
+from airflow_provider_ckpt.spark.batch import BatchRunner
+from airflow_provider_ckpt.spark.clock import Clock
+from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.driver import JobDriver
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.inputs import Inputs
+from airflow_provider_ckpt.spark.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.spark.publisher import Publisher
+from airflow_provider_ckpt.spark.releaser import Releaser
+from airflow_provider_ckpt.spark.runner import VertexRunner
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.spark.status import StatusReporter
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.support.waiting import wait_until
+
+GRAPH = ExecutionGraph(
+    (
+        Vertex("a", ("a",), ("a",), ("a",), (), bounded=True),
+        Vertex("v", ("v",), ("live",), (), ("out",), bounded=False),
+    ),
+    (Edge("a__v", "a", "v", "v"),),
+)
+V = GRAPH.vertices[1]
+ATTEMPT = "0001-aaaaaaaa"
+NOTHING: Any = None
+
+
+@dataclass
+class Subtask:
+    """What a runner of "v" works with. ``claimed``: a later driver owns the job; ``staged``: the batches that were;
+    ``while_staging`` is called in the middle of that."""
+
+    storage: Storage
+    claimed: bool = False
+    staged: list[int] = field(default_factory=list)
+    posted: list[Any] = field(default_factory=list)
+    while_staging: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.log = self.opened("v")
+        self.logs = {"a/0": self.opened("a"), "v/0": self.log}
+        self.folder = SparkFolder(self.storage, f"spark/{ATTEMPT}")
+
+    def opened(self, name: str, epoch: int = 1, attempt: str = ATTEMPT) -> SubtaskLog:
+        log = SubtaskLog(self.storage, f"log-{name}")
+        log.load()
+        log.open(attempt, epoch, attempt)
+        return log
+
+    def take_log(self) -> None:
+        self.opened("v", 2, "0002-bbbbbbbb")
+
+    def take_job(self) -> None:
+        self.claimed = True
+
+    def check_fenced(self) -> None:
+        if self.claimed:
+            raise FencedError(job_id="job", epoch=2, attempt="t2", worker="there", own_epoch=1)
+
+    def stage(self, frame: object, batch_id: int) -> Prepared:
+        self.staged.append(batch_id)
+        self.while_staging()
+        return Prepared(ATTEMPT, batch_id, (), {})
+
+    @property
+    def context(self) -> RunContext:
+        return RunContext(
+            NOTHING,
+            self.storage,
+            {},
+            NOTHING,
+            "job",
+            GRAPH,
+            NOTHING,
+            epoch=1,
+            attempt=ATTEMPT,
+            post=self.posted.append,
+            check_fenced=self.check_fenced,
+        )
+
+    def publisher(self) -> Publisher:
+        outputs: Any = self
+        return Publisher(
+            self.context,
+            V,
+            "v/0",
+            log=self.log,
+            folder=self.folder,
+            inputs=Inputs({}, {}, InputGate((), epoch=1), lambda uid: SeenFiles(self.storage, uid)),
+            outputs=outputs,
+            prepared=PreparedStore(self.storage, "prepared"),
+            dropped=frozenset(),
+        )
+
+    def batch_runner(self) -> BatchRunner:
+        outputs: Any = self
+        runner = BatchRunner(self.context, V, "v/0", self.logs, outputs, {}, {}, AtOnce())
+        runner._frame = lambda: NOTHING  # type: ignore[method-assign]
+        return runner
+
+    def runner(self, build: Callable[[], None]) -> VertexRunner:
+        builder: Any = SimpleNamespace(build=lambda dropped: build())
+        return VertexRunner(self.context, self.publisher(), builder)
+
+    def plan(self, batch: int) -> None:
+        self.storage.create(f"{self.folder.path}/offsets/{batch}", b'v2\n{"batchWatermarkMs":0}')
+
+    def commit(self, batch: int) -> None:
+        self.storage.create(f"{self.folder.path}/commits/{batch}", b"v1\n{}")
+
+    def batches(self) -> list[int]:
+        return [record.batch_id for _, record in self.log.records() if isinstance(record, Batch)]
+
+    def first_told(self) -> Any:
+        return wait_until(lambda: self.posted, "a message")[0]
+
+
+class AtOnce(Executor):
+    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(work(*args, **named))
+        return future
+
+
+@pytest.fixture
+def subtask(tmp_path: Path) -> Subtask:
+    return Subtask(open_storage(tmp_path))
+
+
+Overtaken = Callable[[Subtask], None]
+TAKEN = pytest.mark.parametrize("taken", [Subtask.take_job, Subtask.take_log], ids=["job claimed", "log opened"])
+
+
+# ---- a micro-batch
+
+
+@TAKEN
+def test_r8_a_driver_that_was_overtaken_stages_nothing_and_publishes_nothing(
+    subtask: Subtask, taken: Overtaken
+) -> None:
+    publisher = subtask.publisher()
+    subtask.plan(0)
+    publisher.foreach_batch(NOTHING, 0)
+    subtask.commit(0)
+    taken(subtask)
+    with pytest.raises((FencedError, LogFencedError)):
+        publisher.foreach_batch(NOTHING, 1)
+    assert subtask.staged == [0]
+    assert subtask.batches() == []
+
+
+@TAKEN
+def test_r8_a_driver_that_is_overtaken_while_it_stages_does_not_let_spark_commit(
+    subtask: Subtask, taken: Overtaken
+) -> None:
+    subtask.plan(0)
+    subtask.while_staging = lambda: taken(subtask)
+    with pytest.raises((FencedError, LogFencedError)):
+        subtask.publisher().foreach_batch(NOTHING, 0)
+    assert subtask.staged == [0]
+
+
+def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subtask: Subtask) -> None:
+    publisher = subtask.publisher()
+    subtask.plan(0)
+    publisher.foreach_batch(NOTHING, 0)
+    publisher.publish_committed()
+    assert subtask.batches() == []
+    subtask.commit(0)
+    for _ in range(2):
+        publisher.publish_committed()
+    assert subtask.batches() == [0]
+
+
+def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_up(subtask: Subtask) -> None:
+    subtask.plan(4)
+    subtask.commit(4)
+    with pytest.raises(QueryFailedError, match="committed batch 4"):
+        subtask.publisher().recover([Prepared("0000-x", 3, (), {})])
+    assert subtask.batches() == []
+
+
+def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: Subtask) -> None:
+    subtask.plan(4)
+    subtask.commit(4)
+    subtask.publisher().recover([None, Prepared("0000-y", 3, (), {}), Prepared("0000-x", 4, (), {})])
+    assert subtask.batches() == [4]
+
+
+# ---- a vertex in BATCH mode
+
+
+def end_of(log: SubtaskLog) -> None:
+    log.publish(Batch(0, {}))
+    log.end_of_data("finish")
+
+
+@TAKEN
+def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, taken: Overtaken) -> None:
+    end_of(subtask.logs["a/0"])
+    taken(subtask)
+    subtask.batch_runner().start()
+    assert subtask.staged == []
+    assert isinstance(subtask.posted[-1], WorkerCrashed)
+    assert isinstance(subtask.posted[-1].error, (FencedError, LogFencedError))
+
+
+@TAKEN
+def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
+    subtask: Subtask, taken: Overtaken
+) -> None:
+    """To say so before the append saves the append of another driver's number: what is read then is one's own."""
+    end_of(subtask.logs["a/0"])
+    appended: list[object] = []
+    subtask.log.publish = appended.append  # type: ignore[method-assign,assignment]
+    subtask.while_staging = lambda: taken(subtask)
+    subtask.batch_runner().start()
+    assert (subtask.staged, appended) == ([0], [])
+    assert isinstance(subtask.posted[-1].error, (FencedError, LogFencedError))
+
+
+def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subtask) -> None:
+    subtask.logs["a/0"].publish(Batch(0, {}))
+    subtask.batch_runner().start()
+    assert subtask.staged == []
+    assert isinstance(subtask.posted[-1], WorkerCrashed)
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["died before its end", "ended"])
+def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended: bool) -> None:
+    storage = open_storage(tmp_path)
+    before = Subtask(storage)
+    before.log.publish(Batch(0, {}))
+    if ended:
+        before.log.end_of_data("finish")
+    journal = Journal(storage, "job")
+    journal.claim("t", {}, 0.0)
+    log = SubtaskLog(storage, "log-v")
+    log.load()
+    taken = takeover.TakenOver(2, "0002-bbbbbbbb", "none", True)
+    takeover.open_logs(takeover.OwnedJournal(journal), {"v/0": log}, taken, "batch", None)
+    assert [record.batch_id for _, record in log.records() if isinstance(record, Batch)] == [0] * ended
+    assert (log.state.end_of_data is not None) is ended
+
+
+# ---- a streaming query
+
+
+def no_query() -> None:
+    raise AssertionError("a query is to be started")
+
+
+def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: Subtask) -> None:
+    end_of(subtask.log)
+    runner = subtask.runner(no_query)
+    runner.start()
+    told = subtask.first_told()
+    runner.close()
+    assert isinstance(told, SubtaskAtEndOfData), told
+
+
+def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boundary(subtask: Subtask) -> None:
+    """The batch has to run with the source before the source is left out."""
+    subtask.plan(0)
+    subtask.commit(0)
+    subtask.plan(1)
+    runner = subtask.runner(no_query)
+    runner.drop("live")
+    told = subtask.first_told()
+    runner.close()
+    assert isinstance(told, WorkerCrashed), told
+    assert "a query is to be started" in str(told.error)
+
+
+def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
+    subtask.plan(0)
+    subtask.commit(0)
+    runner = subtask.runner(no_query)
+    runner.drop("live")
+    told = subtask.first_told()
+    runner.close()
+    assert isinstance(told, StoppedAtBoundary), told
+    assert told.batch_id == 0
+
+
+def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(subtask: Subtask) -> None:
+    runner = subtask.runner(no_query)
+    subtask.plan(0)
+    runner._publisher.foreach_batch(NOTHING, 0)
+    runner.stop()
+    subtask.commit(0)
+    runner.on_progress()
+    assert subtask.batches() == []
+
+
+# ---- releases
+
+
+def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: Subtask) -> None:
+    released: list[int] = []
+    sink: Any = SimpleNamespace(release=lambda handles, checkpoint: released.append(checkpoint))
+    completed = CheckpointCompleted(1, 0.0, 1.0, "checkpoint", {}, {})
+    for taken, expected in ((False, [1]), (True, [1])):
+        subtask.claimed = taken
+        releaser = Releaser(
+            GRAPH,
+            subtask.logs,
+            {"out": sink},
+            frozenset(),
+            epoch=1,
+            post=subtask.posted.append,
+            check_fenced=subtask.check_fenced,
+        )
+        releaser.release(completed, None)
+        releaser.close()
+        assert released == expected
+    assert [type(told).__name__ for told in subtask.posted] == ["ReleaseDone", "ReleaseFailed"]
+    assert subtask.posted[-1].terminal
+
+
+# ---- the driver's loop
+
+
+class Unwatched(AssertionError):
+    """The loop went round and round and saw nothing."""
+
+
+def driver(storage: Storage, journal: Journal, messages: Iterable[object] = ()) -> JobDriver:
+    """Of a job whose subtask never says anything; its clock gives up after a while."""
+    inbox: queue.Queue[object] = queue.Queue()
+    for message in messages:
+        inbox.put(message)
+    streams = SimpleNamespace(addListener=lambda one: None, removeListener=lambda one: None)
+    spark: Any = SimpleNamespace(streams=streams)
+    options: Any = SimpleNamespace()
+    context = RunContext(
+        spark, storage, {}, NOTHING, "job", GRAPH, options, 1, ATTEMPT, post=inbox.put, check_fenced=NOTHING
+    )
+    ticks = iter(range(400))
+
+    def steady() -> float:
+        tick = next(ticks, None)
+        if tick is None:
+            raise Unwatched
+        return tick / 4
+
+    idle: Any = SimpleNamespace(close=lambda: None)
+    return JobDriver(
+        context,
+        Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=Restored(), now=0.0),
+        takeover.OwnedJournal(journal),
+        {},
+        idle,
+        idle,
+        StatusReporter(lambda line: None, "job", None),
+        inbox,
+        Clock(lambda: 0.0, steady),
+    )
+
+
+def claimed(storage: Storage) -> Journal:
+    journal = Journal(storage, "job")
+    journal.claim("t", {}, 0.0)
+    return journal
+
+
+def test_r8_an_idle_driver_learns_that_it_was_overtaken(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    journal = claimed(storage)
+    claimed(storage)
+    with pytest.raises(FencedError, match="epoch 2"):
+        driver(storage, journal).run()
+
+
+def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_again(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    fenced = WorkerCrashed("v/0", LogFencedError(log="log", attempt="0002-b", epoch=2))
+    with pytest.raises(LogFencedError):
+        driver(storage, claimed(storage), [fenced]).run()
+    assert Journal(storage, "job").replay().status is None
+
+
+def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    outcome = driver(storage, claimed(storage), [WorkerCrashed("v/0", RuntimeError("odd"))]).run()
+    assert outcome.status == "RESTARTING"
+    state = Journal(storage, "job").replay()
+    assert (state.status, "odd" in str(state.cause)) == ("RESTARTING", True)

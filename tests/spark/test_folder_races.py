@@ -1,0 +1,68 @@
+"""Spark's folder while somebody else still writes to it (R8, R12). No Spark runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.errors import AlreadyExistsError
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.faults import HookedStorage
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def run_batch(storage: Storage, number: int) -> None:
+    """What Spark writes in one micro-batch, in its order."""
+    for name in (f"sources/live/{number}", f"offsets/{number}", f"state/0/0/{number}.zip", f"commits/{number}"):
+        storage.create(f"v/1/{name}", b'v2\n{"batchWatermarkMs":0}')
+
+
+def test_r8_a_commit_is_copied_with_all_it_points_to_though_the_other_driver_goes_on(storage: Storage) -> None:
+    """It commits a batch between any two steps of the copy."""
+    for at in range(1, 10):
+        source, target = open_storage(f"{storage.uri[7:]}/{at}"), f"v/{at + 1}"
+        run_batch(source, 0)
+        copies: list[str] = []
+
+        def hook(verb: str, path: str) -> None:
+            if verb == "copy":
+                copies.append(path)  # noqa: B023
+                if len(copies) == at:  # noqa: B023
+                    run_batch(source, 1)  # noqa: B023
+
+        copy = SparkFolder(HookedStorage(source, hook), target)
+        copy.copy_from(SparkFolder(source, "v/1"))
+        for commit in source.list(f"{target}/commits"):
+            for name in (f"offsets/{commit}", f"sources/live/{commit}", f"state/0/0/{commit}.zip"):
+                assert source.exists(f"{target}/{name}"), (at, name)
+
+
+def test_r8_a_folder_that_is_being_deleted_is_one_that_nobody_goes_on_from(storage: Storage) -> None:
+    for epoch in (1, 2):
+        storage.create(f"v/{epoch:04d}-x/metadata", b"x")
+        AttemptFolders(storage, "v").create(f"{epoch:04d}-x", None)
+    chosen: list[str | None] = []
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "delete_tree":
+            chosen.append(AttemptFolders(storage, "v").previous([(0, Open("0001-x", 1, "0001-x"))], "0002-x"))
+
+    AttemptFolders(HookedStorage(storage, hook), "v").delete_before("0002-x")
+    assert chosen == [None]
+
+
+def test_r12_the_final_batch_never_takes_the_place_of_one_that_is_planned(storage: Storage) -> None:
+    run_batch(storage, 0)
+    storage.create("v/1/offsets/1", b"planned")
+    with pytest.raises(AlreadyExistsError):
+        SparkFolder(storage, "v/1").plan_final_batch(0, 1_700_000_000_000)
+    assert storage.read("v/1/offsets/1") == b"planned"

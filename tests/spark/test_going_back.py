@@ -1,0 +1,179 @@
+"""What a start takes out of the journal: where it goes back to (R4, R6, R9), and what was decided before (R11, R12).
+
+No Spark runs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.errors import RestoreRefusedError
+from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.codec import snapshot_to_json
+from airflow_provider_ckpt.partitions.records import Batch, Snapshot
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.spark.frozen import freeze
+from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.restore import RestorePoint, interrupted_restore, restore_point, restored_event
+from airflow_provider_ckpt.spark.takeover import OwnedJournal, freeze_sources, restored
+from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+
+GRAPH = ExecutionGraph(tuple(Vertex(uid, (uid,), (uid,), (), (), bounded=False) for uid in ("a", "b")), ())
+NO_SPARK: Any = None
+
+
+class House:
+    """A job of two vertices, each of which has published batch 4, with a checkpoint behind it."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.journal = Journal(storage, "job")
+        self.journal.claim("t", {}, 0.0)
+        self.journal.write_now(ev.JobCreated("job", GRAPH.to_json(), "streaming", {}, 0.0))
+        self.journal.write_now(ev.PlanRecorded(GRAPH.to_json(), {}, 0.0))
+        for uid in ("a", "b"):
+            self.attempt(uid, 1)
+            self.log(uid).publish(Batch(4, {}))
+
+    def log(self, uid: str, epoch: int = 1, continues_at: int | None = None) -> SubtaskLog:
+        """Opened by the driver of the epoch."""
+        log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
+        log.load()
+        if log.state.opened is None or log.state.opened.epoch < epoch:
+            log.open(f"{epoch:04d}-x", epoch, f"{epoch:04d}-x", continues_at)
+        return log
+
+    def attempt(self, uid: str, epoch: int, batches: int = 5) -> None:
+        """A whole Spark folder of the driver of the epoch, with so many batches."""
+        home = f"{subtask_path('job', uid, 0)}/spark"
+        for number in range(batches):
+            for name in ("offsets", "commits"):
+                self.storage.create(f"{home}/{epoch:04d}-x/{name}/{number}", b"v1")
+        AttemptFolders(self.storage, home).create(f"{epoch:04d}-x", None)
+
+    def complete(self, number: int, *, batch: int = 4, released: bool = True) -> JobState:
+        snapshot = snapshot_to_json(Snapshot(position=2, batch_id=batch))
+        subtasks = {f"{uid}/0": snapshot for uid in ("a", "b")}
+        self.journal.write_now(ev.CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+        if released:
+            self.journal.write_now(ev.CheckpointReleased(number, 1.0, {}))
+        return self.journal.state
+
+    def point(self, number: int) -> RestorePoint | None:
+        return restore_point(self.storage, "job", f"chk-{number}", self.journal.state)
+
+    def logs(self) -> dict[str, SubtaskLog]:
+        found = {}
+        for uid in ("a", "b"):
+            found[f"{uid}/0"] = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
+            found[f"{uid}/0"].load()
+        return found
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(open_storage(f"memory://{tmp_path}"))
+
+
+# ---- where it goes back to
+
+
+def test_r4_what_a_checkpoint_covers_stays_its_barrier_included(house: House) -> None:
+    house.complete(1)
+    point = house.point(1)
+    assert point is not None
+    assert point.continues_at("a/0") == 3  # the barrier is entry 2
+    assert point.continues_at("started since/0") == 1
+
+
+def test_r9_a_checkpoint_below_the_last_one_is_refused(house: House) -> None:
+    house.complete(1)
+    house.complete(2)
+    with pytest.raises(RestoreRefusedError, match="checkpoint 2 was completed after it"):
+        house.point(1)
+
+
+@pytest.mark.parametrize("batch", [5, 400], ids=["the next one", "long ago"])
+def test_r6_a_checkpoint_whose_state_spark_has_purged_is_refused_by_name(house: House, batch: int) -> None:
+    house.complete(1, batch=batch)
+    with pytest.raises(RestoreRefusedError, match="purged the state of 'a'"):
+        house.point(1)
+
+
+@pytest.mark.parametrize(("batch", "dropped"), [(3, {}), (4, {"a": {"history": 4}})], ids=["behind it", "in it"])
+def test_r4_a_source_stays_left_out_if_the_checkpoint_has_the_batch_of_its_end(
+    house: House, batch: int, dropped: dict[str, dict[str, int]]
+) -> None:
+    house.journal.write_now(ev.SourceDropped("a", "history", 4, 0.5))
+    state = house.complete(1, batch=batch)
+    event = restored_event(RestorePoint(1, state.checkpoints[1]), state, 2.0)
+    assert event.dropped == dropped
+
+
+def back(house: House, uid: str) -> None:
+    """One subtask, by the driver that went back: its log, and its folder."""
+    house.log(uid, 2, 3)
+    house.attempt(uid, 2)
+
+
+def half_back(house: House, uid: str) -> None:
+    """The driver died before the folder was whole."""
+    house.log(uid, 2, 3)
+
+
+@pytest.mark.parametrize("other", [None, half_back], ids=["not opened", "without a folder"])
+def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
+    house: House, other: Callable[[House, str], None] | None
+) -> None:
+    house.complete(1)
+    house.journal.claim("t2", {}, 1.0)
+    house.journal.write_now(ev.Restored(1, {}, 2.0))
+    back(house, "a")
+    if other is not None:
+        other(house, "b")
+    point = interrupted_restore(house.storage, "job", house.journal.state, house.logs())
+    assert point is not None
+    assert point.checkpoint == 1
+    if other is None:
+        back(house, "b")
+    else:
+        house.attempt("b", 2)
+    assert interrupted_restore(house.storage, "job", house.journal.state, house.logs()) is None
+
+
+# ---- what was decided before
+
+
+def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House) -> None:
+    house.complete(1)
+    house.complete(2, released=False)
+    house.complete(3, released=False)
+    house.journal.write_now(ev.RequestAnswered("r", "drain", "accepted", 2.0))
+    house.journal.write_now(ev.SourceDropped("a", "history", 4, 0.5))
+    house.journal.write_now(ev.CheckpointTriggered(7, 3.0, "checkpoint"))
+    found = restored(house.journal.state)
+    assert (found.last_triggered, found.last_completed, found.last_released) == (7, 3, 1)
+    assert found.unreleased == (2, 3)
+    assert found.draining
+    assert found.dropped == {"a": ("history",)}
+    assert {uid: snapshot.batch_id for uid, snapshot in found.snapshots.items()} == {"a/0": 4, "b/0": 4}
+
+
+def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(house: House) -> None:
+    """Whatever lies in its folder by now: it is not even listed."""
+    freeze(house.storage, "job/frozen/history.json", "history", ["file:///in/a.parquet"])
+    house.journal.write_now(ev.SourceFrozen("history", "frozen/history.json", 1, 0.0))
+    house.journal.write_now(ev.SourceFrozen("endless", None, 0, 0.0))
+    reads = {"history": SourceReads(paths=["/in"]), "endless": SourceReads("rate")}
+    frozen = freeze_sources(NO_SPARK, house.storage, "job", OwnedJournal(house.journal), reads)
+    assert {uid: files.files for uid, files in frozen.items()} == {"history": ("file:///in/a.parquet",)}

@@ -1,0 +1,85 @@
+"""What a vertex has read of its edges (R2, R7, R24), told by the logs that Spark keeps. No Spark runs here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.job.graph import Edge
+from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.feed import EdgeFeed, feed_folder
+from airflow_provider_ckpt.spark.inputs import EdgeInput, Inputs
+from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+
+EDGE = Edge("a__v", "a", "v", "v")
+PART = "a__v/data/0001-x-0-n/part-0.parquet"
+
+
+class Reading:
+    """A consumer of one edge: its producer has published a batch, at position 1, and put a barrier behind it."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.log = SubtaskLog(storage, "log")
+        self.log.load()
+        self.log.open("a", 1, "a")
+        self.log.publish(Batch(0, {}, files=(PartitionFile(PART, 1),)))
+        self.log.barrier(1, 1)
+        feed = EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", epoch=1)
+        self.edge = EdgeInput(EDGE, self.log, feed)
+        gate = InputGate([EDGE.uid], epoch=1, aligned=True)
+        self.inputs = Inputs({EDGE.uid: self.edge}, {}, gate, lambda uid: SeenFiles(storage, f"sources/{uid}"))
+
+    def pull(self) -> list[int]:
+        """Feed what may be read; the checkpoints of which a snapshot is due."""
+        due = []
+        for action in self.inputs.pull(0.0):
+            if isinstance(action, TakeSnapshot):
+                due.append(action.checkpoint)
+            self.inputs.carry_out(action)
+        return due
+
+    def committed(self) -> None:
+        """Spark has read what was fed, and committed that batch."""
+        entry = {"path": self.storage.spark_uri(f"p/{PART}"), "timestamp": 1, "batchId": 0}
+        self.storage.create(f"sources/{EDGE.uid}/0", f"v1\n{json.dumps(entry)}".encode())
+        self.inputs.advance({EDGE.uid: '{"logOffset":0}'})
+
+
+@pytest.fixture
+def reading(tmp_path: Path) -> Reading:
+    return Reading(open_storage(tmp_path))
+
+
+def test_r7_a_position_is_not_ahead_of_what_was_fed_and_is_unread(reading: Reading) -> None:
+    reading.pull()
+    assert reading.edge.passed == 2
+    assert reading.inputs.positions() == {EDGE.uid: 0}
+    reading.committed()
+    assert reading.inputs.positions() == {EDGE.uid: 2}
+
+
+def test_r2_an_edge_has_ended_when_all_that_was_fed_is_read(reading: Reading) -> None:
+    reading.log.end_of_data("finish")
+    reading.log.end_of_partition()
+    reading.inputs.gate.snapshotted(1)
+    reading.pull()
+    assert reading.edge.ended
+    assert reading.inputs.ended() == frozenset()
+    reading.committed()
+    assert reading.inputs.ended() == {EDGE.uid}
+
+
+def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_published(reading: Reading) -> None:
+    """Spark has read its files; a snapshot now would leave them out on both sides of the barrier."""
+    assert reading.pull() == []
+    reading.committed()
+    assert reading.pull() == []
+    reading.inputs.published()
+    assert reading.pull() == [1]

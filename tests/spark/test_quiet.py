@@ -1,0 +1,48 @@
+"""Spark's own warnings that our way of driving it causes are kept out of the log; every other one comes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.spark.quiet import add_pool, silence
+
+OURS = [
+    "spark.sql.adaptive.enabled is not supported in streaming DataFrames/Datasets and will be disabled.",
+    "Disabling AQE since AQE is not supported in stateful workloads.",
+    "Conf 'spark.sql.streaming.internal.stateStore.partitions' was not found in the offset log. Using existing "
+    "session conf value '2'.",
+    "Failed to cancel job group 8de751f3-9822-417d-9d0a-20b9dbe467eb. Cannot find active jobs for it.",
+]
+OTHERS = ["Lost task 0.0 in stage 1.0", "Cannot find active jobs", "Query q [id = 1] terminated with error"]
+
+
+def answer(spark: SparkSession, text: str) -> str:
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    message = log4j.message.SimpleMessage(text)
+    event = log4j.core.impl.Log4jLogEvent.newBuilder().setMessage(message).build()
+    return str(log4j.LogManager.getContext(False).getConfiguration().getFilter().filter(event))
+
+
+@pytest.mark.parametrize("text", OURS)
+def test_what_our_doing_causes_is_kept_out_of_the_log(spark: SparkSession, text: str) -> None:
+    silence(spark)
+    assert answer(spark, text) == "DENY"
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_every_other_warning_comes(spark: SparkSession, text: str) -> None:
+    assert answer(spark, text) == "NEUTRAL"
+
+
+def test_the_pool_of_a_query_is_there_before_its_first_job(spark: SparkSession) -> None:
+    root: Any = spark.sparkContext._jsc.sc().taskScheduler().rootPool()
+    assert root.getSchedulableByName("of a query") is None
+    add_pool(spark, "of a query")
+    assert root.getSchedulableByName("of a query").schedulingMode().toString() == "FIFO"
+    pools = root.schedulableQueue().size()
+    add_pool(spark, "of a query")
+    assert root.schedulableQueue().size() == pools

@@ -1,0 +1,134 @@
+"""What is forgotten after a checkpoint, and what is not (R3, R6, R7). No Spark runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.partitions.codec import snapshot_to_json
+from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.retention import COMPACT_EVERY, TRUNCATE_EVERY, Retention
+from airflow_provider_ckpt.spark.takeover import OwnedJournal
+from airflow_provider_ckpt.storage.layout import journal_path, partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.support.crash import WrappedStorage
+
+GRAPH = ExecutionGraph(
+    (
+        Vertex("a", ("a",), ("a",), ("a",), (), bounded=True),
+        Vertex("b", ("b",), (), (), ("out",), bounded=True),
+    ),
+    (Edge("a__b", "a", "b", "b"),),
+)
+LAST = TRUNCATE_EVERY
+
+
+class House:
+    """A job whose every batch is in a checkpoint of its own: checkpoint *n* lies at position 2*n* of each log, behind
+    the batch at 2*n* - 1, of which "b" has read the one of "a"."""
+
+    def __init__(self, storage: Storage, *, retained: int = 2, final_only: Collection[str] = ()) -> None:
+        self.storage = storage
+        journal = Journal(storage, "job")
+        journal.claim("t", {}, 0.0)
+        self.journal = OwnedJournal(journal)
+        self.logs = {f"{uid}/0": SubtaskLog(storage, subtask_log_path("job", uid, 0)) for uid in ("a", "b")}
+        for log in self.logs.values():
+            log.load()
+            log.open("1", 1, "1")
+        self.retention = Retention(
+            storage,
+            "job",
+            GRAPH,
+            self.journal,
+            self.logs,
+            retained=retained,
+            final_only=frozenset(final_only),
+        )
+
+    def live(self, checkpoints: int, *, released: int | None = None) -> House:
+        """Until so many checkpoints have completed; ``released``: the last one of which that is true (None: all)."""
+        for number in range(1, checkpoints + 1):
+            path = f"data/{number}"
+            self.storage.create(f"{partition_path('job', 'a', 0)}/{path}", b"rows")
+            self.logs["a/0"].publish(Batch(number, {}, files=(PartitionFile(path, 4),)))
+            handle = {"id": f"h{number}", "rows": 1}
+            self.logs["b/0"].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
+            subtasks = {uid: snapshot_to_json(log.barrier(1, number)) for uid, log in self.logs.items()}
+            self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+            if released is None or number <= released:
+                self.journal.write(CheckpointReleased(number, 1.0, {}))
+            self.retention.completed(number)
+        self.retention.close()
+        return self
+
+    def positions(self, uid: str) -> list[int]:
+        """What a reader finds that comes now, but for what keeps zombies out."""
+        log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
+        log.load()
+        return [number for number, record in log.records() if not isinstance(record, Open)]
+
+    def files(self) -> list[str]:
+        return self.storage.list(f"{partition_path('job', 'a', 0)}/data")
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(f"memory://{tmp_path}")
+
+
+def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(storage: Storage) -> None:
+    """Of the input the entry at its position stays too: it may have been read in part."""
+    house = House(storage).live(LAST)
+    assert house.files() == [f"{LAST - 1}", f"{LAST}"]
+    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
+    assert house.positions("b")[0] == 2 * (LAST - 1)
+
+
+def test_r7_nothing_goes_before_it_is_time(storage: Storage) -> None:
+    house = House(storage).live(LAST - 1)
+    assert len(house.files()) == LAST - 1
+    assert house.positions("a")[0] == house.positions("b")[0] == 1
+
+
+def test_r7_entries_whose_handles_are_not_released_stay(storage: Storage) -> None:
+    house = House(storage).live(LAST, released=10)
+    assert house.positions("b")[0] == 2 * 10
+
+
+def test_r7_entries_of_a_sink_that_releases_at_the_end_stay_from_the_first_one(storage: Storage) -> None:
+    house = House(storage, final_only={"out"}).live(LAST)
+    assert house.positions("b")[0] == 1
+
+
+def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None:
+    """A crash in between must not leave files that no entry names: nobody would find them again."""
+    wrapped = WrappedStorage(storage)
+    House(wrapped).live(LAST)
+    verbs = wrapped.verbs.log
+    files = [at for at, verb in enumerate(verbs) if verb.startswith("delete ") and "/partition/" in verb]
+    heads = [at for at, verb in enumerate(verbs) if verb.startswith("create ") and "/a/0/log/head-" in verb]
+    assert len(files) == LAST - 2
+    assert max(files) < min(heads)
+
+
+def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storage) -> None:
+    House(storage, retained=3).live(10)
+    assert storage.list("job/checkpoints") == ["chk-10", "chk-8", "chk-9"]
+    for name in storage.list("job/checkpoints"):
+        assert storage.exists(f"job/checkpoints/{name}/_metadata")
+
+
+def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None:
+    house = House(storage).live(COMPACT_EVERY)
+    state = Journal(storage, "job").replay()
+    assert state == house.journal.state
+    assert state.last_released == COMPACT_EVERY
+    assert len(storage.list(journal_path("job"))) < 10

@@ -1,0 +1,39 @@
+"""What a batch wrote to its partition is on the disk before the record that names it (R17). No Spark runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.spark.harness import write_rows
+from tests.support.crash import WrappedStorage
+
+
+class Frame:
+    """A frame of one row, as far as it is written."""
+
+    schema: Any = None
+
+    @property
+    def write(self) -> Frame:
+        return self
+
+    def options(self, **options: str) -> Frame:
+        return self
+
+    def parquet(self, uri: str) -> None:
+        write_rows(Path(uri.removeprefix("file://")) / "part-0.parquet", [{"id": 1}])
+
+
+def test_r17_partition_data_are_synced_before_anything_names_them(tmp_path: Path) -> None:
+    storage = WrappedStorage(open_storage(tmp_path))
+    reader = SimpleNamespace(schema=lambda schema: SimpleNamespace(parquet=lambda uri: None))
+    spark: Any = SimpleNamespace(read=reader)
+    frame: Any = Frame()
+    target = PartitionTarget("p", "p/a__v/data")
+    prepared = Outputs(spark, storage, "0001-x", {}, target, "scratch").stage(frame, 7)
+    [file] = prepared.files
+    assert storage.verbs.log == [f"sync p/{file.path.rpartition('/')[0]}"]
