@@ -45,6 +45,11 @@ class Evidence:
             self._gather_log(vertex.uid)
         self._gather_frozen()
 
+    def rewound(self) -> None:
+        """The next driver goes back to a checkpoint: batches behind it are void, and run again (R4)."""
+        self._batches.clear()
+        self._closed.clear()
+
     def _gather_log(self, vertex: str) -> None:
         log = SubtaskLog(self._world.storage, subtask_log_path(self._world.job_id, vertex, 0))
         log.load()

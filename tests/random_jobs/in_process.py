@@ -81,6 +81,8 @@ class InProcess:
         state = self.world.state() if self.world.root.exists() else None
         over = finished_sources(state) if state is not None else set[str]()
         restore = f"chk-{state.last_completed}" if plan.restore and state and state.last_completed else "latest"
+        if restore != "latest":
+            self.evidence.rewound()
         hung = threading.Event()
         watchdog = threading.Timer(PATIENCE, self._give_up, (fault, hung))
         watchdog.start()

@@ -156,6 +156,8 @@ class Processes:
         back = f"chk-{state.last_completed}" if restore and state and state.last_completed else "latest"
         if state is not None and back == "latest":
             self._over[number] = finished_sources(state)
+        elif back != "latest":
+            self.evidence.rewound()
         options: dict[str, Any] = {
             "job": f"{HERE / 'job_file.py'}:job",
             "root": str(self.world.root),
