@@ -45,12 +45,17 @@ class _Recording:
 
     reads: SourceReads
     before_load: Callable[[], None]
+    _path: Any = None
+    """Given as an option. Spark takes one option or one argument: what reads the files again gives them as one."""
 
     def format(self, source: str) -> Any:
         self.reads.format = source
         return super().format(source)  # type: ignore[misc]
 
     def option(self, key: str, value: Any) -> Any:
+        if key.lower() == "path":
+            self._path = value
+            return self
         self.reads.options[key] = str(value)
         return super().option(key, value)  # type: ignore[misc]
 
@@ -71,6 +76,10 @@ class _Recording:
         if schema is not None:
             self.schema(schema)  # type: ignore[attr-defined]
         self.options(**options)
+        if path is None:
+            path = self._path
+        elif self._path is not None:
+            super().option("path", self._path)  # type: ignore[misc]  # both: Spark refuses it, and says why
         self._record(path)
         frame = self._load(path)
         self.reads.schema = frame.schema
@@ -81,11 +90,10 @@ class _Recording:
 
     def _record(self, path: Any) -> None:
         self.reads.loads += 1
-        given = path if path is not None else self.reads.options.get("path")
-        if isinstance(given, str):
-            self.reads.paths = [given]
-        elif isinstance(given, Sequence):
-            self.reads.paths = [str(one) for one in given]
+        if isinstance(path, str):
+            self.reads.paths = [path]
+        elif isinstance(path, Sequence):
+            self.reads.paths = [str(one) for one in path]
         self.before_load()
 
     def _file(self, source: str, path: Any, options: dict[str, Any]) -> DataFrame:

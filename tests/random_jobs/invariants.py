@@ -19,8 +19,8 @@ STAYS = re.compile(
     r"|job/checkpoints/chk-\d+(/_metadata)?"
 )
 """What a finished job leaves under its root."""
-LEFT_YET = re.compile(r"(.*/)?\.(tmp|probe)-\w+")
-"""What killed writers leave: it is collected by age, when nobody can be writing it any more."""
+LEFT_YET = re.compile(r"\.(tmp|probe)-\w+")
+"""What killed writers leave in the root itself: it is collected by age, when nobody can be writing it any more."""
 
 
 def finished_sources(state: JobState) -> set[str]:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.plan import streaming_leaves
 from airflow_provider_ckpt.spark.reader import BatchReader, SourceReads, StreamReader
 from tests.spark.harness import World
@@ -25,6 +27,7 @@ FORMS: dict[str, tuple[str, Read]] = {
     "format load": ("parquet", lambda read, path: read.format("parquet").schema(IDS).load(path)),
     "load format": ("json", lambda read, path: read.load(path, format="json", schema=IDS)),
     "path option": ("parquet", lambda read, path: read.schema(IDS).option("path", path).load()),
+    "Path option": ("json", lambda read, path: read.schema(IDS).format("json").options(Path=path).load()),
     "options": ("csv", lambda read, path: read.schema(IDS).options(header=True).format("csv").load(path)),
 }
 
@@ -106,3 +109,22 @@ def test_a_glob_and_names_with_brackets_are_read_from_the_frozen_list(spark: Spa
     reader = BatchReader(spark, lambda reads: files)
     rows = reader.schema("id long, day int").parquet(f"{world.path('history')}/day=*/*.parquet").collect()
     assert sorted((row["id"], row["day"]) for row in rows) == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_path_given_as_an_option_is_frozen_and_read(world: World, mode: str) -> None:
+    expected = world.put_ids("history", 2, 2)
+    job = Job("option")
+    history = job.source(bounded=True, uid="history")(
+        lambda read: read.schema(IDS).format("parquet").option("path", world.path("history")).load()
+    )
+    job.sink("out", history, FileSink(world.path("out")))
+    assert world.run(job, mode=mode).status == "FINISHED"
+    assert world.state().frozen["history"].count == 2
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_path_given_twice_is_refused(spark: SparkSession, world: World) -> None:
+    reader = StreamReader(spark, "history", None).schema(IDS).option("path", world.path("a"))
+    with pytest.raises(AnalysisException, match="path"):
+        reader.parquet(world.path("b"))

@@ -383,3 +383,22 @@ def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monke
     run = world.run(mixed(world), world.drain_at(5))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [0, 1, 7, 1000, 1001]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"partition_by": ["k"]}, {"format": "json"}, {"path": "elsewhere"}],
+    ids=["partitions", "format", "path"],
+)
+def test_another_layout_of_the_output_is_refused_and_nothing_is_written(world: World, other: dict[str, Any]) -> None:
+    """Readers that list the folder would miss rows, or fail."""
+    world.put_ids("history", 2, 2)
+    world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
+    written = world.everything_under_root()
+    changed = {**other, "path": world.path(other.get("path", "out"))}
+    with pytest.raises(DefinitionChangedError, match="sink 'out' has another"):
+        world.run(mixed(world, sink=lambda path: FileSink(**changed)))
+    assert world.everything_under_root() == written
+    compressed = mixed(world, sink=lambda path: FileSink(path, options={"compression": "gzip"}))
+    assert world.run(compressed, world.drain_at(4)).status == "FINISHED"
+    assert world.released_ids() == [*range(4)]
