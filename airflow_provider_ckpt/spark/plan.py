@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 WATERMARK = "EventTimeWatermark"
@@ -152,15 +152,17 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
 
 
 def batch_refusal(frame: DataFrame) -> str | None:
-    """The same of a query in BATCH mode (``dropDuplicatesWithinWatermark``, say)."""
+    """The same of a query in BATCH mode (``dropDuplicatesWithinWatermark``, say). Some operators are refused by the
+    planner only (``applyInPandasWithState``)."""
     jvm: Any = frame.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    return _complaint(lambda: checker.checkForBatch(_root(frame)))
+    refused = _complaint(lambda: checker.checkForBatch(_root(frame)))
+    return refused or _complaint(lambda: frame._jdf.queryExecution().sparkPlan())
 
 
 def _complaint(check: Callable[[], object]) -> str | None:
     try:
         check()
-    except AnalysisException as error:
-        return str(error).partition(";\n")[0].strip()
+    except PySparkException as error:
+        return str(error).partition(";\n")[0].partition("\n")[0].strip()
     return None

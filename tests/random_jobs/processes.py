@@ -132,7 +132,8 @@ class Processes:
         """Only the fence holds a driver on another host."""
         paused = driver.session()
         driver.signal(signal.SIGSTOP, paused)
-        second = self._start(False)
+        # of a host of its own, too: a second pause finds it out of reach of its successor
+        second = self._start(False, elsewhere=True)
         done = self.world.state().last_completed
         self._until(second, lambda: self.world.state().last_completed > done, LONGEST)
         driver.signal(signal.SIGCONT, paused)
@@ -169,7 +170,7 @@ class Processes:
             "retained_checkpoints": self.definition.retained,
             "restore": back,
         }
-        begin = [str(ELSEWHERE), "elsewhere"] if elsewhere else ["-m", "airflow_provider_ckpt.spark.main"]
+        begin = [str(ELSEWHERE), f"elsewhere-{number}"] if elsewhere else ["-m", "airflow_provider_ckpt.spark.main"]
         env = {"CKPT_RANDOM_BASE": str(self.world.base), "CKPT_RANDOM_RUN": str(number)}
         command = [sys.executable, *begin, "--options", json.dumps(options)]
         driver = Driver(command, self.world.base / f"driver-{number}.log", env=env)

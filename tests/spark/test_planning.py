@@ -298,16 +298,32 @@ def test_spark_logs_warnings_unless_somebody_has_configured_its_logging(
     assert "spark.log.level" not in session_conf({})
 
 
+def remembered(rows: DataFrame) -> DataFrame:
+    def keep(key: Any, frames: Any, state: Any) -> Any:
+        yield from frames
+
+    grouped = rows.select("id", "k").groupBy("k")
+    return grouped.applyInPandasWithState(keep, IDS, "n long", "append", "NoTimeout")
+
+
+@pytest.mark.parametrize(
+    ("then", "named"),
+    [
+        (lambda rows: rows.dropDuplicatesWithinWatermark(["id"]), "dropDuplicatesWithinWatermark"),
+        (remembered, "applyInPandasWithState"),
+    ],
+    ids=["by the analyser", "by the planner"],
+)
 def test_what_spark_cannot_run_in_batch_mode_is_refused_before_anything_is_written(
-    spark: SparkSession, world: World
+    spark: SparkSession, world: World, then: Callable[[DataFrame], DataFrame], named: str
 ) -> None:
     job = Job("deduplicated")
     history = job.source(bounded=True, uid="history", watermark=("ts", "1 second"))(
         lambda read: timed(read.schema(IDS).parquet(world.path("history")))
     )
-    once = job.transform(inputs=[history], uid="once")(lambda rows: rows.dropDuplicatesWithinWatermark(["id"]))
+    once = job.transform(inputs=[history], uid="once")(lambda rows: then(rows))
     job.sink("out", once, FileSink(world.path("out")))
-    with pytest.raises(UnsupportedQueryError, match=r"'once'.*in batch mode.*dropDuplicatesWithinWatermark"):
+    with pytest.raises(UnsupportedQueryError, match=rf"'once'.*in batch mode.*{named}"):
         plan(spark, world, job)
     assert vertices(plan(spark, world, job, mode="streaming"))
 
