@@ -919,6 +919,13 @@ class UnsupportedQueryError(InvalidInputError):
     template = "Spark cannot run the query of {vertex!r} ({location}) {how}: {cause}{hint}"
 
 
+class RootInOutputError(InvalidInputError):
+    template = (
+        "the root {root} lies in the folder of sink {sink!r} ({folder}), where readers would take it for data; give "
+        "the root a folder of its own"
+    )
+
+
 class RootNotForSparkError(InvalidInputError):
     template = (
         "the root {uri} lives in this process only, and Spark's executors could not read it; "

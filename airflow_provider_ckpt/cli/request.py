@@ -13,6 +13,7 @@ from airflow_provider_ckpt.job.units import parse_duration
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.worker import is_alive
 from airflow_provider_ckpt.storage.storage import Storage
 
 ALIVE = frozenset({"CREATED", "RUNNING"})
@@ -44,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     state = read_job(root, args.job)
     if state.status not in ALIVE:
         raise JobNotRunningError(job_id=args.job, status=state.status, kind=args.kind)
+    if is_alive(state.worker) is False:
+        raise JobNotRunningError(job_id=args.job, status=f"{state.status}, but its driver is gone", kind=args.kind)
     name = write_request(root, args.job, args.kind, state.epoch)
     print(f"asked epoch {state.epoch} of job {args.job} to {args.kind} (request {name})")
     if not args.wait:

@@ -62,6 +62,21 @@ def refused_changes(
     return [change for change in _differences(before, after, changeable) if change.why]
 
 
+def check_finished(
+    before: JobDefinition, after: JobDefinition, operators: Collection[str], known: Collection[str]
+) -> None:
+    """Refuse another job under the id of one that is FINISHED: nothing of it would run, and that would be called a
+    success. ``after``: what can be told without calling a function; ``operators``: all uids of the job, ``known``:
+    those that it ran with. Raises DefinitionChangedError."""
+    check_changes(before, after, {})
+    told: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]
+    told.append(("operators", sorted(known), sorted(operators)))
+    for field, old, new in told:
+        if old != new:
+            why = "the job has FINISHED, and nothing of it runs again"
+            raise DefinitionChangedError(subject="the job", field=field, before=old, after=new, why=why, more="")
+
+
 def check_changes(before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]) -> None:
     """Raises DefinitionChangedError for the first refused difference; names how many more there are."""
     refused = refused_changes(before, after, changeable)

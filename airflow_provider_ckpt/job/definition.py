@@ -62,6 +62,8 @@ class JobDefinition:
     sources: Mapping[str, SourceDefinition]
     vertices: Mapping[str, VertexDefinition]
     sinks: Mapping[str, SinkDefinition]
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Of the last run (``job.params``); no secrets."""
 
     def keeping(self, before: JobDefinition) -> JobDefinition:
         """With what ``before`` knows of sources and vertices that are over: their functions were not called."""
@@ -98,6 +100,7 @@ class JobDefinition:
                 for uid, one in self.vertices.items()
             },
             "sinks": {uid: {"release": one.release, "target": dict(one.target)} for uid, one in self.sinks.items()},
+            **({"params": dict(self.params)} if self.params else {}),
         }
 
     @classmethod
@@ -110,6 +113,7 @@ class JobDefinition:
             sources={uid: _source(one) for uid, one in data["sources"].items()},
             vertices={uid: _vertex(one) for uid, one in data["vertices"].items()},
             sinks={uid: SinkDefinition(one["release"], one["target"]) for uid, one in data["sinks"].items()},
+            params=data.get("params", {}),
         )
 
 

@@ -17,7 +17,7 @@ _NEEDED = {
     name: {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
     for name, kind in _TYPES.items()
 }
-_LATER = {"PlanRecorded": ("definition",)}
+_LATER = {"PlanRecorded": ("definition",), "Restored": ("anew",)}
 
 
 def encode(event: Event) -> str:

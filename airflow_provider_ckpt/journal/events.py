@@ -139,11 +139,12 @@ class LateFilesFound:
 class Restored:
     """The job was taken back to a completed checkpoint (R4): what ended, was dropped or finished after it is
     running again. ``dropped``: vertex -> uids that were dropped at or before the checkpoint's batches.
-    Checkpoint 0: to nothing at all, before any completed; the ends of its sources are frozen anew."""
+    ``anew``: to nothing at all, as no checkpoint covers anything; the ends of its sources are frozen anew."""
 
     checkpoint: int
     dropped: Mapping[str, Mapping[str, int]]
     at: float
+    anew: bool = False
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def _late(state: JobState, event: ev.LateFilesFound) -> None:
 
 def _restored(state: JobState, event: ev.Restored) -> None:
     # A checkpoint that is no longer remembered ended nothing: the subtask logs say what did (R11).
-    done = state.checkpoints.get(event.checkpoint)
+    done = None if event.anew else state.checkpoints.get(event.checkpoint)
     snapshots = done.subtasks if done else {}
     state.ended = {}
     for subtask, snapshot in snapshots.items():
@@ -111,8 +111,8 @@ def _restored(state: JobState, event: ev.Restored) -> None:
     state.end_of_data = {subtask for subtask, snapshot in snapshots.items() if snapshot.get("finished")}
     state.finished = {subtask for subtask, snapshot in snapshots.items() if snapshot.get("finished_on_restore")}
     state.draining = False
-    if event.checkpoint == 0:
-        state.frozen = {}
+    if event.anew:
+        state.frozen, state.anew_epoch = {}, state.epoch
     state.restored, state.restored_epoch = event.checkpoint, state.epoch
 
 

@@ -51,8 +51,10 @@ class JobState:
     only taken so far is in ``answered`` alone."""
     restored: int = 0
     """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
-    was no restore. Checkpoint 0 in a later epoch: the job was begun anew."""
+    was no restore."""
     restored_epoch: int = 0
+    anew_epoch: int = 0
+    """Of the driver that began the job anew, last; 0 if none did."""
     draining: bool = False
     """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
     damage: list[str] = field(default_factory=list)

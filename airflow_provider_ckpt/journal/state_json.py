@@ -52,6 +52,7 @@ def state_to_json(state: JobState) -> dict[str, Any]:
         "late_files": _events(state.late_files),
         "answered": sorted(state.answered),
         **({"outcomes": dict(state.outcomes)} if state.outcomes else {}),
+        **({"anew_epoch": state.anew_epoch} if state.anew_epoch else {}),
     }
 
 
@@ -84,6 +85,7 @@ def _read(data: Mapping[str, Any]) -> JobState:
         late_files=[_decoded(event) for event in data["late_files"]],
         answered=set(data["answered"]),
         outcomes=dict(data.get("outcomes", {})),  # came later in version 1
+        anew_epoch=data.get("anew_epoch", 0),
         **values,
     )
 

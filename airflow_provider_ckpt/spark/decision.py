@@ -13,7 +13,7 @@ from airflow_provider_ckpt.errors import CorruptJournalError, JobFailedTerminall
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.done import Done
-from airflow_provider_ckpt.spark.restore import RestorePoint, goes_on, restore_point
+from airflow_provider_ckpt.spark.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
 from airflow_provider_ckpt.storage.layout import job_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -21,8 +21,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 @dataclass(frozen=True)
 class Decision:
     """``is_new``: nothing is journaled for the job. ``finished``: nothing is left to run. ``restore``: the checkpoint
-    to go back to; None: go on from what is published. ``may_begin_anew``: no checkpoint completed, so nothing was ever
-    released, and a definition that does not fit the one before may start from nothing."""
+    to go back to; None: go on from what is published. ``may_begin_anew``: no checkpoint covers anything, so nothing was
+    ever released, and a definition that does not fit the one before may start from nothing."""
 
     is_new: bool
     finished: bool
@@ -49,6 +49,6 @@ def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
         restore=None if going_on else restore_point(storage, options.job_id, options.restore, state),
         # a checkpoint may bring back what is over by now
         done=Done.of(state) if going_on else Done.again(state),
-        may_begin_anew=state.plan is not None and state.last_completed == 0,
+        may_begin_anew=state.plan is not None and nothing_is_covered(state),
         state=state,
     )

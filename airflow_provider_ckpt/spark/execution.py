@@ -25,11 +25,13 @@ from airflow_provider_ckpt.errors import (
     OutputTakenError,
 )
 from airflow_provider_ckpt.job.deadlines import check_deadlines
+from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -45,8 +47,8 @@ from airflow_provider_ckpt.spark.outputs import bind_sinks
 from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.releaser import Releaser
-from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint, interrupted_restore, restored_event
-from airflow_provider_ckpt.spark.resumable import check_resumable
+from airflow_provider_ckpt.spark.restore import RestorePoint, beginning, interrupted_restore, restored_event
+from airflow_provider_ckpt.spark.resumable import check_finished_job, check_resumable
 from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
@@ -76,10 +78,6 @@ class PreparedJob:
     plan: JobPlan
     base: Decision
     anew: InvalidInputError | None = None
-
-    @property
-    def restore(self) -> RestorePoint | None:
-        return self.base.restore if self.anew is None else BEGINNING
 
 
 def prepare(job: Job, options: RunOptions, storage: Storage, decision: Decision) -> PreparedJob:
@@ -119,6 +117,7 @@ def execute(
     for _ in range(MOVES):
         decision = decide(storage, options, journal.refresh())
         if decision.finished:
+            check_finished_job(decision.state, job, options)
             return Outcome("FINISHED")
         check_deadlines(options, is_new=decision.is_new, now=time.time())
         prepared = prepare(job, options, storage, decision)
@@ -145,7 +144,8 @@ class _Execution:
     ) -> None:
         self._prepared, self._reach, self._unclaimed = prepared, reach, journal
         self._job, self._options = prepared.job, prepared.options
-        self._spark, self._plan, self._restore = prepared.spark, prepared.plan, prepared.restore
+        self._spark, self._plan = prepared.spark, prepared.plan
+        self._restore: RestorePoint | None = None
         self._storage, self._storage_options = storage, storage_options
         self._application = self._spark.sparkContext.applicationId
         self._status = StatusReporter(on_status, self._options.job_id, self._application)
@@ -187,10 +187,13 @@ class _Execution:
     def _run_claimed(
         self, journal: takeover.OwnedJournal, taken: takeover.TakenOver, sinks: dict[str, BoundSink]
     ) -> Outcome:
+        anew = self._prepared.anew is not None
+        self._restore = beginning(journal.state) if anew else self._prepared.base.restore
         if self._restore is not None:
             journal.write(restored_event(self._restore, journal.state, time.time()))
         takeover.record_plan(journal, self._options.job_id, self._plan, self._options.public_json())
         self._status.started(journal.state, taken.before, taken.resumed)
+        self._warn_of_nothing_read(journal.state)
         if self._prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {self._prepared.anew}"
             self._status.say("anew", f"job {self._options.job_id} begins anew; {why}", journal.state)
@@ -209,6 +212,7 @@ class _Execution:
             journal.write(event)
             self._status.event(event, journal.state)
         journal.flush()
+        forget_requests(self._storage, self._options.job_id, taken.epoch + 1)  # whoever asked reads the journal
         if outcome.status == "FINISHED":
             clean_up(self._storage, self._options.job_id, self._plan.graph, sinks)
         kind = {"FINISHED": "finished", "STOPPED": "stopped"}.get(outcome.status, "failed")
@@ -221,6 +225,19 @@ class _Execution:
             terminal=outcome.status == "FAILED",
         )
         return outcome
+
+    def _warn_of_nothing_read(self, state: JobState) -> None:
+        """A source that ended with its first start, because its folder was the wrong one, is finished for good."""
+        known = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+        for uid in state.finished_operators():
+            frozen, source = state.frozen.get(uid), known.sources.get(uid) if known is not None else None
+            if frozen is not None and frozen.path is not None and frozen.count == 0:
+                where = ", ".join(source.paths) if source is not None else "its folder"
+                message = (
+                    f"bounded source {uid} is finished and has read nothing: there was no file in {where} when the job "
+                    "began; to read what is there now, run the job under another id"
+                )
+                self._status.say("warning", message, state)
 
     def _refuse_taken(self, sinks: Mapping[str, BoundSink]) -> None:
         for uid, sink in sinks.items():

@@ -27,6 +27,7 @@ from airflow_provider_ckpt.errors import (
     InvalidInputError,
     JobImportError,
     LogFencedError,
+    RootInOutputError,
     RootNotForSparkError,
 )
 from airflow_provider_ckpt.job.graph import ExecutionGraph
@@ -75,6 +76,7 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
     loaded.job.validate()
     check_job_id(options.job_id)
     root, journal = look(options, storage_options)
+    _refuse_root_in_output(loaded.job, root, storage_options)
     decision = decide(root, options, journal.refresh())
     if decision.finished:
         return _finished_already(loaded.job, options, root, storage_options, on_status, decision.state)
@@ -85,6 +87,17 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
     return TERMINAL if outcome.status == "FAILED" else FAILED
 
 
+def _refuse_root_in_output(job: Job, root: Storage, storage_options: Mapping[str, Any]) -> None:
+    """What lies in the folder of a sink is taken for its data."""
+    from airflow_provider_ckpt.storage.opening import canonical_uri
+
+    for operator in job.sinks:
+        for uri, _ in operator.sink.spark_folders(storage_options):
+            folder = canonical_uri(uri).rstrip("/")
+            if f"{root.uri.rstrip('/')}/".startswith(f"{folder}/"):
+                raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
+
+
 def _finished_already(
     job: Job,
     options: RunOptions,
@@ -93,6 +106,9 @@ def _finished_already(
     on_status: OnStatus,
     state: JobState,
 ) -> int:
+    from airflow_provider_ckpt.spark.resumable import check_finished_job
+
+    check_finished_job(state, job, options)
     reporter = StatusReporter(on_status, options.job_id, None)
     _clean_up_again(job, options.job_id, root, storage_options, state)
     reporter.say("finished", f"job {options.job_id} has FINISHED already; nothing runs again", state)

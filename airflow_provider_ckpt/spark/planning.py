@@ -92,7 +92,7 @@ def plan_job(spark: SparkSession, job: Job, options: RunOptions, done: Done | No
         for vertex in graph.vertices:
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
-    definition = _definition(job, mode, calls.reads, planner.vertices)
+    definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
     return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable)
 
 
@@ -109,8 +109,17 @@ def _is_inline(job: Job, uid: str, calls: SourceCalls, done: Done) -> bool:
     return _can_inline(job, uid, calls)
 
 
+def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
+    """What can be told without calling a function of the user's."""
+    return _definition(job, mode, {}, {}, params)
+
+
 def _definition(
-    job: Job, mode: RuntimeMode, reads: Mapping[str, SourceReads], vertices: Mapping[str, VertexDefinition]
+    job: Job,
+    mode: RuntimeMode,
+    reads: Mapping[str, SourceReads],
+    vertices: Mapping[str, VertexDefinition],
+    params: Mapping[str, str],
 ) -> JobDefinition:
     sources = {}
     for operator in job.sources:
@@ -122,7 +131,7 @@ def _definition(
                 paths=tuple(redact_uri(plain_path(path)) for path in read.paths),
                 selects=selecting(read.options),
             )
-    return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks))
+    return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks), dict(params))
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:

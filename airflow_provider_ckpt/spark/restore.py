@@ -23,18 +23,34 @@ _NAME = re.compile(r"chk-(\d+)")
 
 @dataclass(frozen=True)
 class RestorePoint:
-    """Where the job goes back to: what a completed checkpoint covers stays. ``completed`` is None for checkpoint 0:
-    before any completed, so that nothing stays and nothing was ever released."""
+    """Where the job goes back to: what a completed checkpoint covers stays. ``completed`` is None for a job that
+    begins anew: nothing stays, as nothing was ever released; ``checkpoint`` is then the last one, which covers nothing,
+    or 0."""
 
     checkpoint: int
     completed: CheckpointCompleted | None
+
+    @property
+    def is_anew(self) -> bool:
+        return self.completed is None
 
     def continues_at(self, subtask: str) -> int:
         """Entries of the subtask's log between this position and the new attempt's ``open`` are void (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
 
-BEGINNING = RestorePoint(0, None)
+def beginning(state: JobState) -> RestorePoint:
+    """To begin anew from, if :func:`nothing_is_covered`."""
+    return RestorePoint(state.last_completed, None)
+
+
+def nothing_is_covered(state: JobState) -> bool:
+    """No checkpoint completed, or none that covers a batch: checkpoints go on while a first batch takes its time. So
+    nothing was released."""
+    last = state.checkpoints.get(state.last_completed)
+    if last is None:
+        return state.last_completed == 0
+    return all(snapshot["batch_id"] is None for snapshot in last.subtasks.values())
 
 
 def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
@@ -43,6 +59,8 @@ def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> boo
     as a Flink job with high availability does."""
     if restore == "latest":
         return True
+    if state.restored_epoch == state.anew_epoch:
+        return False  # there was no restore, or none since the job began anew
     return state.restored not in (0, state.last_completed) and _number(storage, job_id, restore) == state.restored
 
 
@@ -72,6 +90,8 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
     if completed is None:
         known = ", ".join(str(n) for n in sorted(state.checkpoints)[-5:]) or "none"
         refuse(f"no such checkpoint is known; the last ones are: {known}")
+    if state.anew_epoch and (state.restored_epoch, state.restored) == (state.anew_epoch, number):
+        refuse("the job was begun anew after it; go on with 'latest'")
     if number != state.last_completed:
         refuse(
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
@@ -98,7 +118,7 @@ def interrupted_restore(
     if not state.restored_epoch or state.restored != state.last_completed:
         return None  # a checkpoint completed since: every subtask had been taken back
     # a log that nobody has opened is that of a vertex which is new: it has nothing to go back from
-    anew = state.restored == 0
+    anew = state.restored_epoch == state.anew_epoch
     unfinished = [s for s, log in logs.items() if log.state.opened and (anew or not log.state.closed)]
     epoch = state.restored_epoch
     if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
@@ -107,7 +127,7 @@ def interrupted_restore(
         back = all(_is_back(storage, job_id, subtask, logs[subtask], epoch) for subtask in unfinished)
     if back:
         return None
-    return BEGINNING if anew else RestorePoint(state.restored, state.checkpoints[state.restored])
+    return beginning(state) if anew else RestorePoint(state.restored, state.checkpoints[state.restored])
 
 
 def _was_opened(log: SubtaskLog, epoch: int) -> bool:
@@ -131,7 +151,7 @@ def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored
         kept = {uid: at for uid, at in uids.items() if batch is not None and at <= batch}
         if kept:
             dropped[vertex] = kept
-    return Restored(point.checkpoint, dropped, now)
+    return Restored(point.checkpoint, dropped, now, point.is_anew)
 
 
 def _number(storage: Storage, job_id: str, restore: str) -> int | None:

@@ -10,10 +10,12 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.coordinator.finished import check_restore
 from airflow_provider_ckpt.errors import GraphChangedError, SchemaChangedError
-from airflow_provider_ckpt.job.changes import check_changes
+from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.definition import JobDefinition
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.planning import JobPlan
+from airflow_provider_ckpt.spark.planning import JobPlan, declared
 
 
 def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:
@@ -41,6 +43,15 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     last = state.checkpoints.get(state.last_completed)
     if last is not None:
         check_restore(plan.graph, last.operators, allow_non_restored_state=allow_non_restored_state)
+
+
+def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
+    """Of a job that is FINISHED: raises DefinitionChangedError if it is asked to run as another one."""
+    before = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+    if state.plan is None or before is None:
+        return
+    mode = before.mode if options.mode == "auto" else options.mode
+    check_finished(before, declared(job, mode, options.params), job.operators, _places(state.plan.graph))
 
 
 def _check_edges(before: Mapping[str, Any], plan: JobPlan) -> None:

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.planning import JobPlan
 from airflow_provider_ckpt.spark.reader import SourceReads
-from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint
+from airflow_provider_ckpt.spark.restore import RestorePoint
 from airflow_provider_ckpt.spark.seen_files import glob_name
 from airflow_provider_ckpt.spark.worker import end_worker
 from airflow_provider_ckpt.storage.layout import frozen_path, job_path, subtask_log_path
@@ -125,10 +125,9 @@ def freeze_sources(
     frozen: dict[str, FrozenFiles] = {}
     state = journal.state
     # a job that was begun anew has ends of its own: lists of before that are never read again
-    generation = state.restored_epoch if state.restored == 0 else 0
     for uid, read in reads.items():
         known = state.frozen.get(uid)
-        path = frozen_path(job_id, uid, generation)
+        path = frozen_path(job_id, uid, state.anew_epoch)
         if known is not None:
             if known.path is not None:
                 frozen[uid] = read_frozen(storage, f"{job_id}/{known.path}")
@@ -164,7 +163,7 @@ def open_logs(
     Raises LogFencedError. From here on nobody but this attempt, or a later one, appends anywhere.
     """
     for subtask, log in logs.items():
-        if log.state.closed and restore is not BEGINNING:
+        if log.state.closed and not (restore and restore.is_anew):
             if subtask not in journal.state.finished:
                 journal.write(SubtaskFinished(subtask, taken.attempt, time.time()))
             continue
@@ -174,7 +173,7 @@ def open_logs(
 def _continues_at(subtask: str, log: SubtaskLog, mode: str, restore: RestorePoint | None) -> int | None:
     """In BATCH an attempt without its end of data is void as a whole (R23)."""
     if mode == "batch":
-        return None if log.state.end_of_data is not None and restore is not BEGINNING else 0
+        return None if log.state.end_of_data is not None and not (restore and restore.is_anew) else 0
     return None if restore is None else restore.continues_at(subtask)
 
 
@@ -187,7 +186,8 @@ def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
 
 def restored(state: JobState) -> Restored:
     """What the coordinator starts from. Ends of data that are in a log only are told by the runners."""
-    last = state.checkpoints.get(state.last_completed)
+    anew = state.anew_epoch and (state.anew_epoch, state.last_completed) == (state.restored_epoch, state.restored)
+    last = None if anew else state.checkpoints.get(state.last_completed)  # else: what it says is void
     return Restored(
         last_triggered=state.last_triggered,
         last_completed=state.last_completed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -15,6 +16,7 @@ from airflow_provider_ckpt.errors import JobNotEndedError, RequestOvertakenError
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.spark.worker import identify
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.cli.conftest import NOON, claim, write
@@ -150,3 +152,15 @@ def test_a_bad_timeout_is_refused_before_anything_is_asked(
     assert main(["drain", "orders", "--root", empty_root, "--wait", "--timeout", "soon"]) == 2
     assert "soon" in capsys.readouterr().err
     assert not Path(empty_root, "orders", "requests").exists()
+
+
+def test_a_job_whose_driver_is_gone_cannot_be_stopped(
+    storage: Storage, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As ``ckpt show`` knows it: nobody would take the request."""
+    journal = Journal(storage, "orders")
+    journal.claim("t", {**identify(), "pid": os.getpid(), "started": "0"}, NOON)
+    write(journal, StatusChanged("RUNNING", NOON))
+    assert main(["stop", "orders", "--root", empty_root]) == 2
+    assert "its driver is gone" in capsys.readouterr().err
+    assert storage.list("orders/requests") == []

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.feed import EdgeFeed, feed_folder
 from airflow_provider_ckpt.spark.inputs import EdgeInput, Inputs
-from airflow_provider_ckpt.spark.restore import BEGINNING, RestorePoint
+from airflow_provider_ckpt.spark.restore import RestorePoint
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
 from airflow_provider_ckpt.spark.subtasks import SubtaskFactory
 from airflow_provider_ckpt.storage.layout import partition_path
@@ -90,7 +90,7 @@ def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_pub
     assert reading.pull() == [1]
 
 
-@pytest.mark.parametrize(("restore", "offered"), [(BEGINNING, 1), (None, 2)], ids=["gone back", "going on"])
+@pytest.mark.parametrize(("restore", "offered"), [(RestorePoint(0, None), 1), (None, 2)], ids=["gone back", "going on"])
 def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_restore(
     reading: Reading, restore: RestorePoint | None, offered: int
 ) -> None:

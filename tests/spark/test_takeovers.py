@@ -29,6 +29,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
 from airflow_provider_ckpt.spark import takeover
+from airflow_provider_ckpt.spark.main import run_job
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows
@@ -253,6 +254,29 @@ def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: Wo
     assert {row["b"] == row["id"] for row in world.released()} == {True}
 
 
+def checkpoints_of_nothing(world: World) -> None:
+    """Several complete, and are released, while there is nothing to read; then the driver is stopped."""
+    world.path("wrong")
+    world.path("live")
+    stopped = world.run(with_column(world, "a", "live2"), world.ask("stop", lambda: world.state().last_released >= 2))
+    assert (stopped.status, world.released_count()) == ("STOPPED", 0)
+
+
+@pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
+def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(world: World, dies: str) -> None:
+    """They complete while a first batch takes its time, or a folder is still empty."""
+    checkpoints_of_nothing(world)
+    last = world.state().last_completed
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
+    if dies != "never":
+        run_into(world, with_column(world, "b"), DiesAt(world.storage, dies))
+    run = world.run(with_column(world, "b"), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert world.state().last_completed > last > 1
+    assert world.state().frozen["history"].count == 3
+
+
 def published_without_a_checkpoint(world: World) -> None:
     """Batches of the wrong folder are published and staged; no checkpoint completes."""
     world.put_ids("wrong", 3, 2, 500)
@@ -314,10 +338,14 @@ def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: Wo
 def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.put_ids("live", 1, 2, 1000)
-    left = world.root / "job" / "vertices" / "doubled" / "0" / "log" / ".tmp-0123456789abcdef"
-    left.parent.mkdir(parents=True)
-    left.write_bytes(b"")  # of a writer that was killed just now
-    assert world.run(mixed(world), world.drain_at(6)).status == "FINISHED"
+    drain = world.drain_at(6)
+
+    def hear(line: dict[str, Any]) -> None:
+        if line["kind"] == "running":  # and a writer was killed just now
+            (world.root / "job" / "vertices" / "doubled" / "0" / "log" / ".tmp-0123456789abcdef").write_bytes(b"")
+        drain(line)
+
+    assert world.run(mixed(world), hear).status == "FINISHED"
     assert not [path for path in world.everything_under_root() if "requests/" in path or ".tmp-" in path]
 
 
@@ -402,3 +430,68 @@ def test_another_layout_of_the_output_is_refused_and_nothing_is_written(world: W
     compressed = mixed(world, sink=lambda path: FileSink(path, options={"compression": "gzip"}))
     assert world.run(compressed, world.drain_at(4)).status == "FINISHED"
     assert world.released_ids() == [*range(4)]
+
+
+# ---- a job that is FINISHED
+
+
+def elsewhere(world: World, out: str) -> Job:
+    job = Job("bounded")
+
+    @job.source(bounded=True, max_files_per_trigger=1)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.transform(inputs=[history])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("out", doubled, FileSink(world.path(out)))
+    return job
+
+
+def test_a_finished_job_that_is_asked_to_run_as_another_one_is_refused(world: World) -> None:
+    """Nothing would run, and that would be called a success: a second day under the id of the first, say."""
+    world.put_ids("history", 2, 2)
+    assert world.run(bounded(world), params={"day": "1"}).status == "FINISHED"
+    assert world.run(bounded(world), params={"day": "1"}).status == "FINISHED"
+    with pytest.raises(DefinitionChangedError, match=r"another parameters.*'1'.*'2'.*FINISHED"):
+        world.run(bounded(world), params={"day": "2"})
+    with pytest.raises(DefinitionChangedError, match="another path"):
+        world.run(elsewhere(world, "other"), params={"day": "1"})
+    more = bounded(world)
+    more.sink("extra", "doubled", FileSink(world.path("extra")))
+    with pytest.raises(DefinitionChangedError, match=r"another operators.*extra"):
+        world.run(more, params={"day": "1"})
+
+
+def test_a_source_that_ended_without_a_file_is_told_of_at_every_start(world: World) -> None:
+    """Its folder may have been the wrong one, and its function is not called again."""
+    world.path("history")
+    world.put_ids("live", 1, 2)
+    over = lambda: "history" in world.state().finished_operators() and world.released_count() > 0  # noqa: E731
+    world.run(mixed(world), world.ask("stop", over))
+    run = world.run(mixed(world), world.drain_at(2))
+    assert [line["message"] for line in run.of("warning") if "has read nothing" in line["message"]]
+
+
+def test_a_request_that_was_answered_leaves_no_file(world: World) -> None:
+    world.put_ids("history", 1, 2)
+    world.put_ids("live", 1, 2, 1000)
+    assert world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0)).status == "STOPPED"
+    assert world.storage.list("job/requests") == []
+
+
+def test_a_root_in_the_folder_of_a_sink_is_refused_and_nothing_is_written(world: World) -> None:
+    job_file = world.base / "inside.py"
+    job_file.write_text(
+        "from pathlib import Path\n"
+        "from tests.spark.harness import World\n"
+        "from tests.spark.jobs import bounded\n"
+        f"job = bounded(World(Path({str(world.base)!r})))\n"
+    )
+    lines: list[dict[str, Any]] = []
+    options = world.options(job=f"{job_file}:job", root=str(world.base / "out" / "ckpt"))
+    assert run_job(options, {}, lines.append) == 2
+    assert "lies in the folder of sink 'out'" in lines[-1]["message"]
+    assert not (world.base / "out" / "ckpt").exists()
