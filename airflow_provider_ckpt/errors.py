@@ -77,6 +77,15 @@ class EndedLogError(TerminalError):
     template = "{log} is at its {end}; a {record} cannot follow it (R11)"
 
 
+class SubtaskLogLostError(TerminalError):
+    """Entries that a completed checkpoint covers are gone: going on would read and release their rows once more."""
+
+    template = (
+        "{log} ends before entry {next}, and checkpoint {checkpoint} covers it up to entry {covered}: entries were "
+        "removed; bring them back from a backup, or run the job under another id"
+    )
+
+
 class LogFencedError(TerminalError):
     """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
 
@@ -346,6 +355,13 @@ class StagedElsewhereError(TerminalError):
     template = (
         "Sink {sink} writes to {uri} now, but batch {handle} was staged for {staged_for}. Point the sink back to "
         "{staged_for} until its checkpoint is released; then change the target."
+    )
+
+
+class OutputLostError(InvalidInputError):
+    template = (
+        "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "
+        "the records of its releases, were taken away or emptied. Bring them back, or run the job under another id"
     )
 
 
@@ -801,6 +817,14 @@ class GraphChangedError(InvalidInputError):
         "query: {moved}); change it back (a renamed operator keeps its state with uid= and its old name), run it under "
         "another job id, or give up the state of operators that are gone with allow_non_restored_state "
         "(--allow-non-restored-state)"
+    )
+
+
+class LateSourceError(InvalidInputError):
+    template = (
+        "source {source!r} is new in the query of {vertex!r}, which keeps state by event time and has run: its event "
+        "time does not go back, and rows of the new source that are behind it would be dropped as late; run the job "
+        "under another id, or give {vertex!r} another uid so that it starts empty"
     )
 
 

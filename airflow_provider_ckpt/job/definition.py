@@ -46,6 +46,8 @@ class VertexDefinition:
     output_mode: str
     stateful: bool
     watermark: EventTime | None = None
+    event_time: bool = field(default=False, compare=False)
+    """Whether the query has a watermark at all. Not recorded."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,28 @@ def _claimed(state: JobState, event: ev.EpochClaimed) -> None:
 
 
 def _planned(state: JobState, event: ev.PlanRecorded) -> None:
+    if state.plan is not None:
+        before, after = _operators(state.plan), _operators(event)
+        for uid in after - before:
+            state.introduced[uid] = (state.epoch, state.last_completed)
+        for uid in before - after:
+            _give_up(state, uid)
     state.plan = event
+
+
+def _operators(plan: ev.PlanRecorded) -> set[str]:
+    return {uid for vertex in plan.graph["vertices"] for uid in (*vertex["operators"], *vertex["sinks"])}
+
+
+def _give_up(state: JobState, uid: str) -> None:
+    """Nothing that was decided about an operator outlives it: one that comes back under its uid is a new one."""
+    state.frozen.pop(uid, None)
+    for uids in (*state.ended.values(), *state.dropped.values()):
+        uids.pop(uid, None)
+    state.ended.pop(uid, None)
+    state.dropped.pop(uid, None)
+    for subtasks in (state.end_of_data, state.finished):
+        subtasks -= {subtask for subtask in subtasks if subtask.rpartition("/")[0] == uid}
 
 
 def _frozen(state: JobState, event: ev.SourceFrozen) -> None:

@@ -53,12 +53,32 @@ class JobState:
     """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
     was no restore."""
     restored_epoch: int = 0
+    introduced: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Operator uid -> the epoch that brought it into a job which had been running without, and the last checkpoint by
+    then: what attempts of that uid did before, when it was in the job once already, does not count."""
     anew_epoch: int = 0
     """Of the driver that began the job anew, last; 0 if none did."""
     draining: bool = False
     """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
     damage: list[str] = field(default_factory=list)
     """What is wrong with the journal this state was read from; the state is that of the intact part."""
+
+    def since(self, uid: str) -> int:
+        """The epoch from which on the attempts of a vertex or source count."""
+        return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
+
+    def covering(self) -> dict[str, Mapping[str, Any]]:
+        """The snapshots of the last completed checkpoint that count: not those of before the job was begun anew, or
+        of an operator that was given up and came back since."""
+        last = self.checkpoints.get(self.last_completed)
+        anew = self.anew_epoch and (self.anew_epoch, self.last_completed) == (self.restored_epoch, self.restored)
+        if last is None or anew:
+            return {}
+        return {
+            subtask: snapshot
+            for subtask, snapshot in last.subtasks.items()
+            if self.introduced.get(subtask.rpartition("/")[0], (0, 0))[1] < self.last_completed
+        }
 
     def finished_operators(self) -> list[str]:
         """Sorted uids: the sources that ended, and every operator of a vertex with no unfinished subtask."""

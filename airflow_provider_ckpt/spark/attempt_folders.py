@@ -31,22 +31,29 @@ class AttemptFolders:
     def folder(self, attempt: str) -> SparkFolder:
         return SparkFolder(self._storage, f"{self._path}/{attempt}")
 
-    def previous(self, records: list[Numbered], attempt: str) -> str | None:
-        """The newest attempt before ``attempt`` that has a complete folder."""
-        return next((one for one in before(records, attempt) if self._storage.exists(self._marker(one))), None)
+    def previous(self, records: list[Numbered], attempt: str, since: int = 0) -> str | None:
+        """The newest attempt before ``attempt``, of epoch ``since`` or later, that has a complete folder."""
+        return next((one for one in before(records, attempt, since) if self._storage.exists(self._marker(one))), None)
 
     def create(
-        self, attempt: str, previous: str | None, rewind_to: int | None = None, edges: Collection[str] = ()
+        self,
+        attempt: str,
+        previous: str | None,
+        rewind_to: int | None = None,
+        edges: Collection[str] = (),
+        returned: Collection[str] = (),
     ) -> SparkFolder:
         """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
 
-        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`.
+        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`; ``returned``: see
+        :meth:`SparkFolder.forget_sources`.
         """
         folder = self.folder(attempt)
         if previous is not None:
             folder.copy_from(self.folder(previous))
         if rewind_to is not None:
             folder.rewind(rewind_to, edges)
+        folder.forget_sources(returned)
         folder.forget_unreadable()
         marker = encode_document(KIND, VERSION, attempt=attempt, copied_from=previous)
         try:
@@ -71,7 +78,7 @@ class AttemptFolders:
         return f"{self._path}/{attempt}.json"
 
 
-def before(records: list[Numbered], attempt: str) -> list[str]:
-    """The attempts before ``attempt``, newest first."""
-    opens = [record.attempt for _, record in records if isinstance(record, Open)]
+def before(records: list[Numbered], attempt: str, since: int = 0) -> list[str]:
+    """The attempts before ``attempt``, of epoch ``since`` or later, newest first."""
+    opens = [record.attempt for _, record in records if isinstance(record, Open) and record.epoch >= since]
     return [one for one in reversed(opens) if one != attempt]

@@ -170,10 +170,10 @@ class JobDriver:
                 self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def _take_deadlines(self, now: float) -> None:
-        if self._running_since is None or self._coordinator.stopping or self._coordinator.draining:
+        if self._running_since is None or self._coordinator.stopping:
             return
         ending = due(self._context.options, ran=now - self._running_since, now=self._clock.wall())
-        if ending is not None:
+        if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
             self._tell(StopRequested(ending, leaves=ending == "stop"))
 
     def _crashed(self, subtask: str, error: BaseException) -> None:

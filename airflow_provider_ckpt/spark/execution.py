@@ -43,6 +43,7 @@ from airflow_provider_ckpt.spark.decision import Decision, decide
 from airflow_provider_ckpt.spark.driver import JobDriver, Outcome, Runner
 from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.late_files import find_late_files
+from airflow_provider_ckpt.spark.lost_output import refuse_lost_output
 from airflow_provider_ckpt.spark.outputs import bind_sinks
 from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
 from airflow_provider_ckpt.spark.reaching import SparkReach
@@ -157,6 +158,7 @@ class _Execution:
         sinks = bind_sinks(self._job, self._options.job_id, self._storage_options)
         if self._prepared.base.is_new or self._prepared.anew:
             self._refuse_taken(sinks)
+        refuse_lost_output(self._prepared.base.state, sinks)
         open_root(self._storage)
         if self._reach is not None:
             self._reach.check_same(self._storage, self._storage_options)
@@ -357,7 +359,12 @@ class _Execution:
             if self._plan.mode == "batch":
                 runners[subtask] = self._batch_runner(factory, context, vertex, logs, frozen)
             else:
-                runners[subtask] = factory.runner(vertex, frozenset(state.dropped.get(vertex.uid, ())))
+                runners[subtask] = factory.runner(
+                    vertex,
+                    frozenset(state.dropped.get(vertex.uid, ())),
+                    state.since(vertex.uid),
+                    frozenset(state.introduced.keys() & set(vertex.sources)),
+                )
         return runners
 
     def _batch_runner(

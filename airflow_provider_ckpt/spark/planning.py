@@ -187,7 +187,7 @@ class _Planner:
         # fastest, and make those of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
         mark = event_time(self.schemas[vertex.uid])
-        self.vertices[vertex.uid] = VertexDefinition(built.output_mode, built.stateful, mark)
+        self.vertices[vertex.uid] = VertexDefinition(built.output_mode, built.stateful, mark, built.watermark)
         self._check_sinks(vertex, built)
 
     def _follow_event_time(

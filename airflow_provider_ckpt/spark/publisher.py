@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
 from airflow_provider_ckpt.coordinator.messages import BarrierAcknowledged, BarrierDeclined
-from airflow_provider_ckpt.errors import QueryFailedError, TransientError
+from airflow_provider_ckpt.errors import BatchGapError, QueryFailedError, TransientError
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch
@@ -135,6 +135,7 @@ class Publisher:
             prepared = self._pending
             if prepared is None or not self.folder.is_committed(prepared.batch_id):
                 return
+            self._refuse_gap(prepared.batch_id)
             offsets = self.folder.offsets(prepared.batch_id)
             self.inputs.advance(offsets)
             self.act_on_inputs()  # unaligned, what lies behind a barrier is published after the snapshot
@@ -145,6 +146,14 @@ class Publisher:
             self.act_on_inputs()  # aligned, the batch may have been all that the snapshot waited for
             self.after_publish()
         self.notify_consumers()
+
+    def _refuse_gap(self, batch_id: int) -> None:
+        """Spark numbers the batches of a folder one after the other: one that is missing was in an entry that is
+        gone."""
+        last = self.log.state.last_batch
+        following = 0 if last is None else last.batch_id + 1
+        if batch_id > following:
+            raise BatchGapError(batch_id=batch_id, log=self.log.path, last="none" if last is None else last.batch_id)
 
     def post(self, kind: Callable[..., object], **fields: Any) -> None:
         """Tell the coordinator."""

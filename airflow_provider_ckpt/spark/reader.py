@@ -19,6 +19,9 @@ from pyspark.sql.types import StructType
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 RATE_OPTIONS = ("maxbytespertrigger", "maxfilespertrigger")
+NEVER_FORGOTTEN = "36500d"
+"""Spark forgets after seven days, counted from the newest file, which files it has read, and passes over new ones that
+are older: a file with a later time would be read twice, one that was put back never."""
 
 
 @dataclass
@@ -135,6 +138,9 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         self.name(uid)
 
     def _apply_limit(self) -> None:
+        if self.reads.is_file and not any(key.lower() == "maxfileage" for key in self.reads.options):
+            # not one of the source's own: recorded options are for whoever lists the files again
+            DataStreamReader.option(self, "maxFileAge", NEVER_FORGOTTEN)
         if self._limit is not None and self.reads.is_file and not self.reads.limits_itself():
             self.option("maxBytesPerTrigger", self._limit)
 
@@ -157,11 +163,20 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
             return super()._load(path)
         if not files:
             return super()._load(path).where("false")  # frozen while it was empty: what came later is not read
-        partitioned = any("=" in one.rpartition("/")[0] for one in files)
-        if partitioned and len(self.reads.paths) == 1 and "basePath" not in self.reads.options:
+        given = any(key.lower() == "basepath" for key in self.reads.options)
+        if not given and len(self.reads.paths) == 1 and self._is_partitioned(self.reads.paths[0], files):
             super().option("basePath", self._base(self.reads.paths[0]))
         # a file may have brackets in its name (Spark's own switch for that, __globPaths__, repeats files)
         return super()._load([_GLOB.sub(r"\\\g<0>", one) for one in files])
+
+    def _is_partitioned(self, path: str, files: Sequence[str]) -> bool:
+        """Whether there are partition folders below the path. Those that a pattern in it stands for are none: Spark
+        takes each of them for a folder of its own."""
+        if not any(c in path for c in "*?[{"):
+            return any("=" in one.rpartition("/")[0] for one in files)
+        depth = len([part for part in _plain(path).split("/") if part])
+        below = ([part for part in _plain(one).split("/") if part][depth:-1] for one in files)
+        return any("=" in part for parts in below for part in parts)
 
     def _base(self, path: str) -> str:
         """The folder partition columns are counted from: the part of the path before any glob."""
@@ -171,3 +186,8 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
                 break
             plain.append(part)
         return "/".join(plain) or posixpath.sep
+
+
+def _plain(path: str) -> str:
+    """Without the scheme."""
+    return re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:/*", "/", path)

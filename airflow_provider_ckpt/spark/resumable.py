@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.coordinator.finished import check_restore
-from airflow_provider_ckpt.errors import GraphChangedError, SchemaChangedError
+from airflow_provider_ckpt.errors import GraphChangedError, LateSourceError, SchemaChangedError
 from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.job import Job
@@ -35,6 +35,8 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     if moved or (gone and not allow_non_restored_state):
         raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
     _check_edges(state.plan.graph, plan)
+    if plan.mode == "streaming":
+        _check_event_time(state.plan.graph, plan)
     for uid, schema in plan.schemas_json().items():
         known = state.plan.schemas.get(uid, schema)
         if _shape(json.loads(known)) != _shape(json.loads(schema)):
@@ -52,6 +54,20 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
         return
     mode = before.mode if options.mode == "auto" else options.mode
     check_finished(before, declared(job, mode, options.params), job.operators, _places(state.plan.graph))
+
+
+def _check_event_time(before: Mapping[str, Any], plan: JobPlan) -> None:
+    """Spark keeps one event time for a query, and it does not go back: rows of an input that is added would be late."""
+    inputs = {vertex["uid"]: set(vertex["sources"]) for vertex in before["vertices"]}
+    for edge in before["edges"]:
+        inputs[edge["consumer"]].add(edge["producer"])
+    for vertex in plan.graph.vertices:
+        known, now = inputs.get(vertex.uid), plan.definition.vertices.get(vertex.uid)
+        if known is None or now is None or not (now.stateful and now.event_time):
+            continue
+        added = {*vertex.sources, *(edge.producer for edge in plan.graph.inputs(vertex.uid))} - known
+        if added:
+            raise LateSourceError(source=min(added), vertex=vertex.uid)
 
 
 def _check_edges(before: Mapping[str, Any], plan: JobPlan) -> None:

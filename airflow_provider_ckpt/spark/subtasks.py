@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -22,6 +23,7 @@ from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget, Prepar
 from airflow_provider_ckpt.spark.planning import read_limit
 from airflow_provider_ckpt.spark.publisher import Publisher
 from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls
+from airflow_provider_ckpt.spark.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.restore import RestorePoint
 from airflow_provider_ckpt.spark.runner import VertexRunner
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
@@ -49,22 +51,26 @@ class SubtaskFactory:
         self._frozen, self._schemas = frozen, schemas
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
-    def runner(self, vertex: Vertex, dropped: frozenset[str]) -> VertexRunner:
-        """Makes the subtask's Spark folder. Its log is opened: the attempts before are fenced."""
+    def runner(
+        self, vertex: Vertex, dropped: frozenset[str], since: int = 0, returned: frozenset[str] = frozenset()
+    ) -> VertexRunner:
+        """Makes the subtask's Spark folder. Its log is opened: the attempts before are fenced. ``since``: the epoch
+        from which on attempts of the vertex count; ``returned``: sources that came into a job that had been running."""
         context, subtask = self._context, f"{vertex.uid}/0"
         home = subtask_path(context.job_id, vertex.uid, 0)
         log = self._logs[subtask]
         folders = AttemptFolders(context.storage, f"{home}/spark")
-        previous = folders.previous(log.records(), context.attempt)
+        previous = folders.previous(log.records(), context.attempt, since)
         last = log.state.last_batch
         rewound = self._restore is not None
         # before the folder is complete: a restore that was interrupted is repeated until every folder is
-        edges = {edge: e for edge, e in self._edges(vertex).items() if edge not in dropped}
+        edges = {edge: e for edge, e in self._edges(vertex, previous is None).items() if edge not in dropped}
         folder = folders.create(
             context.attempt,
             previous if last is not None or not rewound else None,
             rewind_to=last.batch_id if last is not None and rewound else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
+            returned=returned - dropped,
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
         publisher = Publisher(
@@ -78,13 +84,14 @@ class SubtaskFactory:
             prepared=prepared,
             dropped=dropped,
         )
-        publisher.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt)))
+        publisher.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt, since)))
         publisher.check_fenced()  # nothing was appended yet that would have told
         folders.delete_before(context.attempt)
         prepared.delete_before(context.attempt)
         return VertexRunner(context, publisher, self._builder(vertex, edges))
 
-    def _edges(self, vertex: Vertex) -> dict[str, EdgeInput]:
+    def _edges(self, vertex: Vertex, is_new: bool) -> dict[str, EdgeInput]:
+        """``is_new``: no query of the vertex has read anything that counts."""
         context = self._context
         found: dict[str, EdgeInput] = {}
         for edge in context.graph.inputs(vertex.uid):
@@ -94,7 +101,7 @@ class SubtaskFactory:
             feed = EdgeFeed(context.storage, location, partition, epoch=context.epoch)
             last = self._logs[f"{vertex.uid}/0"].state.last_batch
             read = 0 if last is None else last.inputs.get(edge.uid, 0)
-            if self._restore is not None:
+            if self._restore is not None or is_new:
                 feed.reset()
             start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
             found[edge.uid] = EdgeInput(
@@ -124,7 +131,12 @@ class SubtaskFactory:
             schema = self._schemas[edge.edge.producer]
             reader = context.spark.readStream.name(uid).schema(plain(schema))
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
-            frame = reader.options(recursiveFileLookup=True, maxBytesPerTrigger=limit).parquet(edge.feed.location)
+            options: dict[str, Any] = {
+                "recursiveFileLookup": True,
+                "maxBytesPerTrigger": limit,
+                "maxFileAge": NEVER_FORGOTTEN,
+            }
+            frame = reader.options(**options).parquet(edge.feed.location)
             return with_watermark(frame, schema)
 
         return QueryBuilder(context.job, vertex, context.graph.inputs(vertex.uid), calls, edge_frame)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.errors import UnreadableNameError
+from airflow_provider_ckpt.errors import SubtaskLogLostError, UnreadableNameError
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen, SubtaskFinished
@@ -19,6 +19,7 @@ from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.attempts import attempt_name
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
+from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.planning import JobPlan
@@ -124,10 +125,9 @@ def freeze_sources(
     """
     frozen: dict[str, FrozenFiles] = {}
     state = journal.state
-    # a job that was begun anew has ends of its own: lists of before that are never read again
     for uid, read in reads.items():
         known = state.frozen.get(uid)
-        path = frozen_path(job_id, uid, state.anew_epoch)
+        path = frozen_path(job_id, uid, state.since(uid))
         if known is not None:
             if known.path is not None:
                 frozen[uid] = read_frozen(storage, f"{job_id}/{known.path}")
@@ -160,20 +160,37 @@ def open_logs(
     """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
     the tail of the log decides (R11), and the driver before may not have come to say so.
 
-    Raises LogFencedError. From here on nobody but this attempt, or a later one, appends anywhere.
+    Raises SubtaskLogLostError, LogFencedError. From here on nobody but this attempt, or a later one, appends anywhere.
     """
+    state = journal.state
+    for subtask, snapshot in state.covering().items():
+        if subtask in logs and snapshot["position"] >= max(1, logs[subtask].position):
+            raise SubtaskLogLostError(
+                log=logs[subtask].path,
+                next=logs[subtask].position,
+                covered=snapshot["position"],
+                checkpoint=state.last_completed,
+            )
     for subtask, log in logs.items():
-        if log.state.closed and not (restore and restore.is_anew):
+        void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(subtask.rpartition("/")[0]))
+        if log.state.closed and not void:
             if subtask not in journal.state.finished:
                 journal.write(SubtaskFinished(subtask, taken.attempt, time.time()))
             continue
-        log.open(taken.attempt, taken.epoch, taken.attempt, _continues_at(subtask, log, mode, restore))
+        continues_at = 0 if void else _continues_at(subtask, log, mode, restore)
+        log.open(taken.attempt, taken.epoch, taken.attempt, continues_at)
+
+
+def _is_outdated(log: SubtaskLog, since: int) -> bool:
+    """Nothing in it counts: its vertex was given up, or the job begun anew without it, and it has come back."""
+    epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
+    return bool(epochs) and max(epochs) < since
 
 
 def _continues_at(subtask: str, log: SubtaskLog, mode: str, restore: RestorePoint | None) -> int | None:
     """In BATCH an attempt without its end of data is void as a whole (R23)."""
     if mode == "batch":
-        return None if log.state.end_of_data is not None and not (restore and restore.is_anew) else 0
+        return None if log.state.end_of_data is not None else 0
     return None if restore is None else restore.continues_at(subtask)
 
 
@@ -186,8 +203,6 @@ def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
 
 def restored(state: JobState) -> Restored:
     """What the coordinator starts from. Ends of data that are in a log only are told by the runners."""
-    anew = state.anew_epoch and (state.anew_epoch, state.last_completed) == (state.restored_epoch, state.restored)
-    last = None if anew else state.checkpoints.get(state.last_completed)  # else: what it says is void
     return Restored(
         last_triggered=state.last_triggered,
         last_completed=state.last_completed,
@@ -197,6 +212,6 @@ def restored(state: JobState) -> Restored:
         dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},
         end_of_data=frozenset(state.end_of_data),
         finished=frozenset(state.finished),
-        snapshots={uid: snapshot_from_json(body) for uid, body in (last.subtasks if last else {}).items()},
+        snapshots={subtask: snapshot_from_json(body) for subtask, body in state.covering().items()},
         draining=state.draining,
     )

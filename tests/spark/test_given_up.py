@@ -1,0 +1,220 @@
+"""What was given up stays given up, and what is gone is missed: no missing file is taken for "nothing there"."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import (
+    LateSourceError,
+    OutputLostError,
+    StorageTransientError,
+    SubtaskLogLostError,
+    TransientError,
+)
+from airflow_provider_ckpt.spark import inputs
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import World, write_rows
+from tests.spark.jobs import IDS, mixed, timed
+
+DAY = 86_400.0
+
+
+def two(world: World, *folders: str, factor: int = 1) -> Job:
+    """A vertex and a sink for each folder; the ids of the second one times ``factor``."""
+    job = Job("two")
+    for number, folder in enumerate(folders):
+
+        def read(reader: Any, folder: str = folder, number: int = number) -> DataFrame:
+            rows: DataFrame = reader.schema(IDS).parquet(world.path(folder))
+            return rows.withColumn("id", F.col("id") * (factor if number else 1))
+
+        source = job.source(uid=f"s{number}")(read)
+        job.sink(f"out{number}", source, FileSink(world.path(f"out{number}")))
+    return job
+
+
+def one(world: World) -> Job:
+    job = Job("one")
+    live = job.source(uid="live", max_files_per_trigger=1)(lambda read: read.schema(IDS).parquet(world.path("live")))
+    job.sink("out", live, FileSink(world.path("out")))
+    return job
+
+
+def published_and_died(world: World, job: Job, vertices: tuple[str, ...], batches: int) -> None:
+    """Nothing completes: the storage goes when so many entries are in each log."""
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "create" and "/journal/" in path and all(logged(world, uid) > batches for uid in vertices):
+            raise StorageTransientError(verb=verb, uri=path, reason="gone")
+
+    with suppress(TransientError):
+        world.run(job, storage=HookedStorage(world.storage, hook), checkpoint_interval=3)
+    assert (world.state().last_completed, min(logged(world, uid) for uid in vertices) > batches) == (0, True)
+
+
+def logged(world: World, vertex: str) -> int:
+    return len(world.records(vertex))
+
+
+# ---- operators that come back
+
+
+def test_r4_a_vertex_that_was_away_when_the_job_began_anew_comes_back_empty(world: World) -> None:
+    world.put_ids("a", 2, 3)
+    expected = world.put_ids("b", 2, 3, 1000)
+    published_and_died(world, two(world, "a", "b", factor=-1), ("s0", "s1"), 1)
+    begun = world.run(two(world, "a"), world.ask("stop", lambda: world.released_count("out0") == 6))
+    assert (begun.status, len(begun.of("anew"))) == ("STOPPED", 1)
+    run = world.run(two(world, "a", "b"), world.drain_at(6, "out0", "out1"))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids("out1") == sorted(expected)
+    assert world.released_ids("out0") == [*range(6)]
+
+
+def with_history(world: World, folder: str | None) -> Job:
+    job = Job("history")
+    inputs_: list[Any] = []
+    if folder:
+        inputs_.append(
+            job.source(bounded=True, uid="history")(lambda read: read.schema(IDS).parquet(world.path(folder)))
+        )
+    inputs_.append(job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live"))))
+    both = job.transform(inputs=inputs_, uid="both")(lambda rows: rows)
+    job.sink("out", both, FileSink(world.path("out")))
+    return job
+
+
+def test_a_source_that_was_given_up_and_comes_back_is_a_new_one(world: World) -> None:
+    first = world.put_ids("A", 1, 3) | world.put_ids("live", 1, 3, 1000)
+    world.run(with_history(world, "A"), world.ask("stop", lambda: any(world.state().dropped.values())))
+    world.put_ids("live", 1, 3, 2000)
+    without = world.ask("stop", lambda: 2002 in world.released_ids())
+    assert world.run(with_history(world, None), without, allow_non_restored_state=True).status == "STOPPED"
+    assert "history" not in world.state().finished_operators()
+    expected = first | world.put_ids("B", 2, 3, 100) | {2000, 2001, 2002}
+    run = world.run(with_history(world, "B"), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World) -> None:
+    """Its rows would be late: Spark's event time does not go back."""
+    world.put_ids("live", 2, 10, 1_000_000)
+
+    def make(*folders: str) -> Job:
+        job = Job("late")
+        sources = [
+            job.source(uid=folder, bounded=folder == "history", watermark=("ts", "1 second"))(
+                lambda read, folder=folder: timed(read.schema(IDS).parquet(world.path(folder)))
+            )
+            for folder in folders
+        ]
+        once = job.transform(inputs=sources, uid="once")(lambda rows: rows.dropDuplicates(["id", "ts"]))
+        job.sink("out", once, FileSink(world.path("out")))
+        return job
+
+    world.run(make("live"), world.ask("stop", lambda: world.released_count() == 20))
+    world.put_ids("history", 1, 10)
+    with pytest.raises(LateSourceError, match="'history' is new in the query of 'once'"):
+        world.run(make("history", "live"))
+
+
+# ---- what is gone
+
+
+@pytest.mark.parametrize("gone", ["live/0/log", "live"])
+def test_a_log_that_a_checkpoint_covers_and_that_is_gone_is_missed(world: World, gone: str) -> None:
+    """Taken for an empty one, every row would be read and released once more."""
+    world.put_ids("live", 4, 3)
+    world.run(one(world), world.ask("stop", lambda: world.released_count() == 12))
+    shutil.rmtree(world.root / "job" / "vertices" / gone)
+    with pytest.raises(SubtaskLogLostError, match="live/0/log"):
+        world.run(one(world))
+    assert world.released_ids() == [*range(12)]
+
+
+def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_are_missed(world: World) -> None:
+    world.put_ids("live", 3, 3)
+    published_and_died(world, one(world), ("live",), 3)
+    log = world.root / "job" / "vertices" / "live" / "0" / "log"
+    for path in sorted(log.iterdir())[-2:]:
+        path.unlink()
+    with pytest.raises(Exception, match="have parted"):
+        world.run(one(world))
+    assert world.released_ids() == []
+
+
+@pytest.mark.parametrize("gone", ["", "_ckpt", "_ckpt/job/out/manifests"])
+def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, gone: str) -> None:
+    world.put_ids("live", 2, 3)
+    world.run(one(world), world.ask("stop", lambda: world.released_count() == 6))
+    shutil.rmtree(world.base / "out" / gone)
+    written = world.everything_under_root()
+    with pytest.raises(OutputLostError, match="sink 'out'"):
+        world.run(one(world))
+    assert world.everything_under_root() == written
+
+
+# ---- old files
+
+
+def test_a_file_that_gets_a_later_time_is_not_read_again(world: World) -> None:
+    """Spark forgets what it has read after seven days, counted from the newest file."""
+    now = time.time()
+    old = Path(world.path("live")) / "old.parquet"
+    write_rows(old, [{"id": 1, "k": 1}], now - 30 * DAY)
+    write_rows(Path(world.path("live")) / "new.parquet", [{"id": 2, "k": 1}], now - 100)
+    world.run(one(world), world.ask("stop", lambda: world.released_count() == 2))
+    os.utime(old, (now, now))
+    write_rows(Path(world.path("live")) / "z.parquet", [{"id": 3, "k": 1}], now + 1)
+    world.run(one(world), world.ask("stop", lambda: 3 in world.released_ids()))
+    assert world.released_ids() == [1, 2, 3]
+
+
+def put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A run that fails because an old file of history vanished; returns what puts it back, with its old time."""
+    monkeypatch.setattr(inputs, "FIRST_LOOK", 0.5)
+    now = time.time()
+    first, aside = Path(world.path("history")) / "h1.parquet", world.base / "aside.parquet"
+    write_rows(first, [{"id": 1, "k": 1}], now - 30 * DAY)
+    write_rows(Path(world.path("history")) / "h2.parquet", [{"id": 2, "k": 1}], now - 100)
+    world.put_ids("live", 1, 1, 1000)
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "create" and "/log/" in path and first.exists() and not aside.exists():
+            shutil.move(first, aside)
+
+    failed = world.run(mixed(world), storage=HookedStorage(world.storage, hook))
+    assert (failed.status, "h1.parquet" in (failed.cause or "")) == ("FAILED", True)
+    return lambda: shutil.copy2(aside, first)  # type: ignore[return-value]
+
+
+def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_back(world, monkeypatch)()
+    run = world.run(mixed(world), world.drain_at(3), resume_failed=True)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [1, 2, 1000]
+
+
+# ---- a stop wins over a drain
+
+
+def test_a_time_to_stop_comes_also_while_the_job_drains(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drain may take as long as a history that does not end: here, one whose file is gone."""
+    put_back(world, monkeypatch)
+    monkeypatch.setattr(inputs, "FIRST_LOOK", 3600.0)
+    drain = world.ask("drain", lambda: True)
+    run = world.run(mixed(world), drain, resume_failed=True, stop_after=2.0)
+    assert (run.status, run.cause) == ("STOPPED", None)
+    assert world.state().answered  # the drain was taken before
