@@ -820,6 +820,13 @@ class GraphChangedError(InvalidInputError):
     )
 
 
+class ReturnedSourceError(InvalidInputError):
+    template = (
+        "source {source!r} was given up earlier, and the query of {vertex!r}, which went on without it, remembers by "
+        "that name what it had read: give the source another uid"
+    )
+
+
 class LateSourceError(InvalidInputError):
     template = (
         "source {source!r} is new in the query of {vertex!r}, which keeps state by event time and has run: its event "

@@ -165,9 +165,10 @@ def print_sentence(status: Mapping[str, Any]) -> None:
     was their code."""
     if status.get("quiet"):
         return
-    if status.get("kind") not in _WRONG:
+    wrong = status.get("kind") in _WRONG
+    if not wrong:
         print(status["message"], flush=True)
-        return
     if status.get("traceback"):
-        print(status["traceback"], end="", file=sys.stderr)
-    print(f"ckpt: error: {status['message']}", file=sys.stderr, flush=True)
+        print(status["traceback"], end="", file=sys.stderr, flush=True)
+    if wrong:
+        print(f"ckpt: error: {status['message']}", file=sys.stderr, flush=True)

@@ -56,6 +56,7 @@ def _operators(plan: ev.PlanRecorded) -> set[str]:
 
 def _give_up(state: JobState, uid: str) -> None:
     """Nothing that was decided about an operator outlives it: one that comes back under its uid is a new one."""
+    state.given_up.add(uid)
     state.frozen.pop(uid, None)
     for uids in (*state.ended.values(), *state.dropped.values()):
         uids.pop(uid, None)
@@ -133,7 +134,7 @@ def _restored(state: JobState, event: ev.Restored) -> None:
     state.finished = {subtask for subtask, snapshot in snapshots.items() if snapshot.get("finished_on_restore")}
     state.draining = False
     if event.anew:
-        state.frozen, state.anew_epoch = {}, state.epoch
+        state.frozen, state.anew_epoch, state.given_up = {}, state.epoch, set()
     state.restored, state.restored_epoch = event.checkpoint, state.epoch
 
 

@@ -56,6 +56,8 @@ class JobState:
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Operator uid -> the epoch that brought it into a job which had been running without, and the last checkpoint by
     then: what attempts of that uid did before, when it was in the job once already, does not count."""
+    given_up: set[str] = field(default_factory=set)
+    """Uids of operators that the job had and has no longer, or had not for a while."""
     anew_epoch: int = 0
     """Of the driver that began the job anew, last; 0 if none did."""
     draining: bool = False

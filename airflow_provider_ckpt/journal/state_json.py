@@ -53,6 +53,7 @@ def state_to_json(state: JobState) -> dict[str, Any]:
         "answered": sorted(state.answered),
         **({"outcomes": dict(state.outcomes)} if state.outcomes else {}),
         **({"anew_epoch": state.anew_epoch} if state.anew_epoch else {}),
+        **({"given_up": sorted(state.given_up)} if state.given_up else {}),
         **({"introduced": {uid: [*at] for uid, at in state.introduced.items()}} if state.introduced else {}),
     }
 
@@ -87,6 +88,7 @@ def _read(data: Mapping[str, Any]) -> JobState:
         answered=set(data["answered"]),
         outcomes=dict(data.get("outcomes", {})),  # came later in version 1
         anew_epoch=data.get("anew_epoch", 0),
+        given_up=set(data.get("given_up", ())),
         introduced={uid: (epoch, last) for uid, (epoch, last) in data.get("introduced", {}).items()},
         **values,
     )

@@ -41,19 +41,16 @@ class AttemptFolders:
         previous: str | None,
         rewind_to: int | None = None,
         edges: Collection[str] = (),
-        returned: Collection[str] = (),
     ) -> SparkFolder:
         """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
 
-        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`; ``returned``: see
-        :meth:`SparkFolder.forget_sources`.
+        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`.
         """
         folder = self.folder(attempt)
         if previous is not None:
             folder.copy_from(self.folder(previous))
         if rewind_to is not None:
             folder.rewind(rewind_to, edges)
-        folder.forget_sources(returned)
         folder.forget_unreadable()
         marker = encode_document(KIND, VERSION, attempt=attempt, copied_from=previous)
         try:

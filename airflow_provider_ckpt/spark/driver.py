@@ -193,8 +193,8 @@ class JobDriver:
         """Of the user's own code, if it was that."""
         found = find_cause(error.__cause__) if error.__cause__ is not None else None
         if found is not None and found.traceback is not None:
-            message = f"{subtask} failed with {found.message}\n{found.traceback}"
-            self._status.say("subtask_failed", message, self._journal.state)
+            message = f"{subtask} failed with {found.message}"
+            self._status.say("subtask_failed", message, self._journal.state, traceback=found.traceback)
 
     # ---- effects
 

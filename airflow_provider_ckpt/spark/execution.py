@@ -360,10 +360,7 @@ class _Execution:
                 runners[subtask] = self._batch_runner(factory, context, vertex, logs, frozen)
             else:
                 runners[subtask] = factory.runner(
-                    vertex,
-                    frozenset(state.dropped.get(vertex.uid, ())),
-                    state.since(vertex.uid),
-                    frozenset(state.introduced.keys() & set(vertex.sources)),
+                    vertex, frozenset(state.dropped.get(vertex.uid, ())), state.since(vertex.uid)
                 )
         return runners
 

@@ -169,15 +169,6 @@ class SparkFolder:
             self.storage.delete(f"{self.path}/offsets/{newest}")
             self.storage.delete(f"{self.path}/offsets/.{newest}.crc")
 
-    def forget_sources(self, uids: Collection[str]) -> None:
-        """Sources that came back under a name which was in the query once: what the log says that they took is of the
-        ones before, unless a batch has been planned with them since. Own folder only, before it is complete."""
-        newest = self.newest_offsets()
-        named = {} if newest is None else self.offsets(newest)
-        for uid in uids:
-            if uid not in named:
-                self.storage.delete_tree(f"{self.path}/sources/{uid}")
-
     def delete(self) -> None:
         self.storage.delete_tree(self.path)
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.coordinator.finished import check_restore
-from airflow_provider_ckpt.errors import GraphChangedError, LateSourceError, SchemaChangedError
+from airflow_provider_ckpt.errors import GraphChangedError, LateSourceError, ReturnedSourceError, SchemaChangedError
 from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.job import Job
@@ -34,6 +34,7 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     gone = sorted(before.keys() - after.keys())
     if moved or (gone and not allow_non_restored_state):
         raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
+    _check_returned(state, plan)
     _check_edges(state.plan.graph, plan)
     if plan.mode == "streaming":
         _check_event_time(state.plan.graph, plan)
@@ -54,6 +55,18 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
         return
     mode = before.mode if options.mode == "auto" else options.mode
     check_finished(before, declared(job, mode, options.params), job.operators, _places(state.plan.graph))
+
+
+def _check_returned(state: JobState, plan: JobPlan) -> None:
+    """A query that went on without a source remembers by its name how far it had read it."""
+    assert state.plan is not None
+    known = {vertex["uid"] for vertex in state.plan.graph["vertices"]}
+    before = _places(state.plan.graph)
+    for vertex in plan.graph.vertices:
+        readers = {vertex.uid, *(edge.consumer for edge in plan.graph.outputs(vertex.uid))}
+        back = [uid for uid in vertex.sources if uid in state.given_up and uid not in before]
+        if back and readers & known:
+            raise ReturnedSourceError(source=back[0], vertex=min(readers & known))
 
 
 def _check_event_time(before: Mapping[str, Any], plan: JobPlan) -> None:

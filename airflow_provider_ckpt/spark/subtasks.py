@@ -51,11 +51,9 @@ class SubtaskFactory:
         self._frozen, self._schemas = frozen, schemas
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
-    def runner(
-        self, vertex: Vertex, dropped: frozenset[str], since: int = 0, returned: frozenset[str] = frozenset()
-    ) -> VertexRunner:
+    def runner(self, vertex: Vertex, dropped: frozenset[str], since: int = 0) -> VertexRunner:
         """Makes the subtask's Spark folder. Its log is opened: the attempts before are fenced. ``since``: the epoch
-        from which on attempts of the vertex count; ``returned``: sources that came into a job that had been running."""
+        from which on attempts of the vertex count."""
         context, subtask = self._context, f"{vertex.uid}/0"
         home = subtask_path(context.job_id, vertex.uid, 0)
         log = self._logs[subtask]
@@ -70,7 +68,6 @@ class SubtaskFactory:
             previous if last is not None or not rewound else None,
             rewind_to=last.batch_id if last is not None and rewound else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
-            returned=returned - dropped,
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
         publisher = Publisher(

@@ -89,5 +89,6 @@ def test_a_failed_run_begins_with_the_users_exception_and_shows_its_traceback(wo
     assert (run.cause or "").startswith("priced/0: the query of vertex 'priced' failed: ValueError: no price for 0;")
     assert len(run.cause or "") < 150
     (line,) = run.of("subtask_failed")
-    assert line["message"].startswith("priced/0 failed with ValueError: no price for 0\nTraceback")
-    assert 'raise ValueError(f"no price for {number}")' in line["message"]
+    assert line["message"] == "priced/0 failed with ValueError: no price for 0"
+    assert line["traceback"].startswith("Traceback")
+    assert 'raise ValueError(f"no price for {number}")' in line["traceback"]

@@ -18,6 +18,7 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import (
     LateSourceError,
     OutputLostError,
+    ReturnedSourceError,
     StorageTransientError,
     SubtaskLogLostError,
     TransientError,
@@ -82,20 +83,19 @@ def test_r4_a_vertex_that_was_away_when_the_job_began_anew_comes_back_empty(worl
     assert world.released_ids("out0") == [*range(6)]
 
 
-def with_history(world: World, folder: str | None) -> Job:
+def with_history(world: World, folder: str | None, uid: str = "history") -> Job:
     job = Job("history")
     inputs_: list[Any] = []
     if folder:
-        inputs_.append(
-            job.source(bounded=True, uid="history")(lambda read: read.schema(IDS).parquet(world.path(folder)))
-        )
+        inputs_.append(job.source(bounded=True, uid=uid)(lambda read: read.schema(IDS).parquet(world.path(folder))))
     inputs_.append(job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live"))))
     both = job.transform(inputs=inputs_, uid="both")(lambda rows: rows)
     job.sink("out", both, FileSink(world.path("out")))
     return job
 
 
-def test_a_source_that_was_given_up_and_comes_back_is_a_new_one(world: World) -> None:
+def test_a_source_that_was_given_up_and_comes_back_is_refused_under_its_old_name(world: World) -> None:
+    """Taken for the one it was, it would be over: the query remembers how far it had read it, the journal its end."""
     first = world.put_ids("A", 1, 3) | world.put_ids("live", 1, 3, 1000)
     world.run(with_history(world, "A"), world.ask("stop", lambda: any(world.state().dropped.values())))
     world.put_ids("live", 1, 3, 2000)
@@ -103,7 +103,9 @@ def test_a_source_that_was_given_up_and_comes_back_is_a_new_one(world: World) ->
     assert world.run(with_history(world, None), without, allow_non_restored_state=True).status == "STOPPED"
     assert "history" not in world.state().finished_operators()
     expected = first | world.put_ids("B", 2, 3, 100) | {2000, 2001, 2002}
-    run = world.run(with_history(world, "B"), world.drain_at(len(expected)))
+    with pytest.raises(ReturnedSourceError, match="'history' was given up"):
+        world.run(with_history(world, "B"))
+    run = world.run(with_history(world, "B", "history2"), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
 

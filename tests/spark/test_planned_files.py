@@ -52,7 +52,8 @@ def test_a_planned_file_that_is_gone_fails_by_name_and_nothing_is_lost_when_it_i
     assert repr(source) in failed.cause
     assert gone.name in failed.cause
     kept.rename(gone)
-    run = world.run(mixed(world, chain=chain, max_files_per_trigger=2), world.drain_at(len(expected)))
+    again = mixed(world, chain=chain, max_files_per_trigger=2)
+    run = world.run(again, world.drain_at(len(expected)), resume_failed=True)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
 
@@ -106,10 +107,13 @@ def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_ren
     assert "x[1].parquet" in failed.cause
     assert "Rename" in failed.cause
     bad.rename(bad.with_name("x1.parquet"))
-    expected |= {5000, 6000}
-    run = world.run(mixed(world), world.drain_at(len(expected)))
+    late = {5000, 6000}  # of a bounded source they may come behind its end
+    expected |= late if folder == "live" else set()
+    run = world.run(mixed(world), world.drain_at(len(expected)), resume_failed=True)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert world.released_ids() == sorted(expected)
+    released = world.released_ids()
+    assert len(released) == len(set(released))
+    assert expected <= set(released) <= expected | late
 
 
 # ---- without Spark

@@ -185,7 +185,7 @@ def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
     number = world.state().last_completed
     with suppress(TransientError):
-        world.run(job(world, running), storage=NothingIsPublished(world.storage))
+        world.run(job(world, running), storage=NothingIsPublished(world.storage), checkpoint_interval=600)
     path = f"{world.root}/{world.job_id}/checkpoints/chk-{number}"
     done = world.ask("drain", lambda: total(world) == expected.total())
     run = world.run(job(world, running), done, restore=path)
