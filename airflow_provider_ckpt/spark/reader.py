@@ -163,20 +163,12 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
             return super()._load(path)
         if not files:
             return super()._load(path).where("false")  # frozen while it was empty: what came later is not read
+        partitioned = any("=" in one.rpartition("/")[0] for one in files)
         given = any(key.lower() == "basepath" for key in self.reads.options)
-        if not given and len(self.reads.paths) == 1 and self._is_partitioned(self.reads.paths[0], files):
+        if partitioned and not given and len(self.reads.paths) == 1:
             super().option("basePath", self._base(self.reads.paths[0]))
         # a file may have brackets in its name (Spark's own switch for that, __globPaths__, repeats files)
         return super()._load([_GLOB.sub(r"\\\g<0>", one) for one in files])
-
-    def _is_partitioned(self, path: str, files: Sequence[str]) -> bool:
-        """Whether there are partition folders below the path. Those that a pattern in it stands for are none: Spark
-        takes each of them for a folder of its own."""
-        if not any(c in path for c in "*?[{"):
-            return any("=" in one.rpartition("/")[0] for one in files)
-        depth = len([part for part in _plain(path).split("/") if part])
-        below = ([part for part in _plain(one).split("/") if part][depth:-1] for one in files)
-        return any("=" in part for parts in below for part in parts)
 
     def _base(self, path: str) -> str:
         """The folder partition columns are counted from: the part of the path before any glob."""
@@ -186,8 +178,3 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
                 break
             plain.append(part)
         return "/".join(plain) or posixpath.sep
-
-
-def _plain(path: str) -> str:
-    """Without the scheme."""
-    return re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:/*", "/", path)

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import StoppedAtBoundary, SubtaskAtEndOfData
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.errors import FencedError, LogFencedError, QueryFailedError
+from airflow_provider_ckpt.errors import BatchGapError, FencedError, LogFencedError, QueryFailedError
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
@@ -212,10 +212,19 @@ def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_u
 
 
 def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: Subtask) -> None:
+    subtask.logs["v/0"].publish(Batch(3, {}))
     subtask.plan(4)
     subtask.commit(4)
     subtask.publisher().recover([None, Prepared("0000-y", 3, (), {}), Prepared("0000-x", 4, (), {})])
-    assert subtask.batches() == [4]
+    assert subtask.batches() == [3, 4]
+
+
+def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subtask: Subtask) -> None:
+    subtask.plan(4)
+    subtask.commit(4)
+    with pytest.raises(BatchGapError):
+        subtask.publisher().recover([Prepared("0000-x", 4, (), {})])
+    assert subtask.batches() == []
 
 
 def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_comes_by_an_input(
