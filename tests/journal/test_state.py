@@ -120,6 +120,14 @@ def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
     assert (state.ended, state.dropped, state.finished) == ({}, {}, set())
 
 
+def test_what_an_epoch_brought_and_gave_up_survives_the_json_of_the_state() -> None:
+    later = {"vertices": [{**GRAPH["vertices"][0], "operators": ["history", "weekly"]}], "edges": []}
+    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0)])
+    assert (state.anew_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
+    assert state.given_up == {"live", "daily", "rates"}
+    assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
+
+
 def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
     state = folded([ev.JobCreated("orders", GRAPH, "streaming", {}, 1.0)])
     assert state.finished_operators() == []
