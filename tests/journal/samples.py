@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from airflow_provider_ckpt.journal import events as ev
 
-GRAPH = {
+GRAPH: dict[str, Any] = {
     "vertices": [
         {
             "uid": "daily",
