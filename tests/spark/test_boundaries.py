@@ -131,10 +131,11 @@ def test_r7_logs_partition_data_and_journal_are_forgotten_as_checkpoints_complet
     monkeypatch.setattr(retention, "TRUNCATE_EVERY", 3)
     monkeypatch.setattr(retention, "COMPACT_EVERY", 4)
     expected = world.put_ids("history", 8, 2) | world.put_ids("live", 1, 2, 1000)
-    # until history was read, and well beyond
-    stopped = world.run(
-        mixed(world, chain=False), world.ask("stop", lambda: world.state().last_completed >= 20), retained_checkpoints=1
-    )
+
+    def well_beyond() -> bool:
+        return world.released_count() == len(expected) and world.state().last_completed >= 20
+
+    stopped = world.run(mixed(world, chain=False), world.ask("stop", well_beyond), retained_checkpoints=1)
     assert stopped.status == "STOPPED"
 
     def heads(folder: str) -> list[str]:
