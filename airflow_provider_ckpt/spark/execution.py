@@ -36,6 +36,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark import takeover
+from airflow_provider_ckpt.spark.aftermath import see_to
 from airflow_provider_ckpt.spark.batch import BatchRunner
 from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.spark.context import RunContext
@@ -210,13 +211,7 @@ class _Execution:
                 "warning", f"bounded source {uid} ends at once: there is no file in {where}", journal.state
             )
         outcome = self._drive(journal, taken, sinks, frozen)
-        for event in find_late_files(self._spark, journal.state, self._plan.reads, frozen, self._late_read):
-            journal.write(event)
-            self._status.event(event, journal.state)
-        journal.flush()
-        forget_requests(self._storage, self._options.job_id, taken.epoch + 1)  # whoever asked reads the journal
-        if outcome.status == "FINISHED":
-            clean_up(self._storage, self._options.job_id, self._plan.graph, sinks)
+        self._see_to_the_rest(journal, taken, sinks, frozen, finished=outcome.status == "FINISHED")
         kind = {"FINISHED": "finished", "STOPPED": "stopped"}.get(outcome.status, "failed")
         cause = f": {outcome.cause}" if outcome.cause else ""
         self._status.say(
@@ -227,6 +222,31 @@ class _Execution:
             terminal=outcome.status == "FAILED",
         )
         return outcome
+
+    def _see_to_the_rest(
+        self,
+        journal: takeover.OwnedJournal,
+        taken: takeover.TakenOver,
+        sinks: dict[str, BoundSink],
+        frozen: dict[str, FrozenFiles],
+        *,
+        finished: bool,
+    ) -> None:
+        job_id, graph = self._options.job_id, self._plan.graph
+
+        def name_late_files() -> None:
+            for event in find_late_files(self._spark, journal.state, self._plan.reads, frozen, self._late_read):
+                journal.write(event)
+                self._status.event(event, journal.state)
+
+        def forget() -> None:  # whoever asked reads the journal
+            forget_requests(self._storage, job_id, taken.epoch + 1)
+
+        see_to(self._status, journal.state, "naming late files", name_late_files)
+        see_to(self._status, journal.state, "forgetting requests", forget)
+        if finished:
+            clean = lambda: clean_up(self._storage, job_id, graph, sinks)  # noqa: E731
+            see_to(self._status, journal.state, "deleting what the job no longer needs", clean)
 
     def _warn_of_nothing_read(self, state: JobState) -> None:
         """A source that ended with its first start, because its folder was the wrong one, is finished for good."""

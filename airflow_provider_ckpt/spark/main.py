@@ -106,11 +106,13 @@ def _finished_already(
     on_status: OnStatus,
     state: JobState,
 ) -> int:
+    from airflow_provider_ckpt.spark.aftermath import see_to
     from airflow_provider_ckpt.spark.resumable import check_finished_job
 
     check_finished_job(state, job, options)
     reporter = StatusReporter(on_status, options.job_id, None)
-    _clean_up_again(job, options.job_id, root, storage_options, state)
+    clean = lambda: _clean_up_again(job, options.job_id, root, storage_options, state)  # noqa: E731
+    see_to(reporter, state, "deleting what the job no longer needs", clean)
     reporter.say("finished", f"job {options.job_id} has FINISHED already; nothing runs again", state)
     return FINISHED
 

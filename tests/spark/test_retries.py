@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from airflow_provider_ckpt.errors import StorageTransientError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.collector import clean_up
 from airflow_provider_ckpt.spark.main import run_job
+from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
 
@@ -87,3 +89,20 @@ def test_cleaning_up_passes_over_a_sink_that_the_job_no_longer_has(world: World)
     assert state.plan is not None
     clean_up(world.storage, world.job_id, ExecutionGraph.from_json(state.plan.graph), {})
     assert world.released_ids() == [0, 1]
+
+
+def test_a_job_that_is_done_is_a_success_though_its_leftovers_cannot_be_deleted(world: World) -> None:
+    world.put_ids("history", 2, 2)
+
+    def keep_it_all(verb: str, path: str) -> None:
+        if verb == "delete_tree" and world.state().status == "FINISHED":
+            raise StorageTransientError(verb=verb, uri=path, reason="Input/output error")
+
+    storage = HookedStorage(world.storage, keep_it_all)
+    run = world.run(bounded(world, chain=False), storage=storage, mode="streaming")
+    assert (run.status, run.cause) == ("FINISHED", None)
+    warned = [line["message"] for line in run.lines if line["kind"] == "warning"]
+    assert len(warned) == 1
+    assert "deleting what the job no longer needs failed" in warned[0]
+    assert "Input/output error" in warned[0]
+    assert any("/spark/" in path for path in world.everything_under_root())

@@ -1,0 +1,22 @@
+"""What is seen to once the end of a run is in the journal. The end stands, whatever comes of this."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.status import StatusReporter
+
+log = logging.getLogger(__name__)
+
+
+def see_to(status: StatusReporter, state: JobState, what: str, step: Callable[[], object]) -> None:
+    """Take ``step``. If it fails, that is told (kind "warning") and no more: a job that is done would otherwise be
+    called failed for what nobody waits for, and each step is taken again by the next start under this id."""
+    try:
+        step()
+    except Exception as error:  # of the storage, of Spark, of a sink
+        log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
+        reason = f"{type(error).__name__}: {error}"
+        status.say("warning", f"the run has ended, but {what} failed: {reason}; the next start tries again", state)
