@@ -16,12 +16,15 @@ from airflow_provider_ckpt.errors import (
     StagedElsewhereError,
     StagedFilesMissingError,
     StagedRowCountError,
+    StorageUnsuitableError,
     UnknownHandleError,
 )
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.staged_files import StagedFiles
+from airflow_provider_ckpt.storage.local import LocalStorage
 from tests.sinks.staging import counted, stage
 
 pytestmark = pytest.mark.spark
@@ -85,6 +88,43 @@ def test_only_data_files_are_released_and_keep_their_extension(spark: SparkSessi
     visible = {path.name: path.stat().st_size for path in tmp_path.iterdir() if path.name != "_ckpt"}
     assert visible == {file.path: file.size for file in manifest.files}
     assert manifest.size == sum(visible.values())
+
+
+def test_what_spark_would_not_read_is_not_released(spark: SparkSession, tmp_path: Path) -> None:
+    """A committer's marks, checksums, leftovers of a task, and files without a byte."""
+    sink = bind(tmp_path, format="csv")
+    staged = StagedFiles(sink._storage, sink._context)
+    place = staged.place("one")
+    for name in ("_SUCCESS", ".part-0.csv.crc", "_temporary/0/part-0.csv", "part-0.csv"):
+        sink._storage.create(f"{place}/{name}", b"1\n")
+    sink._storage.create(f"{place}/part-1.csv", b"")
+    assert staged.written(place) == [("part-0.csv", 2)]
+
+
+def test_staged_files_are_on_disk_before_the_handle_is_given(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[list[str]] = []
+
+    def sync(storage: LocalStorage, path: str) -> None:
+        synced.append([file for file, _ in storage.child(path).files("") if file.endswith(".parquet")])
+
+    sink = bind(tmp_path)
+    monkeypatch.setattr(LocalStorage, "sync", sync)
+    handle = stage(sink, numbers(spark, 4, 2), 3)
+    assert [len(files) for files in synced] == [len(handle["files"])] == [2]
+
+
+def test_a_target_is_probed_before_anything_is_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two releasers meet only where a name that is taken is refused."""
+
+    def probe(storage: LocalStorage) -> None:
+        raise StorageUnsuitableError(uri=storage.uri, reason="a name can be taken twice")
+
+    monkeypatch.setattr(LocalStorage, "probe", probe)
+    with pytest.raises(StorageUnsuitableError, match="taken twice"):
+        bind(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_csv_file_has_its_header(spark: SparkSession, tmp_path: Path) -> None:

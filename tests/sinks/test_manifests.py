@@ -104,6 +104,16 @@ def test_hidden_is_what_spark_ignores(path: str, visible: bool) -> None:
     assert is_data_file(path) is visible
 
 
+def test_r5_what_a_batch_released_that_is_done_again_has_names_of_its_own() -> None:
+    """Else it meets the files of the first try, of which a release that was interrupted may have left some."""
+
+    def names(nonce: str) -> set[str]:
+        return set(released_names(["a.parquet", "b.parquet"], job_id="j", uid="out", batch_id=7, nonce=nonce))
+
+    assert len(names("f" * 8)) == 2
+    assert not names("f" * 8) & names("e" * 8)
+
+
 def test_released_names_tell_jobs_and_sinks_apart_and_fit_a_file_system() -> None:
     staged = ["part-00000-bca97f0d-7bce-4d2d-8b58-f798cddaa239-c000.csv.gz", "x/strange.name.csv", "bare"]
     seen = set()

@@ -228,6 +228,18 @@ def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_success
     assert flat(partition.read(successor)) == [*range(40)]
 
 
+def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(partition: Partition) -> None:
+    for position in range(4):
+        partition.write(position)
+    before = partition.feed()
+    before.add(0, partition.batches[0])
+    path = feed_folder("p", EDGES, "a__x")
+    successor = EdgeFeed(partition.storage, path, "p", epoch=3)
+    for position in range(1, 4):
+        successor.add(position, partition.batches[position])
+    assert EdgeFeed(partition.storage, path, "p", epoch=2).fed == 0
+
+
 def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: Partition) -> None:
     for position in range(60):
         partition.write(position)
