@@ -86,6 +86,13 @@ class SubtaskLogLostError(TerminalError):
     )
 
 
+class PartitionFilesDamagedError(TerminalError):
+    template = (
+        "{uri} was published with {size} bytes and {found}; its rows would be lost to whoever reads the partition: put "
+        "it back as it was and start the job with --resume-failed, or run the job under another id"
+    )
+
+
 class LogFencedError(TerminalError):
     """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
 
@@ -954,6 +961,13 @@ class RootInOutputError(InvalidInputError):
     template = (
         "the root {root} lies in the folder of sink {sink!r} ({folder}), where readers would take it for data; give "
         "the root a folder of its own"
+    )
+
+
+class OutputReadError(InvalidInputError):
+    template = (
+        "source {source!r} reads {path}, where sink {sink!r} writes ({folder}): the job would read its own output; "
+        "give the sink a folder outside of what is read"
     )
 
 

@@ -6,7 +6,7 @@ together. Operators that come, go or move are ``spark.planning.check_resumable``
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,9 @@ RULES = (
     Rule("source", "selection", "the files of a bounded source are listed once, those left out would never be read"),
     Rule("vertex", "output mode", "rows in the output would mean two things"),
     Rule("vertex", "state", "Spark cannot go on from a checkpoint that has no state, or has state nobody reads"),
+    Rule(
+        "vertex", "shuffle partitions", "its state is cut into so many parts, and rows would miss what is in the others"
+    ),
     Rule("sink", "release", "what was staged under one policy would be released twice or never under the other"),
     Rule("sink", "target", "readers of the output would miss or misread what was released before"),
 )
@@ -71,10 +74,16 @@ def check_finished(
     check_changes(before, after, {})
     told: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]
     told.append(("operators", sorted(known), sorted(operators)))
+    if before.inputs:
+        told.append(("inputs of operators", _lists(before.inputs), _lists(after.inputs)))
     for field, old, new in told:
         if old != new:
             why = "the job has FINISHED, and nothing of it runs again"
             raise DefinitionChangedError(subject="the job", field=field, before=old, after=new, why=why, more="")
+
+
+def _lists(inputs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {uid: list(uids) for uid, uids in sorted(inputs.items())}
 
 
 def check_changes(before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]) -> None:
@@ -102,7 +111,7 @@ def _differences(
         old, new = before.sources[uid], after.sources[uid]
         yield from _compare("source", uid, *_source_fields(old, new))
     for uid in before.vertices.keys() & after.vertices.keys():
-        yield from _compare("vertex", uid, _vertex_fields(before.vertices[uid]), _vertex_fields(after.vertices[uid]))
+        yield from _compare("vertex", uid, *_vertex_fields(before.vertices[uid], after.vertices[uid]))
     for uid in before.sinks.keys() & after.sinks.keys():
         yield from _sink(uid, before.sinks[uid], after.sinks[uid], changeable.get(uid, ()))
 
@@ -129,8 +138,15 @@ def _event_time(one: SourceDefinition) -> dict[str, Any]:
     return {"watermark column": column, "watermark delay": delay}
 
 
-def _vertex_fields(one: VertexDefinition) -> dict[str, Any]:
-    return {"output mode": one.output_mode, "state": "stateful" if one.stateful else "stateless"}
+def _vertex_fields(old: VertexDefinition, new: VertexDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The number of shuffle partitions is Spark's setting, which a query that keeps no state may change."""
+    fields: list[dict[str, Any]] = [
+        {"output mode": one.output_mode, "state": "stateful" if one.stateful else "stateless"} for one in (old, new)
+    ]
+    if old.shuffle_partitions is not None and new.shuffle_partitions is not None:
+        for one, named in zip((old, new), fields, strict=True):
+            named["shuffle partitions"] = one.shuffle_partitions
+    return fields[0], fields[1]
 
 
 def _sink(uid: str, old: SinkDefinition, new: SinkDefinition, changeable: Collection[str]) -> Iterator[Change]:

@@ -48,6 +48,8 @@ class VertexDefinition:
     watermark: EventTime | None = None
     event_time: bool = field(default=False, compare=False)
     """Whether the query has a watermark at all. Not recorded."""
+    shuffle_partitions: int | None = None
+    """Into how many parts the state of the query is cut; None if it keeps none, or of a journal that does not say."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class JobDefinition:
     sinks: Mapping[str, SinkDefinition]
     params: Mapping[str, str] = field(default_factory=dict)
     """Of the last run (``job.params``); no secrets."""
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Operator -> the operators whose rows it is given, in order. Empty in a journal that does not say."""
 
     def keeping(self, before: JobDefinition) -> JobDefinition:
         """With what ``before`` knows of sources and vertices that are over: their functions were not called."""
@@ -98,11 +102,13 @@ class JobDefinition:
                     "watermark": None
                     if one.watermark is None
                     else {"column": one.watermark.column, "delay_ms": one.watermark.delay_ms},
+                    **({"shuffle_partitions": one.shuffle_partitions} if one.shuffle_partitions is not None else {}),
                 }
                 for uid, one in self.vertices.items()
             },
             "sinks": {uid: {"release": one.release, "target": dict(one.target)} for uid, one in self.sinks.items()},
             **({"params": dict(self.params)} if self.params else {}),
+            **({"inputs": {uid: list(uids) for uid, uids in self.inputs.items()}} if self.inputs else {}),
         }
 
     @classmethod
@@ -116,6 +122,7 @@ class JobDefinition:
             vertices={uid: _vertex(one) for uid, one in data["vertices"].items()},
             sinks={uid: SinkDefinition(one["release"], one["target"]) for uid, one in data["sinks"].items()},
             params=data.get("params", {}),
+            inputs={uid: tuple(uids) for uid, uids in data.get("inputs", {}).items()},
         )
 
 
@@ -133,7 +140,8 @@ def _source(data: Json) -> SourceDefinition:
 def _vertex(data: Json) -> VertexDefinition:
     mark = data["watermark"]
     event_time = None if mark is None else EventTime(mark["column"], mark["delay_ms"])
-    return VertexDefinition(data["output_mode"], data["stateful"], event_time)
+    parts = data.get("shuffle_partitions")
+    return VertexDefinition(data["output_mode"], data["stateful"], event_time, shuffle_partitions=parts)
 
 
 def sink_definitions(sinks: tuple[Operator, ...]) -> dict[str, SinkDefinition]:

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.coordinator.messages import (
 )
 from airflow_provider_ckpt.errors import InputsIncompleteError, TransientError
 from airflow_provider_ckpt.job.graph import Edge, Vertex
+from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
@@ -138,12 +139,9 @@ class BatchRunner:
         edge = next(edge for edge in self._edges() if edge.uid == uid)
         context, log = self._context, self._logs[f"{edge.producer}/0"]
         partition = partition_path(context.job_id, edge.producer, 0)
-        paths = [
-            context.storage.spark_uri(f"{partition}/{file.path}")
-            for _, record in log.records()
-            if isinstance(record, Batch)
-            for file in record.files
-        ]
+        files = [file for _, record in log.records() if isinstance(record, Batch) for file in record.files]
+        refuse_damaged(context.storage, partition, files)
+        paths = [context.storage.spark_uri(f"{partition}/{file.path}") for file in files]
         schema = plain(self._schemas[edge.producer])
         if not paths:
             return context.spark.createDataFrame([], schema)

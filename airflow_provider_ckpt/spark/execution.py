@@ -46,11 +46,12 @@ from airflow_provider_ckpt.spark.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.late_files import find_late_files
 from airflow_provider_ckpt.spark.lost_output import refuse_lost_output
 from airflow_provider_ckpt.spark.outputs import bind_sinks
+from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.releaser import Releaser
 from airflow_provider_ckpt.spark.restore import RestorePoint, beginning, interrupted_restore, restored_event
-from airflow_provider_ckpt.spark.resumable import check_finished_job, check_resumable
+from airflow_provider_ckpt.spark.resumable import check_finished_job, check_resumable, sinks_without_rows
 from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
@@ -123,6 +124,7 @@ def execute(
             return Outcome("FINISHED")
         check_deadlines(options, is_new=decision.is_new, now=time.time())
         prepared = prepare(job, options, storage, decision)
+        refuse_own_output(job, prepared.plan.reads, storage_options)
         try:
             return _Execution(prepared, storage, storage_options, on_status, reach, journal).run()
         except _MovedError:
@@ -194,9 +196,13 @@ class _Execution:
         self._restore = beginning(journal.state) if anew else self._prepared.base.restore
         if self._restore is not None:
             journal.write(restored_event(self._restore, journal.state, time.time()))
+        idle = [] if anew else sinks_without_rows(journal.state, self._plan.graph)
         takeover.record_plan(journal, self._options.job_id, self._plan, self._options.public_json())
         self._status.started(journal.state, taken.before, taken.resumed)
         self._warn_of_nothing_read(journal.state)
+        for sink, vertex in idle:
+            message = f"sink {sink} is new, and {vertex} is finished: it gets no rows; for those, use another job id"
+            self._status.say("warning", message, journal.state)
         if self._prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {self._prepared.anew}"
             self._status.say("anew", f"job {self._options.job_id} begins anew; {why}", journal.state)

@@ -20,7 +20,8 @@ from collections.abc import Collection, Iterable
 from urllib.parse import quote
 
 from airflow_provider_ckpt.errors import AlreadyExistsError, ObjectNotFoundError
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.published_files import refuse_damaged
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.spark.seen_files import normal_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -93,6 +94,13 @@ class EdgeFeed:
         for path in paths:
             self._lines.pop(path, None)
         return max(positions, default=None)
+
+    def refuse_damaged(self, paths: Collection[str]) -> None:
+        """Of files (normal paths) that a batch is going to read. Raises PartitionFilesDamagedError."""
+        root = normal_path(self._storage.spark_uri(self._partition))
+        unread = [path for path in paths if path in self._lines]
+        files = [PartitionFile(path[len(root) + 1 :], json.loads(self._lines[path])["size"]) for path in unread]
+        refuse_damaged(self._storage, self._partition, files)
 
     def has_unread(self) -> bool:
         return bool(self._positions)

@@ -114,6 +114,12 @@ class Inputs:
         planned = {uid: self._log_of(uid).planned(log_offset(offset)) for uid, offset in offsets.items()}
         return {uid: paths for uid, paths in planned.items() if paths}
 
+    def refuse_damaged(self, planned: Mapping[str, list[str]]) -> None:
+        """Raises PartitionFilesDamagedError for what :meth:`planned` gives of edges."""
+        for uid, paths in planned.items():
+            if uid in self.edges:
+                self.edges[uid].feed.refuse_damaged(paths)
+
     def _log_of(self, uid: str) -> SeenFiles:
         if uid not in self._seen:
             self._seen[uid] = self._new_seen(uid)

@@ -131,7 +131,8 @@ def _definition(
                 paths=tuple(redact_uri(plain_path(path)) for path in read.paths),
                 selects=selecting(read.options),
             )
-    return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks), dict(params))
+    inputs = {uid: operator.input_uids for uid, operator in job.operators.items() if operator.inputs}
+    return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks), dict(params), inputs)
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
@@ -187,8 +188,16 @@ class _Planner:
         # fastest, and make those of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
         mark = event_time(self.schemas[vertex.uid])
-        self.vertices[vertex.uid] = VertexDefinition(built.output_mode, built.stateful, mark, built.watermark)
+        self.vertices[vertex.uid] = VertexDefinition(
+            built.output_mode, built.stateful, mark, built.watermark, self._shuffle_partitions(built)
+        )
         self._check_sinks(vertex, built)
+
+    def _shuffle_partitions(self, built: BuiltQuery) -> int | None:
+        """Of a streaming query that keeps state. Spark does not record it in offsets that are keyed by source."""
+        if not (built.stateful and self._calls.streaming):
+            return None
+        return int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
 
     def _follow_event_time(
         self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]

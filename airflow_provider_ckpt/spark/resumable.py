@@ -12,6 +12,7 @@ from airflow_provider_ckpt.coordinator.finished import check_restore
 from airflow_provider_ckpt.errors import GraphChangedError, LateSourceError, ReturnedSourceError, SchemaChangedError
 from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.definition import JobDefinition
+from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
@@ -55,6 +56,15 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
         return
     mode = before.mode if options.mode == "auto" else options.mode
     check_finished(before, declared(job, mode, options.params), job.operators, _places(state.plan.graph))
+
+
+def sinks_without_rows(state: JobState, graph: ExecutionGraph) -> list[tuple[str, str]]:
+    """(sink, vertex) of those that were added behind a vertex that is at its end. ``state``: before the plan."""
+    if state.plan is None:
+        return []
+    known = {uid for vertex in state.plan.graph["vertices"] for uid in vertex["sinks"]}
+    over = {subtask.rpartition("/")[0] for subtask in {*state.end_of_data, *state.finished}}
+    return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in known]
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:

@@ -33,8 +33,9 @@ TARGET = {"type": "files", "path": "/lake/out", "format": "parquet", "compressio
 JOB = JobDefinition(
     mode="streaming",
     sources={"history": HISTORY, "live": LIVE},
-    vertices={"daily": VertexDefinition("append", True, EventTime("window", 3_600_000))},
+    vertices={"daily": VertexDefinition("append", True, EventTime("window", 3_600_000), shuffle_partitions=200)},
     sinks={"lake": SinkDefinition("every_checkpoint", TARGET)},
+    inputs={"daily": ("history", "live"), "lake": ("daily",)},
 )
 PLURAL = {"source": "sources", "vertex": "vertices", "sink": "sinks"}
 CHANGEABLE = {"lake": frozenset({"compression"})}
@@ -62,6 +63,7 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
     ("source", "selection"): with_source(selects={}),
     ("vertex", "output mode"): with_vertex(output_mode="update"),
     ("vertex", "state"): with_vertex(stateful=False),
+    ("vertex", "shuffle partitions"): with_vertex(shuffle_partitions=8),
     ("sink", "release"): with_sink("final"),
     ("sink", "target"): with_sink(format="json"),
 }
@@ -147,6 +149,16 @@ def test_the_golden_definition_is_read_and_written_again() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert JobDefinition.from_json(golden) == JOB
     assert JOB.to_json() == golden
+
+
+def test_a_definition_that_does_not_say_all_is_compared_as_far_as_it_goes() -> None:
+    """Those of earlier drivers know neither shuffle partitions nor inputs."""
+    body = json.loads(GOLDEN.read_text())
+    del body["vertices"]["daily"]["shuffle_partitions"], body["inputs"]
+    before = JobDefinition.from_json(body)
+    assert before is not None
+    assert not refused_changes(before, JOB, CHANGEABLE)
+    assert not refused_changes(JOB, before, CHANGEABLE)
 
 
 def test_a_journal_of_an_earlier_release_has_none() -> None:

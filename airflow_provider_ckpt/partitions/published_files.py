@@ -1,0 +1,23 @@
+"""The data files of a result partition, against what was published of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from posixpath import dirname
+
+from airflow_provider_ckpt.errors import PartitionFilesDamagedError
+from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+def refuse_damaged(storage: Storage, partition: str, files: Iterable[PartitionFile]) -> None:
+    """Raises PartitionFilesDamagedError for a file that is gone or has another size than the log says: Spark takes an
+    empty file for one without rows. One LIST for each folder. Called before the files are read."""
+    wanted = {file.path: file.size for file in files}
+    found: dict[str, int] = {}
+    for folder in sorted({dirname(path) for path in wanted}):
+        found |= {f"{folder}/{name}": size for name, size in storage.files(f"{partition}/{folder}")}
+    for path, size in wanted.items():
+        if found.get(path) != size:
+            now = "is gone" if path not in found else f"has {found[path]}"
+            raise PartitionFilesDamagedError(uri=storage.full_uri(f"{partition}/{path}"), size=size, found=now)

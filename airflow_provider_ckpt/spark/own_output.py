@@ -1,0 +1,61 @@
+"""A job must not read what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from airflow_provider_ckpt.errors import InvalidStorageUriError, OutputReadError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.storage.opening import canonical_uri
+
+
+def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], storage_options: Mapping[str, Any]) -> None:
+    """Raises OutputReadError if what a sink writes lies where a source reads. Whether Spark looks into a folder
+    depends on its name and on options: no folder of a sink may lie in that of a source."""
+    folders = {operator.uid: uri for operator in job.sinks for uri, _ in operator.sink.spark_folders(storage_options)}
+    for uid, read in reads.items():
+        for path in read.paths if read.is_file else ():
+            for sink, folder in folders.items():
+                if _meet(_segments(path), _segments(folder)):
+                    raise OutputReadError(source=uid, path=path, sink=sink, folder=folder)
+
+
+def _segments(uri: str) -> list[str]:
+    try:
+        plain = canonical_uri(uri)
+    except InvalidStorageUriError:  # a pattern may hold what no folder does
+        plain = uri
+    plain = plain.removeprefix("file://")
+    for scheme in ("s3a://", "s3n://"):
+        plain = plain.replace(scheme, "s3://", 1) if plain.startswith(scheme) else plain
+    return [part for part in plain.split("/") if part]
+
+
+def _meet(read: list[str], written: list[str]) -> bool:
+    """Whether the pattern ``read`` has anything of the folder ``written`` in it."""
+    if not all(_matches(part, pattern) for pattern, part in zip(read, written, strict=False)):
+        return False
+    return len(read) <= len(written) or _is_written(read[len(written)])
+
+
+def _is_written(pattern: str) -> bool:
+    """Whether a sink puts something directly into its folder that the pattern is for: a file, a partition folder."""
+    return "=" in pattern or _matches("part-0.parquet", pattern) or _matches("column=value", pattern)
+
+
+def _matches(part: str, pattern: str) -> bool:
+    return any(part == one or fnmatchcase(part, one) for one in _alternatives(pattern))
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """``a{b,c}`` -> ab, ac: Hadoop's patterns have them, Python's do not."""
+    before, brace, rest = pattern.partition("{")
+    inside, closing, after = rest.partition("}")
+    if not brace or not closing:
+        yield pattern
+        return
+    for one in inside.split(","):
+        yield from _alternatives(before + one + after)

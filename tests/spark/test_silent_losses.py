@@ -1,0 +1,185 @@
+"""What lost, repeated or kept back rows in silence, and is refused or missed by name now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import DefinitionChangedError, OutputReadError
+from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.reader import SourceReads
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import IDS, bounded, mixed, windows
+
+
+@pytest.mark.parametrize(("first", "second"), [("5", "2"), ("2", "5")])
+def test_another_number_of_shuffle_partitions_is_refused_for_a_query_with_state(
+    world: World, first: str, second: str
+) -> None:
+    """Rows look for their state in the part that the new number says."""
+    expected = world.put_ids("history", 6, 10) | world.put_ids("live", 2, 10, 1000)
+    read = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "history") >= 2  # noqa: E731
+    conf = {"spark.sql.shuffle.partitions": first}
+    assert world.run(windows(world), world.ask("stop", read), conf=conf).status == "STOPPED"
+    written = world.everything_under_root()
+    with pytest.raises(DefinitionChangedError, match=f"another shuffle partitions.*{first}.*{second}"):
+        world.run(windows(world), conf={"spark.sql.shuffle.partitions": second})
+    assert world.everything_under_root() == written
+    all_read = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "live") >= 1  # noqa: E731
+    run = world.run(windows(world), world.ask("drain", all_read), conf=conf)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sum(row["n"] for row in world.released()) == len(expected)
+
+
+def test_a_query_without_state_goes_on_with_another_number(world: World) -> None:
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 1, 2, 1000)
+    stop = world.ask("stop", lambda: world.released_count() > 0)
+    assert world.run(mixed(world), stop, conf={"spark.sql.shuffle.partitions": "5"}).status == "STOPPED"
+    run = world.run(mixed(world), world.drain_at(len(expected)), conf={"spark.sql.shuffle.partitions": "2"})
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+# ---- files of result partitions
+
+
+def partition_files(world: World) -> list[Path]:
+    return sorted(world.root.glob("job/vertices/history/0/partition/**/*.parquet"))
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize("harm", [emptied, cut, removed])
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_a_damaged_file_of_a_partition_is_missed_and_once_it_is_back_the_job_goes_on(
+    world: World, mode: str, harm: Callable[[Path], None]
+) -> None:
+    """Spark takes an empty file for one without rows."""
+    expected = world.put_ids("history", 3, 2)
+    kept: dict[Path, bytes] = {}
+
+    def harm_the_first(verb: str, path: str) -> None:
+        if not kept and verb == "create" and "/history/0/log/" in path and partition_files(world):
+            damaged = partition_files(world)[0]
+            kept[damaged] = damaged.read_bytes()
+            harm(damaged)
+
+    storage = HookedStorage(world.storage, harm_the_first)
+    run = world.run(bounded(world, chain=False), storage=storage, mode=mode)
+    assert run.status == "FAILED", run
+    assert "was published with" in str(run.cause)
+    assert world.released_ids() == []
+    [(damaged, data)] = kept.items()
+    damaged.write_bytes(data)
+    again = world.run(bounded(world, chain=False), mode=mode, resume_failed=True)
+    assert (again.status, again.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+
+
+# ---- a job that reads what it writes
+
+
+def reading(path: str, sink: str) -> Job:
+    job = Job("circle")
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(path)
+
+    job.sink("out", live, FileSink(sink))
+    return job
+
+
+@pytest.mark.parametrize(
+    ("source", "sink"),
+    [("live/*", "live/out"), ("live", "live/k=1"), ("live", "live/out"), ("live/day=1", "live"), ("live", "live")],
+)
+def test_a_sink_in_the_folder_of_a_source_is_refused_and_nothing_is_written(
+    world: World, source: str, sink: str
+) -> None:
+    world.put_ids("live", 1, 2)
+    world.put_ids("live/day=1", 1, 2)
+    with pytest.raises(OutputReadError, match="read its own output"):
+        world.run(reading(f"{world.base}/{source}", f"{world.base}/{sink}"))
+    assert world.everything_under_root() == []
+    assert not (world.base / "live" / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "meet"),
+    [
+        ("s3a://b/in/*", "s3://b/in/out", True),
+        ("s3a://b/in", "s3://other/in/out", False),
+        ("/lake/{in,out}", "/lake/out", True),
+        ("/lake/{in,also}", "/lake/out", False),
+        ("/lake/*/events", "/lake/out", False),
+        ("/lake/*/*.parquet", "/lake/out", True),
+        ("/lake/*/day=*", "/lake/out", True),
+        ("/lake/*/*=*", "/lake/out", True),
+        ("/lake/input", "/lake/in", False),
+        ("file:///lake/in", "/lake/in/out", True),
+    ],
+)
+def test_where_a_pattern_meets_a_folder(source: str, sink: str, meet: bool) -> None:
+    job = reading(source, sink)
+    reads = {"live": SourceReads("parquet", paths=[source])}
+    if meet:
+        with pytest.raises(OutputReadError):
+            refuse_own_output(job, reads, {})
+    else:
+        refuse_own_output(job, reads, {})
+
+
+# ---- what would run nothing, or read nothing
+
+
+def test_a_finished_job_whose_operators_have_other_inputs_is_refused(world: World) -> None:
+    world.put_ids("history", 2, 2)
+
+    def job(of_raw: str, of_out: str) -> Job:
+        job = Job("swapped")
+
+        @job.source(bounded=True, max_files_per_trigger=1)
+        def history(read: DataStreamReader) -> DataFrame:
+            return read.schema(IDS).parquet(world.path("history"))
+
+        @job.transform(inputs=[history])
+        def doubled(rows: DataFrame) -> DataFrame:
+            return rows.withColumn("twice", F.col("id") * 2)
+
+        job.sink("raw", of_raw, FileSink(world.path("raw")))
+        job.sink("out", of_out, FileSink(world.path("out")))
+        return job
+
+    assert world.run(job("history", "doubled")).status == "FINISHED"
+    assert world.run(job("history", "doubled")).status == "FINISHED"
+    with pytest.raises(DefinitionChangedError, match=r"another inputs of operators.*FINISHED"):
+        world.run(job("doubled", "history"))
+
+
+def test_a_sink_that_is_added_behind_a_finished_vertex_is_warned_of(world: World) -> None:
+    expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
+    over = lambda: "history" in world.state().finished_operators() and world.released_count() > 0  # noqa: E731
+    assert world.run(mixed(world, chain=False), world.ask("stop", over)).status == "STOPPED"
+    job = mixed(world, chain=False)
+    job.sink("raw", "history", FileSink(world.path("raw")))
+    run = world.run(job, world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert [line["message"] for line in run.of("warning") if "sink raw is new" in line["message"]]
