@@ -65,7 +65,7 @@ class JobPlan:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
 
     def has_event_time(self) -> bool:
-        """Whether some query follows event time, and with it the order in which the queries in front give their rows."""
+        """Whether some query follows event time, and with it the order of what the queries in front give it."""
         return any(vertex.event_time for vertex in self.definition.vertices.values())
 
     def aligned(self) -> bool:

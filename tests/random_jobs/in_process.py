@@ -51,7 +51,7 @@ class InProcess:
 
     def __init__(self, spark: SparkSession, definition: Definition, schedule: Schedule, base: Path) -> None:
         self.spark, self.definition, self.schedule = spark, definition, schedule
-        self.world = World(base)
+        self.world = World(base, definition.job_id)
         self.data = Data(base, definition)
         self.evidence = Evidence(self.world)
         self.story = Story()
@@ -107,6 +107,7 @@ class InProcess:
                 mode=self.definition.mode,
                 checkpoint_interval=self.definition.interval,
                 retained_checkpoints=self.definition.retained,
+                max_bytes_per_trigger=self.definition.limit,
             )
         except InvalidInputError as error:
             return self._refused(error, fresh)
