@@ -18,7 +18,7 @@ def add_features(seed: int, definition: Definition) -> Definition:
     with_modes = replace(definition, sinks=tuple(replace(one, mode=rng.choice(MODES)) for one in definition.sinks))
     # a byte: what one query gives another is more than it reads at once
     limited = replace(with_modes, limit=rng.choice([None, None, 1]))
-    return _late(limited) if rng.random() < 0.6 else limited
+    return _late(limited) if rng.random() < 0.85 else limited
 
 
 def _late(definition: Definition) -> Definition:

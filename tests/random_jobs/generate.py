@@ -49,7 +49,7 @@ def definition(seed: int) -> Definition:
     side = random.Random(seed * 23 + 7)  # the rest of a seed's job stays as it was
     if side.random() < 0.35:
         top = _diamond(side, nodes, transforms)
-    if side.random() < 0.4:
+    if side.random() < 0.6:
         top = _in_time(side, nodes, transforms) or top
     sinks = _sinks(rng, nodes, top)
     bounded_only = all(source.bounded for source in sources)

@@ -80,7 +80,8 @@ class InProcess:
         job = build(self.definition, self.world.base, functools.partial(FaultySink, fault=fault), called.append)
         state = self.world.state() if self.world.root.exists() else None
         over = finished_sources(state) if state is not None else set[str]()
-        restore = f"chk-{state.last_completed}" if plan.restore and state and state.last_completed else "latest"
+        goes_back = plan.restore and state is not None and state.status != "FINISHED"
+        restore = f"chk-{state.last_completed}" if goes_back and state and state.last_completed else "latest"
         if restore != "latest":
             self.evidence.rewound()
         hung = threading.Event()

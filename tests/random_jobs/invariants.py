@@ -21,8 +21,8 @@ STAYS = (
     r"|{0}/checkpoints/chk-\d+(/_metadata)?"
 )
 """What a finished job leaves under its root."""
-KEPT = r"_ckpt/(\w+/\w+/manifests|~turns)/[^/.]+\.json"
-"""What jobs leave in a sink's folder, beside what they have released."""
+KEPT = r"_ckpt/(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-\w+)|\.probe-\w+"
+"""What jobs leave in a folder beside what they release, and what killed writers leave there until it is old."""
 LEFT_YET = re.compile(r"\.(tmp|probe)-\w+")
 """What killed writers leave in the root itself: it is collected by age, when nobody can be writing it any more."""
 
