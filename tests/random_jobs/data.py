@@ -14,6 +14,8 @@ from tests.spark.harness import write_rows
 
 Row = dict[str, Any]
 FILE_SECONDS, SPREAD = 10, 15
+BEGIN = 1000
+"""The event time of what comes first. Event time begins at 1970 in Spark: a row from then is late at once."""
 LATEST = 80
 """Seconds by which a late row may come later than those around it."""
 
@@ -24,7 +26,7 @@ def files_of(seed: int, number: int, source: SourceDef) -> list[list[Row]]:
     rng = random.Random(seed * 31 + number)
     files = []
     for file in range(source.files):
-        first = source.first + file * FILE_SECONDS
+        first = BEGIN + source.first + file * FILE_SECONDS
         rows: list[Row] = []
         for row in range(source.rows):
             if rows and rng.random() < 0.15:
@@ -45,7 +47,7 @@ def _make_late(rng: random.Random, files: list[list[Row]]) -> None:
     for number in range(1, len(files)):
         for row in files[number]:
             if rng.random() < 0.3:
-                row["second"] = max(0, row["second"] - rng.randint(SPREAD, LATEST))
+                row["second"] -= rng.randint(SPREAD, LATEST)
         if rng.random() < 0.5:
             files[number].append(rng.choice(files[rng.randrange(number)]))
 
