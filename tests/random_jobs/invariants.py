@@ -88,12 +88,13 @@ def check_nothing_left(definition: Definition, world: World) -> None:
     left = [path for path in under if not re.fullmatch(STAYS.format(world.job_id), path)]
     assert not left, f"left under the root: {left[:10]}"
     for sink in definition.sinks:
-        check_folder(world.base / sink.place)
+        check_folder(world.base / sink.place, world.job_id)
 
 
-def check_folder(folder: Path) -> None:
-    """Who lists it finds what the manifests name, of whichever jobs."""
+def check_folder(folder: Path, job_id: str) -> None:
+    """Who lists it finds what the manifests name, of whichever jobs. Others may have staged what they go on with."""
     shown = {file.path for manifest in read_manifests(str(folder)) for file in manifest.files}
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    kept = {path for path in there if re.fullmatch(KEPT, path)}
+    staged = rf"_ckpt/(?!{job_id}/)\w+/\w+/staging/.+"
+    kept = {path for path in there if re.fullmatch(KEPT, path) or re.fullmatch(staged, path)}
     assert there - kept == shown, f"{folder}: files and manifests differ: {sorted((there - kept) ^ shown)[:5]}"

@@ -35,7 +35,7 @@ class SecondJob(InProcess):
         self.first._attempt(RunPlan("finish"))
         self._check_first()
         for mine, _ in self._pairs():
-            check_folder(Path(mine.place))
+            check_folder(Path(mine.place), self.first.definition.job_id)
         return story
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
