@@ -1,6 +1,6 @@
 """Another job overwrites the folders of one that was stopped or has crashed, and then that one goes on.
 
-``CKPT_RANDOM_OVERTAKEN`` jobs are tried (default 3) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+``CKPT_RANDOM_OVERTAKEN`` jobs are tried (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.random_jobs.seeds import seeds, telling
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_OVERTAKEN", 3))
+@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_OVERTAKEN", 2))
 def test_a_job_whose_rows_were_replaced_never_brings_them_back(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(seed * 29 + 1)
     drawn = definition(seed)
