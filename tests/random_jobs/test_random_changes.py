@@ -1,7 +1,7 @@
 """The definition changes between two runs: the job goes on with the right rows, or is refused by name before anything
 is written. Rows are never lost or repeated.
 
-``CKPT_RANDOM_CHANGES`` changes are tried (default 5) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+``CKPT_RANDOM_CHANGES`` changes are tried (default 6) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.random_jobs.seeds import seeds, telling
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_CHANGES", 5))
+@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_CHANGES", 6))
 def test_a_changed_job_goes_on_with_the_right_rows_or_is_refused(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
