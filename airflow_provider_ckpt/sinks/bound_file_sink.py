@@ -11,6 +11,7 @@ from airflow_provider_ckpt.errors import (
     StagedFilesMissingError,
     StagedRowCountError,
 )
+from airflow_provider_ckpt.sinks.file_names import sink_folder
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.occupancy import Mode, Occupancy
@@ -22,6 +23,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+LEFT_BEHIND = 3600.0
+"""Seconds after which nobody writes a temporary file any more, not even a driver that was paused."""
 
 
 class BoundFileSink(BoundSink):
@@ -179,6 +184,8 @@ class BoundFileSink(BoundSink):
                 removed.append(name)
         if self._log.catch_up() is not None:
             self._occupancy.sweep(again=True)
+        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
+        self._storage.collect_temporary(sink_folder(self._context.job_id, self._context.uid), LEFT_BEHIND)
         return removed
 
 

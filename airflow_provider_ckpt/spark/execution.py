@@ -375,6 +375,7 @@ class _Execution:
             self._plan.schemas,
             aligned=self._plan.aligned(),
             aligned_timeout=ALIGNED_TIMEOUT,
+            whole=self._plan.has_event_time(),
             restore=self._restore,
         )
         runners: dict[str, Runner] = {}

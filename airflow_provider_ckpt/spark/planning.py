@@ -64,6 +64,10 @@ class JobPlan:
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
 
+    def has_event_time(self) -> bool:
+        """Whether some query follows event time, and with it the order of what the queries in front give it."""
+        return any(vertex.event_time for vertex in self.definition.vertices.values())
+
     def aligned(self) -> bool:
         """Sinks at different depths show the same source prefix only if barriers are aligned (R24)."""
         depth: dict[str, int] = {}

@@ -31,7 +31,9 @@ from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, 
 
 
 class SubtaskFactory:
-    """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds.
+    """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
+    batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
+    packs what it reads by size): read in several, the first ones would make rows of the others late.
     ``restore``: the checkpoint to go back to; None: go on from what is published."""
 
     def __init__(
@@ -44,9 +46,10 @@ class SubtaskFactory:
         *,
         aligned: bool,
         aligned_timeout: float | None,
+        whole: bool = False,
         restore: RestorePoint | None = None,
     ) -> None:
-        self._restore = restore
+        self._restore, self._whole = restore, whole
         self._context, self._logs, self._sinks = context, logs, sinks
         self._frozen, self._schemas = frozen, schemas
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
@@ -128,11 +131,9 @@ class SubtaskFactory:
             schema = self._schemas[edge.edge.producer]
             reader = context.spark.readStream.name(uid).schema(plain(schema))
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
-            options: dict[str, Any] = {
-                "recursiveFileLookup": True,
-                "maxBytesPerTrigger": limit,
-                "maxFileAge": NEVER_FORGOTTEN,
-            }
+            options: dict[str, Any] = {"recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
+            if not self._whole:
+                options["maxBytesPerTrigger"] = limit
             frame = reader.options(**options).parquet(edge.feed.location)
             return with_watermark(frame, schema)
 

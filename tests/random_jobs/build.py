@@ -32,7 +32,8 @@ def build(
     for transform in definition.transforms:
         _add_transform(job, transform)
     for sink in definition.sinks:
-        target = make_sink(str(base / sink.place), format=sink.format, partition_by=("k",) if sink.partitioned else ())
+        columns = ("k",) if sink.partitioned else ()
+        target = make_sink(str(base / sink.place), format=sink.format, partition_by=columns, mode=sink.mode)
         job.sink(sink.uid, sink.input, target, release=sink.release)  # type: ignore[arg-type]
     return job
 
@@ -71,26 +72,26 @@ def _add_transform(job: Job, transform: TransformDef) -> None:
 
 
 def plain_frames(
-    spark: SparkSession, definition: Definition, base: Path, *, with_limits: bool = False
+    spark: SparkSession, definition: Definition, folder: Path, *, with_limits: bool = False
 ) -> Mapping[str, DataFrame]:
-    """What each sink has to hold in the end: the same functions over all files, as one batch. Which rows a limit
-    leaves is anybody's choice: without ``with_limits``, those that it may choose from."""
+    """What each operator gives in the end: the same functions over all files in ``folder``, as one batch. Which rows a
+    limit leaves is anybody's choice: without ``with_limits``, those that it may choose from."""
     frames: dict[str, DataFrame] = {}
     for source in definition.sources:
-        frames[source.uid] = functions.read(spark.read, str(base / "all" / source.uid))
+        frames[source.uid] = functions.read(spark.read, str(folder / source.uid))
     for transform in definition.transforms:
         kind = KINDS[transform.kind]
-        sides = [_united(frames, uids) for uids in (transform.inputs, transform.others) if uids]
+        sides = [united(frames, uids) for uids in (transform.inputs, transform.others) if uids]
         capped = with_limits and transform.kind == "limit"
         frames[transform.uid] = (kind.function if capped else kind.plain or kind.function)(*sides)
-    return {sink.uid: frames[sink.input] for sink in definition.sinks}
+    return frames
 
 
-def _united(frames: Mapping[str, DataFrame], uids: tuple[str, ...]) -> DataFrame:
-    united = frames[uids[0]]
+def united(frames: Mapping[str, DataFrame], uids: tuple[str, ...]) -> DataFrame:
+    found = frames[uids[0]]
     for uid in uids[1:]:
-        united = united.unionByName(frames[uid])
-    return united
+        found = found.unionByName(frames[uid])
+    return found
 
 
 def siblings(definition: Definition) -> list[tuple[SinkDef, ...]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError
+from tests.random_jobs.between import Values
 from tests.random_jobs.definition import Definition, SinkDef
-from tests.random_jobs.expected import Expected, Values, manifests, released
+from tests.random_jobs.expected import Expected, manifests, released
 from tests.random_jobs.in_process import InProcess, Story
 from tests.random_jobs.invariants import check_any_time
 from tests.random_jobs.schedule import RunPlan, Schedule

@@ -14,14 +14,19 @@ from tests.spark.harness import write_rows
 
 Row = dict[str, Any]
 FILE_SECONDS, SPREAD = 10, 15
+BEGIN = 1000
+"""The event time of what comes first. Event time begins at 1970 in Spark: a row from then is late at once."""
+LATEST = 80
+"""Seconds by which a late row may come later than those around it."""
 
 
 def files_of(seed: int, number: int, source: SourceDef) -> list[list[Row]]:
-    """Rows are out of order within a file and across two, and some come twice; none is later than the delay."""
+    """Rows are out of order within a file and across two, and some come twice; none is later than the delay but in a
+    source with late rows."""
     rng = random.Random(seed * 31 + number)
     files = []
     for file in range(source.files):
-        first = source.first + file * FILE_SECONDS
+        first = BEGIN + source.first + file * FILE_SECONDS
         rows: list[Row] = []
         for row in range(source.rows):
             if rows and rng.random() < 0.15:
@@ -32,7 +37,19 @@ def files_of(seed: int, number: int, source: SourceDef) -> list[list[Row]]:
                 {"id": where, "k": rng.randint(0, 4), "v": rng.randint(0, 99), "second": first + rng.randint(0, SPREAD)}
             )
         files.append(rows)
+    if source.late:
+        _make_late(random.Random(seed * 31 + number + 7919), files)
     return files
+
+
+def _make_late(rng: random.Random, files: list[list[Row]]) -> None:
+    """Rows come late, or come again, in another file. An id still tells the row."""
+    for number in range(1, len(files)):
+        for row in files[number]:
+            if rng.random() < 0.3:
+                row["second"] -= rng.randint(SPREAD, LATEST)
+        if rng.random() < 0.5:
+            files[number].append(rng.choice(files[rng.randrange(number)]))
 
 
 class Data:

@@ -15,7 +15,7 @@ them among those of the batch without the limit."""
 @dataclass(frozen=True)
 class SourceDef:
     """``watermark``: the delay in seconds. ``first``: the event time of the first file, in seconds. ``folder``: the
-    one in which the source's own lies."""
+    one in which the source's own lies. ``late``: some rows come later than the delay allows."""
 
     uid: str
     bounded: bool
@@ -26,6 +26,7 @@ class SourceDef:
     first: int = 0
     max_files: int | None = None
     folder: str = "in"
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,18 @@ class SinkDef:
     partitioned: bool = False
     release: str = "every_checkpoint"
     folder: str | None = None
+    mode: str = "errorifexists"
 
     @property
     def place(self) -> str:
-        """The sink's folder, under the job's."""
+        """The sink's folder, under the job's; or anywhere."""
         return self.folder or self.uid
 
 
 @dataclass(frozen=True)
 class Definition:
-    """``interval``: of checkpoints, in seconds. ``at_start``: files of live sources that are there from the start."""
+    """``interval``: of checkpoints, in seconds. ``at_start``: files of live sources that are there from the start.
+    ``limit``: the run's read limit, in bytes. ``job_id``: of two jobs that write to one folder."""
 
     seed: int
     sources: tuple[SourceDef, ...]
@@ -70,6 +73,8 @@ class Definition:
     interval: float = 0.3
     retained: int = 3
     at_start: int = 1
+    limit: int | None = None
+    job_id: str = "job"
 
     @property
     def live(self) -> tuple[SourceDef, ...]:
@@ -98,7 +103,10 @@ class Definition:
         )
 
     def __str__(self) -> str:
-        lines = [f"seed {self.seed}: mode {self.mode}, interval {self.interval}, retained {self.retained}"]
+        lines = [
+            f"seed {self.seed}: job {self.job_id!r}, mode {self.mode}, interval {self.interval}, "
+            f"retained {self.retained}, read limit {self.limit}"
+        ]
         lines += [f"  {one}" for one in (*self.sources, *self.transforms, *self.sinks)]
         return "\n".join(lines)
 
@@ -120,9 +128,9 @@ def simpler(definition: Definition) -> list[Definition]:
     return found
 
 
-SOURCE: Mapping[str, Any] = {"chain": True, "files": 2, "rows": 2, "max_files": None, "first": 0}
+SOURCE: Mapping[str, Any] = {"chain": True, "files": 2, "rows": 2, "max_files": None, "first": 0, "late": False}
 TRANSFORM: Mapping[str, Any] = {"chain": True}
-SINK: Mapping[str, Any] = {"format": "parquet", "partitioned": False, "release": "every_checkpoint"}
+SINK: Mapping[str, Any] = {"format": "parquet", "partitioned": False, "release": "every_checkpoint", "mode": "append"}
 
 
 def pruned(definition: Definition) -> Definition:

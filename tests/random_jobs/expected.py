@@ -14,30 +14,37 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from tests.random_jobs.between import Between, Values, between
 from tests.random_jobs.build import plain_frames
 from tests.random_jobs.definition import Definition, SinkDef
+from tests.random_jobs.lateness import path_to
 from tests.spark.harness import read_rows
-
-Values = tuple[Any, ...]
 
 
 class Expected:
-    """The rows of the batch, by sink; made once for a job."""
+    """The rows of the batch, by sink; made once for a job. With late rows: those between which they have to lie."""
 
     def __init__(self, spark: SparkSession, definition: Definition, base: Path) -> None:
-        frames = plain_frames(spark, definition, base)
+        frames = plain_frames(spark, definition, base / "all")
         self._rows = {
-            uid: [tuple(row) for row in frame.select("id", "k", "v", F.unix_millis("ts")).collect()]
-            for uid, frame in frames.items()
+            one.uid: [tuple(row) for row in frames[one.input].select("id", "k", "v", F.unix_millis("ts")).collect()]
+            for one in definition.sinks
         }
-        capped = plain_frames(spark, definition, base, with_limits=True)
-        self._counts = {one.uid: capped[one.uid].count() for one in definition.sinks if one.lineage == "limited"}
+        capped = plain_frames(spark, definition, base / "all", with_limits=True)
+        self._counts = {one.uid: capped[one.input].count() for one in definition.sinks if one.lineage == "limited"}
+        paths = {one: path_to(definition, one) for one in definition.sinks}
+        self._between: Mapping[str, Between] = {
+            one.uid: between(spark, definition, one, path, base) for one, path in paths.items() if path is not None
+        }
 
     def rows(self, sink: SinkDef) -> Counter[Values]:
         return Counter(self._rows[sink.uid])
 
     def check(self, sink: SinkDef, released: list[Values]) -> None:
         """Raises AssertionError that says what was lost and what is too many."""
+        if sink.uid in self._between:
+            self._between[sink.uid].check(sink, released)
+            return
         wanted, got = Counter(self._rows[sink.uid]), Counter(released)
         if sink.lineage == "last":
             _check_last(sink, self._rows[sink.uid], released)
@@ -66,15 +73,15 @@ def _some(rows: Iterable[Values]) -> list[Values]:
 # ---- what was released
 
 
-def manifests(base: Path, sink: SinkDef) -> list[Manifest]:
-    return read_manifests(str(base / sink.place), "job", sink.uid)
+def manifests(base: Path, sink: SinkDef, job_id: str = "job") -> list[Manifest]:
+    return read_manifests(str(base / sink.place), job_id, sink.uid)
 
 
-def released(base: Path, sink: SinkDef) -> list[Values]:
+def released(base: Path, sink: SinkDef, job_id: str = "job") -> list[Values]:
     """In the order of checkpoints, batches and files."""
     return [
         _values(row)
-        for manifest in manifests(base, sink)
+        for manifest in manifests(base, sink, job_id)
         for file in manifest.files
         for row in _read(base / sink.place, file.path)
     ]

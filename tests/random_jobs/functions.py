@@ -19,6 +19,9 @@ COLUMNS = ("id", "k", "v", "ts")
 STORED = "id long, k long, v long, second long"
 SCHEMA = "id long, k long, v long, ts timestamp"
 JOIN_SECONDS = 5
+WINDOW_SECONDS = 10
+HALF = 1_000_000_000_000
+"""Added to the ids of what is there twice."""
 
 Function = Callable[..., DataFrame]
 
@@ -60,7 +63,7 @@ def filtered(rows: DataFrame) -> DataFrame:
 
 def exploded(rows: DataFrame) -> DataFrame:
     twice = rows.withColumn("half", F.explode(F.array(F.lit(0), F.lit(1))))
-    return twice.select((F.col("id") + F.col("half") * 1_000_000_000_000).alias("id"), "k", "v", "ts")
+    return twice.select((F.col("id") + F.col("half") * HALF).alias("id"), "k", "v", "ts")
 
 
 def in_pandas(rows: DataFrame) -> DataFrame:
@@ -75,7 +78,7 @@ def in_pandas(rows: DataFrame) -> DataFrame:
 
 
 def windows(rows: DataFrame) -> DataFrame:
-    counted = rows.groupBy(F.window("ts", "10 seconds"), "k").agg(
+    counted = rows.groupBy(F.window("ts", f"{WINDOW_SECONDS} seconds"), "k").agg(
         F.sum("v").alias("total"), F.count(F.lit(1)).alias("n")
     )
     return counted.select(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.random_jobs.definition import Definition, Lineage, SinkDef, SourceDef, TransformDef, pruned
+from tests.random_jobs.features import add_features
 from tests.random_jobs.functions import JOINS, KINDS
 
 DELAY = 20
-"""Seconds of a watermark. Rows of one file are up to 15 s apart and files 10 s: nothing is ever late."""
+"""Seconds of a watermark. Rows of one file are up to 15 s apart and files 10 s: nothing is late that is not made so."""
 STATELESS = ("union", "map", "filter", "explode", "pandas")
 STATEFUL = tuple(name for name, kind in KINDS.items() if kind.stateful)
 BY_ID = ("dedup", "dedup_in_time", "dedup_within", "pandas_first", "state_first")
+IN_TIME = ("windows", "window_keys", "dedup_in_time", "dedup_within", "distinct")
 MAKES_IDS = ("windows", "sessions")
 AFTER_LAST = ("map", "union")
 AFTER_LIMIT = ("map", "union", "explode", "pandas")
@@ -44,6 +46,11 @@ def definition(seed: int) -> Definition:
         transforms.append(made[0])
         nodes.append(made[1])
         top = made[1]
+    side = random.Random(seed * 23 + 7)  # the rest of a seed's job stays as it was
+    if side.random() < 0.35:
+        top = _diamond(side, nodes, transforms)
+    if side.random() < 0.6:
+        top = _in_time(side, nodes, transforms) or top
     sinks = _sinks(rng, nodes, top)
     bounded_only = all(source.bounded for source in sources)
     found = Definition(
@@ -56,7 +63,7 @@ def definition(seed: int) -> Definition:
         retained=rng.choice([1, 2, 3, 5]),
         at_start=rng.randint(0, 3),
     )
-    return pruned(found)
+    return add_features(seed, pruned(found))
 
 
 def _sources(rng: random.Random) -> list[SourceDef]:
@@ -110,6 +117,45 @@ def _transform(rng: random.Random, uid: str, base: Node, nodes: list[Node]) -> t
     return _make(rng, uid, "map", [base])
 
 
+def _diamond(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node:
+    """Two ways from one operator that meet again, one of them perhaps with nothing on it."""
+    base = rng.choice([one for one in nodes if one.lineage == "rows"])
+    # event time does not come out of a query that unites several sources, and with two consumers it is one
+    apart = base if len(base.sources) == 1 else replace(base, watermarks="none")
+    ways = [_add(rng, apart, nodes, transforms) for _ in range(rng.choice([1, 2, 2]))]
+    if len(ways) == 1:
+        ways.append(apart)
+    kinds = [*STATELESS, *STATEFUL, *JOINS * 4, *["union"] * 4]
+    kind = rng.choice([one for one in kinds if _fits(one, "append", ways)] or ["union"])
+    made, node = _make(rng, f"t{len(transforms)}", kind, ways)
+    transforms.append(made)
+    nodes.append(node)
+    return node
+
+
+def _in_time(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node | None:
+    """An operator that drops late rows, where event time is known: behind what nobody else reads, or one source."""
+    read = {uid for one in transforms for uid in (*one.inputs, *one.others)}
+    among = [one for one in nodes if one.watermarks == "all" and (one.uid not in read or len(one.sources) == 1)]
+    fits = [(one, kind) for one in among for kind in IN_TIME if _fits(kind, "append", [one])]
+    if not fits:
+        return None
+    base, kind = rng.choice(fits)
+    made, node = _make(rng, f"t{len(transforms)}", kind, [base])
+    transforms.append(made)
+    nodes.append(node)
+    return node
+
+
+def _add(rng: random.Random, base: Node, nodes: list[Node], transforms: list[TransformDef]) -> Node:
+    kinds = [*STATELESS, *STATELESS, "dedup", "dedup_in_time", "distinct", "windows"]
+    kind = rng.choice([one for one in kinds if _fits(one, "append", [base])])
+    made, node = _make(rng, f"t{len(transforms)}", kind, [base])
+    transforms.append(made)
+    nodes.append(node)
+    return node
+
+
 def _fits(kind_name: str, mode: str, inputs: list[Node]) -> bool:
     """Whether the plain batch says what the stream has to give."""
     kind = KINDS[kind_name]
@@ -125,7 +171,10 @@ def _fits(kind_name: str, mode: str, inputs: list[Node]) -> bool:
 
 
 def _unique(inputs: list[Node]) -> bool:
-    return all(one.unique for one in inputs) and (len(inputs) == 1 or not any(one.made for one in inputs))
+    """Rows of one source that come by two ways have the same ids, and perhaps not the same values."""
+    apart = sum(len(one.sources) for one in inputs) == len(frozenset().union(*(one.sources for one in inputs)))
+    made = len(inputs) > 1 and any(one.made for one in inputs)
+    return apart and not made and all(one.unique for one in inputs)
 
 
 def _watermarks(inputs: list[Node]) -> str:

@@ -51,7 +51,7 @@ class InProcess:
 
     def __init__(self, spark: SparkSession, definition: Definition, schedule: Schedule, base: Path) -> None:
         self.spark, self.definition, self.schedule = spark, definition, schedule
-        self.world = World(base)
+        self.world = World(base, definition.job_id)
         self.data = Data(base, definition)
         self.evidence = Evidence(self.world)
         self.story = Story()
@@ -80,7 +80,8 @@ class InProcess:
         job = build(self.definition, self.world.base, functools.partial(FaultySink, fault=fault), called.append)
         state = self.world.state() if self.world.root.exists() else None
         over = finished_sources(state) if state is not None else set[str]()
-        restore = f"chk-{state.last_completed}" if plan.restore and state and state.last_completed else "latest"
+        goes_back = plan.restore and state is not None and state.status != "FINISHED"
+        restore = f"chk-{state.last_completed}" if goes_back and state and state.last_completed else "latest"
         if restore != "latest":
             self.evidence.rewound()
         hung = threading.Event()
@@ -107,6 +108,7 @@ class InProcess:
                 mode=self.definition.mode,
                 checkpoint_interval=self.definition.interval,
                 retained_checkpoints=self.definition.retained,
+                max_bytes_per_trigger=self.definition.limit,
             )
         except InvalidInputError as error:
             return self._refused(error, fresh)

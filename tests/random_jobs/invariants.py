@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.sinks.manifests import read_manifests
 from tests.chaos.evidence import Evidence
 from tests.random_jobs.build import siblings
 from tests.random_jobs.definition import Definition
 from tests.random_jobs.expected import Expected, manifests, released
 from tests.spark.harness import World
 
-STAYS = re.compile(
-    r"ckpt-root\.json|job|job/(journal|frozen|vertices|checkpoints|requests)"
-    r"|job/(journal|frozen)/[^/.][^/]*\.json|job/vertices/\w+(/0(/log(/[^/.][^/]*\.json)?)?)?"
-    r"|job/checkpoints/chk-\d+(/_metadata)?"
+STAYS = (
+    r"ckpt-root\.json|{0}|{0}/(journal|frozen|vertices|checkpoints|requests)"
+    r"|{0}/(journal|frozen)/[^/.][^/]*\.json|{0}/vertices/\w+(/0(/log(/[^/.][^/]*\.json)?)?)?"
+    r"|{0}/checkpoints/chk-\d+(/_metadata)?"
 )
 """What a finished job leaves under its root."""
+KEPT = r"_ckpt/(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-\w+)|\.probe-\w+"
+"""What jobs leave in a folder beside what they release, and what killed writers leave there until it is old."""
 LEFT_YET = re.compile(r"\.(tmp|probe)-\w+")
 """What killed writers leave in the root itself: it is collected by age, when nobody can be writing it any more."""
 
@@ -43,19 +47,26 @@ def check_any_time(definition: Definition, world: World) -> None:
     state = world.state()
     assert not state.damage, state.damage
     for sink in definition.sinks:
-        numbers = [manifest.checkpoint for manifest in manifests(world.base, sink)]
+        numbers = [manifest.checkpoint for manifest in manifests(world.base, sink, world.job_id)]
         assert numbers == sorted(set(numbers)), f"{sink.uid}: checkpoints do not rise: {numbers}"
 
 
 def check_siblings(definition: Definition, base: Path) -> None:
-    """Sinks of one query show the same rows checkpoint by checkpoint (R24)."""
+    """Sinks of one query show the same rows checkpoint by checkpoint (R24), whatever was dropped as late."""
     for sinks in siblings(definition):
         shown = [
-            {manifest.checkpoint: manifest.rows for manifest in manifests(base, sink)}
+            {manifest.checkpoint: manifest.rows for manifest in manifests(base, sink, definition.job_id)}
             for sink in sinks
             if sink.release == "every_checkpoint"
         ]
-        assert all(one == shown[0] for one in shown), f"sinks of {sinks[0].input} differ: {shown}"
+        assert all(_with_rows(one) == _with_rows(shown[0]) for one in shown), f"{sinks[0].input}: sinks differ: {shown}"
+        rows = [Counter(released(base, sink, definition.job_id)) for sink in sinks]
+        assert all(one == rows[0] for one in rows), f"sinks of {sinks[0].input} hold other rows: {rows}"
+
+
+def _with_rows(shown: dict[int, int]) -> dict[int, int]:
+    """A sink that replaces the rows of another job does so even by none."""
+    return {checkpoint: rows for checkpoint, rows in shown.items() if rows}
 
 
 def check_end(definition: Definition, world: World, expected: Expected, evidence: Evidence) -> None:
@@ -68,17 +79,22 @@ def check_end(definition: Definition, world: World, expected: Expected, evidence
     check_any_time(definition, world)
     check_siblings(definition, world.base)
     for sink in definition.sinks:
-        expected.check(sink, released(world.base, sink))
+        expected.check(sink, released(world.base, sink, world.job_id))
     check_nothing_left(definition, world)
 
 
 def check_nothing_left(definition: Definition, world: World) -> None:
     under = [path for path in world.everything_under_root() if not LEFT_YET.fullmatch(path)]
-    left = [path for path in under if not STAYS.fullmatch(path)]
+    left = [path for path in under if not re.fullmatch(STAYS.format(world.job_id), path)]
     assert not left, f"left under the root: {left[:10]}"
     for sink in definition.sinks:
-        folder = world.base / sink.place
-        shown = {file.path for manifest in manifests(world.base, sink) for file in manifest.files}
-        there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-        kept = {path for path in there if re.fullmatch(rf"_ckpt/(job/{sink.uid}/manifests|~turns)/[^/.]+\.json", path)}
-        assert there - kept == shown, f"{sink.uid}: files and manifests differ: {sorted((there - kept) ^ shown)[:5]}"
+        check_folder(world.base / sink.place, world.job_id)
+
+
+def check_folder(folder: Path, job_id: str) -> None:
+    """Who lists it finds what the manifests name, of whichever jobs. Others may have staged what they go on with."""
+    shown = {file.path for manifest in read_manifests(str(folder)) for file in manifest.files}
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    staged = rf"_ckpt/(?!{job_id}/)\w+/\w+/staging/.+"
+    kept = {path for path in there if re.fullmatch(KEPT, path) or re.fullmatch(staged, path)}
+    assert there - kept == shown, f"{folder}: files and manifests differ: {sorted((there - kept) ^ shown)[:5]}"

@@ -168,6 +168,7 @@ class Processes:
             "checkpoint_interval": self.definition.interval,
             "checkpoint_timeout": 60,
             "retained_checkpoints": self.definition.retained,
+            "max_bytes_per_trigger": self.definition.limit,
             "restore": back,
         }
         begin = [str(ELSEWHERE), f"elsewhere-{number}"] if elsewhere else ["-m", "airflow_provider_ckpt.spark.main"]

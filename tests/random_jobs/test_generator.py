@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.random_jobs.build import build
 from tests.random_jobs.changes import CHANGES, change
 from tests.random_jobs.data import files_of
-from tests.random_jobs.definition import Definition, simpler
-from tests.random_jobs.functions import KINDS
+from tests.random_jobs.definition import Definition, SourceDef, simpler
+from tests.random_jobs.features import second_job
+from tests.random_jobs.functions import JOINS, KINDS
 from tests.random_jobs.generate import DELAY, definition
+from tests.random_jobs.lateness import path_to, sure_files
 from tests.random_jobs.process_schedule import steps
 from tests.random_jobs.schedule import plan
 
@@ -67,7 +70,61 @@ def test_no_row_is_later_than_the_delay_of_its_source() -> None:
     """A file's rows are compared with everything that may have been read before it."""
     for seed in SEEDS:
         for number, source in enumerate(definition(seed).sources):
-            newest = 0
-            for rows in files_of(seed, number, source):
-                assert all(row["second"] > newest - DELAY for row in rows)
-                newest = max([newest, *(row["second"] for row in rows)])
+            assert late_rows(seed, number, replace(source, late=False)) == 0
+
+
+def test_sources_with_late_rows_have_some() -> None:
+    late = [
+        late_rows(seed, number, source)
+        for seed in SEEDS
+        for number, source in enumerate(definition(seed).sources)
+        if source.late
+    ]
+    assert sum(1 for count in late if count) > len(late) / 2
+    assert len(late) > len(SEEDS) / 5
+
+
+def late_rows(seed: int, number: int, source: SourceDef) -> int:
+    newest, found = 0, 0
+    for rows in files_of(seed, number, source):
+        found += sum(1 for row in rows if row["second"] <= newest - DELAY)
+        newest = max([newest, *(row["second"] for row in rows)])
+    return found
+
+
+def test_rows_that_are_surely_counted_are_some_of_the_late_ones_and_all_of_the_others() -> None:
+    """The oracle itself: what no operator may drop."""
+    for seed in SEEDS:
+        drawn = definition(seed)
+        for sink in drawn.sinks:
+            way = path_to(drawn, sink)
+            if way is None:
+                continue
+            for number, source in enumerate(sorted(drawn.sources, key=lambda one: one.uid)):
+                files, newest = files_of(seed, number, source), 0
+                for rows, sure in zip(files, sure_files(drawn, way)[source.uid], strict=True):
+                    assert [row for row in rows if row["second"] > newest - DELAY or row in sure] == sure
+                    newest = max([newest, *(row["second"] for row in rows)])
+
+
+def test_ways_that_part_and_meet_again_are_drawn() -> None:
+    """Diamonds: united and joined, with something on both ways and with nothing on one."""
+    found = set()
+    for seed in SEEDS:
+        drawn = definition(seed)
+        above = {one.uid: {one.uid} for one in drawn.sources}
+        for one in drawn.transforms:
+            inputs = (*one.inputs, *one.others)
+            above[one.uid] = {one.uid}.union(*(above[uid] for uid in inputs))
+            if len(inputs) == 2 and above[inputs[0]] & above[inputs[1]]:
+                bare = inputs[0] in above[inputs[1]] or inputs[1] in above[inputs[0]]
+                found.add((one.kind in JOINS, bare))
+    assert found == {(joined, bare) for joined in (True, False) for bare in (True, False)}
+
+
+def test_second_jobs_of_every_mode_are_drawn(tmp_path: Path) -> None:
+    drawn = [second_job(seed, definition(seed)) for seed in SEEDS]
+    seconds = [one for one in drawn if one is not None]
+    assert {sink.mode for one in seconds for sink in one.sinks} == {"errorifexists", "append", "overwrite"}
+    for one in seconds:
+        build(one, tmp_path).validate()

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.random_jobs.changed import ChangedJob
 from tests.random_jobs.changes import change
+from tests.random_jobs.features import in_time
 from tests.random_jobs.generate import definition
 from tests.random_jobs.schedule import RunPlan
 from tests.random_jobs.seeds import seeds, telling
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 def test_a_changed_job_goes_on_with_the_right_rows_or_is_refused(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    before = definition(seed)
+    before = in_time(definition(seed))  # a change of the delay is one of who is late
     name, after = change(seed, before)
     rng = random.Random(seed)
     first = RunPlan("stop", rng.randint(2, 8)) if rng.random() < 0.4 else RunPlan("fault", rng.randint(25, 110))

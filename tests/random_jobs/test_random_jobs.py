@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.random_jobs.features import second_job
 from tests.random_jobs.generate import definition
 from tests.random_jobs.in_process import InProcess
 from tests.random_jobs.schedule import plan
+from tests.random_jobs.second import SecondJob
 from tests.random_jobs.seeds import seeds, telling
 from tests.random_jobs.shrink import shrink
 
@@ -28,7 +30,10 @@ def test_a_random_job_releases_what_a_plain_batch_gives(seed: int, spark: SparkS
     drawn, schedule = definition(seed), plan(seed)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_JOBS=1\n{drawn}\n  {schedule}"):
         try:
-            InProcess(spark, drawn, schedule, tmp_path / "job").run()
+            job = InProcess(spark, drawn, schedule, tmp_path / "job")
+            if not job.run().refused and (second := second_job(seed, drawn)) is not None:
+                print(f"then {second}")
+                SecondJob(job, second, plan(second.seed)).run()
         except Exception:
             if SHRINKS:
                 shrink(spark, (drawn, schedule), tmp_path)

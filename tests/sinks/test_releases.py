@@ -17,6 +17,7 @@ from airflow_provider_ckpt.errors import (
     StagedFilesMissingError,
     TerminalError,
 )
+from airflow_provider_ckpt.sinks import bound_file_sink
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.storage.paths import Sizes
 from tests.sinks.lake import Lake
@@ -283,3 +284,17 @@ def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
     for number in (1, 2, 3):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
     assert lake.bind("orders", "append", storage=Partial(lake.storage)).last_released() == 3
+
+
+def test_what_killed_writers_left_is_collected_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(tmp_path)
+    sink = lake.release("orders", "a")
+    left = [tmp_path / MANIFESTS / ".tmp-0123456789abcdef", tmp_path / ".probe-0123456789abcdef"]
+    for path in left:
+        path.write_bytes(b"half")
+    sink.collect_garbage(set(), set())
+    assert all(path.exists() for path in left), "its writer may be alive"
+    monkeypatch.setattr(bound_file_sink, "LEFT_BEHIND", 0.0)
+    sink.collect_garbage(set(), set())
+    assert not any(path.exists() for path in left)
+    assert lake.named() == ["a"]

@@ -171,6 +171,15 @@ _FEEDS = (
         "a batch is fed again and again",
     ),
     Mutant(
+        "batches-read-in-bites",
+        "R13",
+        "spark/subtasks.py",
+        "            if not self._whole:\n",
+        "            if True:\n",
+        ("tests/spark/test_whole_batches.py",),
+        "what comes of one batch is read in several, and is late",
+    ),
+    Mutant(
         "feed-survives-a-rewind",
         "R4",
         "spark/feed.py",

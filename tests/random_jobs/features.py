@@ -1,0 +1,48 @@
+"""What is added to a drawn job, from random numbers of its own: the rest of a seed's job stays as it was."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.random_jobs.definition import Definition, SinkDef
+from tests.random_jobs.lateness import is_comparable
+
+MODES = ("errorifexists", "append", "overwrite")
+LATE_FILES = 4
+"""So many it takes until event time has passed rows that are late."""
+
+
+def add_features(seed: int, definition: Definition) -> Definition:
+    rng = random.Random(seed * 17 + 3)
+    with_modes = replace(definition, sinks=tuple(replace(one, mode=rng.choice(MODES)) for one in definition.sinks))
+    # a byte: what one query gives another is more than it reads at once
+    limited = replace(with_modes, limit=rng.choice([None, None, 1]))
+    return _late(limited) if rng.random() < 0.85 else limited
+
+
+def _late(definition: Definition) -> Definition:
+    sources = tuple(
+        replace(one, late=True, files=max(one.files, LATE_FILES)) if one.watermark else one
+        for one in definition.sources
+    )
+    late = replace(definition, sources=sources)
+    return late if is_comparable(late) else definition
+
+
+def in_time(definition: Definition) -> Definition:
+    """Without late rows."""
+    return replace(definition, sources=tuple(replace(one, late=False) for one in definition.sources))
+
+
+def second_job(seed: int, first: Definition) -> Definition | None:
+    """A job that comes after the first one and writes to the same folders: of other rows, by the same functions."""
+    rng = random.Random(seed * 19 + 11)
+    if rng.random() < 0.6:
+        return None
+    among = rng.choice([("append", "overwrite"), ("overwrite",), MODES])
+
+    def beside(sink: SinkDef) -> SinkDef:
+        return replace(sink, uid=rng.choice([sink.uid, f"{sink.uid}_too"]), folder=sink.place, mode=rng.choice(among))
+
+    return replace(first, seed=first.seed + 1_000_000, job_id="second", sinks=tuple(map(beside, first.sinks)))

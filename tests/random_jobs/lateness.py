@@ -1,0 +1,123 @@
+"""What may become of late rows: who may drop them, and which rows nobody may.
+
+A stateful operator drops a row if event time has passed it by then. How far event time is when a row is read depends on
+the batches. Whatever these are, the batch of a row has been told of no more than the files of its source in front of
+it, and event time goes with the slowest source: so a row that is in time by all of them is never dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.random_jobs.data import Row, files_of
+from tests.random_jobs.definition import Definition, SinkDef, SourceDef, TransformDef
+from tests.random_jobs.functions import WINDOW_SECONDS
+
+KEEPS_TIME = frozenset({"union", "map", "filter", "explode", "dedup", "dedup_in_time", "dedup_within", "distinct"})
+"""Whose rows have the event time of what they are made of."""
+WINDOWS = frozenset({"windows", "window_keys"})
+DROPS = frozenset({"dedup", "dedup_in_time", "dedup_within", "distinct", "join", *WINDOWS})
+FIRSTS = frozenset({"pandas_first", "state_first"})
+"""They look at no event time. From fewer rows they give fewer, as those that drop do."""
+BEHIND_DROPS = frozenset({"union", "map", "filter", "explode", "pandas"}) | DROPS | FIRSTS
+BEHIND_WINDOWS = frozenset({"union", "filter", "explode", "dedup", "dedup_in_time", "dedup_within", "distinct"})
+"""They leave the sum of a window as it is."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """How rows come to an operator. ``marked``: the sources whose event time is known there. ``drops``: the same for
+    each operator on the way that may drop rows. ``windows``: the one on the way that counts rows, if any."""
+
+    marked: frozenset[str]
+    drops: frozenset[frozenset[str]] = frozenset()
+    by_window: bool = True
+    windows: TransformDef | None = None
+
+
+class Incomparable(Exception):
+    """What late rows do to the operator's output is not told by fewer or more rows in its input."""
+
+
+def paths(definition: Definition) -> Mapping[str, Path]:
+    """By operator. Raises Incomparable."""
+    found = {one.uid: Path(frozenset([one.uid]) if one.watermark else frozenset()) for one in definition.sources}
+    for transform in definition.transforms:
+        found[transform.uid] = _behind(transform, [found[uid] for uid in (*transform.inputs, *transform.others)])
+    return found
+
+
+def _behind(transform: TransformDef, inputs: list[Path]) -> Path:
+    kind = transform.kind
+    marked = frozenset(uid for one in inputs for uid in one.marked)
+    drops = frozenset(drop for one in inputs for drop in one.drops)
+    windows = [one.windows for one in inputs if one.windows]
+    if (drops and kind not in BEHIND_DROPS) or (windows and kind not in BEHIND_WINDOWS) or len(windows) > 1:
+        raise Incomparable
+    if marked and kind in ("sessions", "left_join"):
+        raise Incomparable
+    by_window = all(one.by_window for one in inputs) and len(windows) in (0, len(inputs))
+    # in mode "complete" no state is given up, and so no row is late
+    if marked and kind in DROPS and transform.output_mode != "complete":
+        # what a window gives has the window's time, and is in time where the rows were
+        drops |= {marked}
+        by_window &= kind in WINDOWS or bool(windows)
+    known = kind in KEEPS_TIME | WINDOWS | {"join"}
+    counting = transform if kind in WINDOWS else windows[0] if windows else None
+    return Path(marked if known else frozenset(), drops, by_window, counting)
+
+
+def is_comparable(definition: Definition) -> bool:
+    try:
+        paths(definition)
+    except Incomparable:
+        return False
+    return True
+
+
+def path_to(definition: Definition, sink: SinkDef) -> Path | None:
+    """None: every row counts, be it late or not."""
+    if definition.is_batch or not any(source.late for source in definition.sources):
+        return None
+    path = paths(definition)[sink.input]
+    return path if path.drops else None
+
+
+def sure_files(definition: Definition, path: Path) -> Mapping[str, list[list[Row]]]:
+    """Source -> its files without the rows that one of the operators on the way may drop."""
+    files = {
+        source.uid: files_of(definition.seed, number, source)
+        for number, source in enumerate(sorted(definition.sources, key=lambda one: one.uid))
+    }
+    live = [source for source in definition.live if all(source.uid in drop for drop in path.drops)]
+    return {
+        source.uid: list(_sure(source, files[source.uid], _slowest(source, live, files), path.by_window))
+        for source in definition.sources
+    }
+
+
+def _slowest(source: SourceDef, live: list[SourceDef], files: Mapping[str, list[list[Row]]]) -> float:
+    """How far event time can get at the most: no farther than any live source that all who drop wait for. One that
+    ends is waited for until then only."""
+    return min((_passed(one, files[one.uid]) for one in live if one != source), default=float("inf"))
+
+
+def _passed(source: SourceDef, files: list[list[Row]]) -> float:
+    """The event time up to which rows are late when these files were read."""
+    newest = max((row["second"] for rows in files for row in rows), default=None)
+    return float("-inf") if newest is None else newest - (source.watermark or 0)
+
+
+def _sure(source: SourceDef, files: list[list[Row]], slowest: float, by_window: bool) -> Iterator[list[Row]]:
+    for number, rows in enumerate(files):
+        if source.watermark is None:
+            yield rows
+            continue
+        passed = min(_passed(source, files[:number]), slowest)
+        yield [row for row in rows if _until(row["second"], by_window) > passed]
+
+
+def _until(second: int, by_window: bool) -> int:
+    """When a row is late: with its window, where only windows drop rows."""
+    return second if not by_window else second // WINDOW_SECONDS * WINDOW_SECONDS + WINDOW_SECONDS

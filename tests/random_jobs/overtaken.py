@@ -1,0 +1,103 @@
+"""A job whose folders another one overwrites before it has finished."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import (
+    InvalidInputError,
+    OutputNotEmptyError,
+    OutputSupersededError,
+    OutputTakenMeanwhileError,
+)
+from airflow_provider_ckpt.sinks.file_names import is_data_file
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from tests.random_jobs.definition import Definition, SinkDef
+from tests.random_jobs.expected import Expected, manifests, released
+from tests.random_jobs.in_process import InProcess, Story
+from tests.random_jobs.schedule import RunPlan, Schedule
+
+UNDISTURBED = Schedule((RunPlan("finish", drains=True),), feeding=0.6, deletes=False)
+WAYS_OUT = (OutputSupersededError, OutputTakenMeanwhileError, OutputNotEmptyError)
+
+
+class Overtaken(InProcess):
+    """``first``: how its run before the other job ends. Raises AssertionError unless what was replaced stays so, the
+    job says by whom, and each folder holds the rows of whole jobs in the end."""
+
+    def __init__(self, spark: SparkSession, definition: Definition, first: RunPlan, base: Path) -> None:
+        super().__init__(spark, definition, Schedule((first,), 0.6, deletes=False), base)
+        self.first = first
+
+    def run(self) -> Story:
+        if self._attempt(self.first) in ("FINISHED", "REFUSED") or not self.world.root.exists():
+            return self.story  # nothing to be overtaken
+        self._between()
+        other = self._other()
+        other.run()
+        replaced = [one for one in self.definition.sinks if self._is_replaced(one, other)]
+        self.story.tell(f"replaced: {[one.uid for one in replaced]}")
+        self._go_on(replaced)
+        for sink in self.definition.sinks:
+            self._check_folder(sink, other)
+        return self.story
+
+    def _other(self) -> InProcess:
+        sinks = tuple(
+            replace(one, folder=str(self.world.base / one.place), mode="overwrite") for one in self.definition.sinks
+        )
+        definition = replace(self.definition, seed=self.definition.seed + 1_000_000, job_id="other", sinks=sinks)
+        return InProcess(self.spark, definition, UNDISTURBED, self.world.base / "other")
+
+    def _is_replaced(self, sink: SinkDef, other: InProcess) -> bool:
+        """The other job's first release says so, whether or not this job had any rows there."""
+        found = manifests(other.world.base, self._of_other(sink, other), "other")
+        return any(name.job_id == "job" and name.sink == sink.uid for one in found for name in one.supersedes)
+
+    @staticmethod
+    def _of_other(sink: SinkDef, other: InProcess) -> SinkDef:
+        return next(one for one in other.definition.sinks if one.uid == sink.uid)
+
+    def _go_on(self, replaced: list[SinkDef]) -> None:
+        """It may find out when it starts, or at a release: then its run ends FAILED."""
+        said = "'other'"
+        try:
+            status = self._attempt(RunPlan("finish", drains=True))
+        except WAYS_OUT as error:
+            status, said = type(error).__name__, str(error)
+            self.story.tell(f"{status}: {error}")
+        assert "'other'" in said, said
+        assert not replaced or status != "FINISHED", f"{replaced} were replaced, and the job went on"
+
+    def _refused(self, error: InvalidInputError, fresh: bool) -> str:
+        if isinstance(error, OutputNotEmptyError):
+            raise error
+        return super()._refused(error, fresh)
+
+    def _check_status(self, plan: RunPlan, status: str, cause: str | None, *rest: object) -> None:
+        if plan is self.first or status == "FINISHED":
+            super()._check_status(plan, status, cause, *rest)  # type: ignore[arg-type]
+        else:
+            assert status == "FAILED", f"ended {status} ({cause})"
+            assert "'other'" in str(cause), cause
+
+    def _check_folder(self, sink: SinkDef, other: InProcess) -> None:
+        """Rows of the one, the other, or both; all of a job that FINISHED; no file that the manifests do not name."""
+        finished = self.world.state().status == "FINISHED"
+        mine = released(self.world.base, sink)
+        if self._is_replaced(sink, other):
+            assert not mine, f"{sink.uid}: {len(mine)} rows were replaced and came back"
+        elif finished:
+            Expected(self.spark, self.definition, self.world.base).check(sink, mine)
+        theirs = self._of_other(sink, other)
+        its = released(other.world.base, theirs, "other")
+        if its or not (finished and sink.mode == "overwrite"):
+            Expected(self.spark, other.definition, other.world.base).check(theirs, its)
+        folder = self.world.base / sink.place
+        named = Counter(file.path for manifest in read_manifests(str(folder)) for file in manifest.files)
+        paths = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        assert Counter(filter(is_data_file, paths)) == named, f"{sink.uid}: files and manifests differ"

@@ -1,0 +1,73 @@
+"""A second job in the folders of one that has FINISHED."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from airflow_provider_ckpt.errors import InvalidInputError, OutputNotEmptyError
+from tests.random_jobs.between import Values
+from tests.random_jobs.definition import Definition, SinkDef
+from tests.random_jobs.expected import manifests, released
+from tests.random_jobs.in_process import InProcess, Story
+from tests.random_jobs.invariants import check_folder
+from tests.random_jobs.schedule import RunPlan, Schedule
+
+
+class SecondJob(InProcess):
+    """Raises AssertionError unless it adds to, or replaces, or is refused, and the first job's rows are whole or gone,
+    at every moment. Has a root and data of its own, under ``second`` in the folder of the first."""
+
+    def __init__(self, first: InProcess, definition: Definition, schedule: Schedule) -> None:
+        base = first.world.base / "second"
+        folders = {sink.uid: first.world.base / sink.place for sink in first.definition.sinks}
+        sinks = tuple(replace(one, folder=str(first.world.base / one.place)) for one in definition.sinks)
+        super().__init__(first.spark, replace(definition, sinks=sinks), schedule, base)
+        self.first = first
+        self._there = {sink.uid: self._rows_of_first(sink) for sink in first.definition.sinks}
+        assert [Path(sink.place) for sink in sinks] == list(folders.values())
+
+    def run(self) -> Story:
+        story = super().run()
+        self._check_first()
+        # a job that FINISHED has nothing to do: what was replaced does not come back, and what was added stays
+        self.first._attempt(RunPlan("finish"))
+        self._check_first()
+        for mine, _ in self._pairs():
+            check_folder(Path(mine.place), self.first.definition.job_id)
+        return story
+
+    def _refused(self, error: InvalidInputError, fresh: bool) -> str:
+        full = [mine.uid for mine, its in self._pairs() if mine.mode == "errorifexists" and self._files_of_first(its)]
+        if not full or not isinstance(error, OutputNotEmptyError):
+            return super()._refused(error, fresh)
+        assert fresh, f"refused in mid-life: {error}"
+        self.story.refused = type(error).__name__
+        self.story.tell(f"refused: {error}")
+        return "REFUSED"
+
+    def _between(self) -> None:
+        super()._between()
+        self._check_first()
+
+    def _pairs(self) -> list[tuple[SinkDef, SinkDef]]:
+        return list(zip(self.definition.sinks, self.first.definition.sinks, strict=True))
+
+    def _rows_of_first(self, sink: SinkDef) -> Counter[Values]:
+        return Counter(released(self.first.world.base, sink))
+
+    def _files_of_first(self, sink: SinkDef) -> bool:
+        return any(True for _ in manifests(self.first.world.base, sink))
+
+    def _check_first(self) -> None:
+        for mine, its in self._pairs():
+            has_released = bool(manifests(self.world.base, mine, self.definition.job_id))
+            rows, there = self._rows_of_first(its), self._there[its.uid]
+            told = f"{its.uid}: {rows.total()} of {there.total()} rows of the first job, beside {mine}"
+            if mine.mode == "overwrite" and has_released:
+                assert not rows, f"{told} that has released"
+            else:
+                assert rows == there, told
+            if mine.mode == "errorifexists" and there:
+                assert not has_released, told
