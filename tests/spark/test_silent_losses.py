@@ -12,8 +12,10 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import DefinitionChangedError, OutputReadError
+from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.storage.layout import partition_path
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows
@@ -50,8 +52,11 @@ def test_a_query_without_state_goes_on_with_another_number(world: World) -> None
 # ---- files of result partitions
 
 
-def partition_files(world: World) -> list[Path]:
-    return sorted(world.root.glob("job/vertices/history/0/partition/**/*.parquet"))
+def published_files(world: World) -> list[Path]:
+    batches = [record for _, record in world.records("history") if isinstance(record, Batch)]
+    return [
+        world.root / partition_path(world.job_id, "history", 0) / file.path for one in batches for file in one.files
+    ]
 
 
 def emptied(path: Path) -> None:
@@ -76,10 +81,11 @@ def test_a_damaged_file_of_a_partition_is_missed_and_once_it_is_back_the_job_goe
     kept: dict[Path, bytes] = {}
 
     def harm_the_first(verb: str, path: str) -> None:
-        if not kept and verb == "create" and "/history/0/log/" in path and partition_files(world):
-            damaged = partition_files(world)[0]
-            kept[damaged] = damaged.read_bytes()
-            harm(damaged)
+        """Before the consumer's feed names it (streaming), or before the end of data (batch)."""
+        if not kept and verb == "create" and "/history/0/" in path:
+            for damaged in published_files(world)[:1]:
+                kept[damaged] = damaged.read_bytes()
+                harm(damaged)
 
     storage = HookedStorage(world.storage, harm_the_first)
     run = world.run(bounded(world, chain=False), storage=storage, mode=mode)
