@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airflow_provider_ckpt.errors import AlreadyExistsError
+from airflow_provider_ckpt.errors import AlreadyExistsError, SparkFolderLostError
 from airflow_provider_ckpt.partitions.attempts import epoch_of, is_before
 from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.lost_folder import FolderCheck
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -34,6 +35,20 @@ class AttemptFolders:
     def previous(self, records: list[Numbered], attempt: str, since: int = 0) -> str | None:
         """The newest attempt before ``attempt``, of epoch ``since`` or later, that has a complete folder."""
         return next((one for one in before(records, attempt, since) if self._storage.exists(self._marker(one))), None)
+
+    def refuse_lost(self, previous: str | None, last: Batch | None, *, rewinds: bool) -> None:
+        """Raises SparkFolderLostError if ``previous`` cannot be gone on from after the published batch ``last``;
+        ``rewinds``: the attempt goes back to it."""
+        if previous is not None:
+            if last is not None or not rewinds:
+                FolderCheck(self.folder(previous), last, rewinds=rewinds).run()
+        elif last is not None:
+            there = ", ".join(self._storage.list(self._path)) or "nothing"
+            problem = (
+                "holds no complete folder of an attempt, <attempt>/ and <attempt>.json beside it (there is: "
+                f"{there}), and batch {last.batch_id} is published"
+            )
+            raise SparkFolderLostError(uri=self._storage.full_uri(self._path), problem=problem)
 
     def create(
         self,

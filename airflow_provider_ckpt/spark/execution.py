@@ -23,6 +23,7 @@ from airflow_provider_ckpt.errors import (
     JobStateMovedError,
     LogFencedError,
     OutputTakenError,
+    SparkFolderLostError,
 )
 from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.definition import JobDefinition
@@ -185,7 +186,10 @@ class _Execution:
 
     def _note_failure(self, journal: takeover.OwnedJournal, error: Exception) -> None:
         """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
-        if journal.state.status in (None, "CREATED", "RUNNING"):
+        if isinstance(error, SparkFolderLostError):  # the next driver would find the same
+            with suppress(CkptError):
+                journal.write(StatusChanged("FAILED", time.time(), str(error)))
+        elif journal.state.status in (None, "CREATED", "RUNNING"):
             with suppress(CkptError):
                 journal.write(StatusChanged("RESTARTING", time.time(), str(error)))
 

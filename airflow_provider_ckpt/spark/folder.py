@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 
-from airflow_provider_ckpt.errors import ObjectNotFoundError
+from airflow_provider_ckpt.errors import ObjectNotFoundError, SparkFolderLostError
 from airflow_provider_ckpt.spark.seen_files import forget_after, glob_name, is_file_offset, log_offset, taken_after
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -55,8 +55,13 @@ class SparkFolder:
         if not _NAMES_SCHEMAS.match(name):
             self.storage.copy(f"{other.path}/{name}", f"{self.path}/{name}")
             return
-        lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
-        self.storage.replace(f"{self.path}/{name}", "\n".join(map(self._moved, lines)).encode())
+        try:
+            lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
+            moved = "\n".join(map(self._moved, lines))
+        except ValueError:
+            uri = self.storage.full_uri(f"{other.path}/{name}")
+            raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
+        self.storage.replace(f"{self.path}/{name}", moved.encode())
 
     def _moved(self, line: str) -> str:
         """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""

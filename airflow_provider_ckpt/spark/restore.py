@@ -98,6 +98,11 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
         )
     for vertex in _graph(state).vertices:
         if not _spark_has(storage, job_id, vertex.uid, completed):
+            if (home := _lost_folder(storage, job_id, vertex.uid)) is not None:
+                refuse(
+                    f"{home} holds no complete Spark folder of an attempt, <attempt>/ and <attempt>.json beside it: "
+                    "put it back from a backup, or run the job under another id"
+                )
             refuse(f"Spark has purged the state of {vertex.uid!r} that it points to (minBatchesToRetain)")
     return RestorePoint(number, completed)
 
@@ -174,3 +179,15 @@ def _spark_has(storage: Storage, job_id: str, vertex: str, completed: Checkpoint
     folders = AttemptFolders(storage, f"{subtask_path(job_id, vertex, 0)}/spark")
     attempt = folders.previous(log.records(), "")
     return attempt is not None and folders.folder(attempt).has_batch(snapshot["batch_id"])
+
+
+def _lost_folder(storage: Storage, job_id: str, vertex: str) -> str | None:
+    """Where no attempt's folder is whole: none was purged of anything, they are gone."""
+    log = SubtaskLog(storage, subtask_log_path(job_id, vertex, 0))
+    log.load()
+    home = f"{subtask_path(job_id, vertex, 0)}/spark"
+    folders = AttemptFolders(storage, home)
+    attempt = folders.previous(log.records(), "")
+    if attempt is not None and folders.folder(attempt).newest_commit() is not None:
+        return None
+    return storage.full_uri(home)

@@ -64,6 +64,7 @@ class SubtaskFactory:
         previous = folders.previous(log.records(), context.attempt, since)
         last = log.state.last_batch
         rewound = self._restore is not None
+        folders.refuse_lost(previous, last, rewinds=rewound)  # before anything is fed, published or deleted
         # before the folder is complete: a restore that was interrupted is repeated until every folder is
         edges = {edge: e for edge, e in self._edges(vertex, previous is None).items() if edge not in dropped}
         folder = folders.create(

@@ -1,0 +1,385 @@
+"""Spark's checkpoint folder, or something in it, is lost between two runs: refused by name before anything is published
+or deleted, and gone on from exactly once it is put back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import RestoreRefusedError, SparkFolderLostError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.lost_folder import FolderCheck
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.harness import World
+from tests.spark.jobs import bounded, mixed
+
+Damage = Callable[[Path], list[Path]]
+"""Given the folder of the last attempt: which files or folders are damaged."""
+
+
+def last_number(folder: Path) -> Path:
+    return max((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+
+
+def folder_of(world: World, vertex: str) -> Path:
+    """That of the last attempt, which is the only one after a run that came to RUNNING."""
+    folders = [path for path in (world.root / f"job/vertices/{vertex}/0/spark").iterdir() if path.is_dir()]
+    assert len(folders) == 1, folders
+    return folders[0]
+
+
+def published(world: World, vertex: str) -> int:
+    batches = [record.batch_id for _, record in world.records(vertex) if isinstance(record, Batch)]
+    return max(batches, default=-1)
+
+
+# ---- what is lost
+
+
+def source_entry(attempt: Path) -> list[Path]:
+    return [last_number(attempt / "sources" / "live")]
+
+
+def marker(attempt: Path) -> list[Path]:
+    return [attempt.with_name(f"{attempt.name}.json")]
+
+
+def folder(attempt: Path) -> list[Path]:
+    return [attempt]
+
+
+def everything(attempt: Path) -> list[Path]:
+    return [attempt.parent]
+
+
+def committed(log: str) -> Damage:
+    """The entry of the newest batch that is committed: one that is planned only may be planned anew."""
+
+    def found(attempt: Path) -> list[Path]:
+        return [attempt / log / last_number(attempt / "commits").name]
+
+    return found
+
+
+def metadata(attempt: Path) -> list[Path]:
+    return [attempt / "metadata"]
+
+
+@contextmanager
+def damaged(world: World, paths: list[Path], content: Callable[[bytes], bytes] | None = None) -> Iterator[None]:
+    """Gone, or with other content; put back at the end."""
+    kept = world.base / "kept"
+    kept.mkdir()
+    for number, path in enumerate(paths):
+        path.rename(kept / str(number))
+        if content is not None:
+            path.write_bytes(content((kept / str(number)).read_bytes()))
+    yield
+    for number, path in enumerate(paths):
+        assert content is not None or not path.exists()
+        path.unlink(missing_ok=True)
+        (kept / str(number)).rename(path)
+    shutil.rmtree(kept)
+
+
+def refused(world: World, job: Job, names: str) -> str:
+    """Two drivers in a row say the same, and release nothing."""
+    before = world.released(), world.checkpoints_released()
+    said = ""
+    for _ in range(2):
+        with pytest.raises(SparkFolderLostError) as error:
+            world.run(job, resume_failed=True)
+        said = str(error.value)
+        assert names in said
+        assert "put it back" in said
+        state = world.state()
+        assert (state.status, state.cause) == ("FAILED", said)
+        assert (world.released(), world.checkpoints_released()) == before
+    return said
+
+
+def stopped_in_history(world: World, job: Job) -> None:
+    """With something released; in streaming, whose batches are half a second apart."""
+    hear = world.ask("stop", lambda: world.released_count() > 0)
+    run = world.run(job, hear, mode="streaming", trigger_interval=0.5)
+    assert run.status == "STOPPED", run
+
+
+LOSSES = {
+    "source entry": (source_entry, "/sources/live/"),
+    "marker": (marker, "holds no complete folder of an attempt"),
+    "folder": (folder, "/commits/"),
+    "everything": (everything, "holds no complete folder of an attempt"),
+    "offsets": (committed("offsets"), "/offsets/"),
+    "commits": (committed("commits"), "/commits/"),
+    "metadata": (metadata, "/metadata"),
+}
+
+
+@pytest.mark.parametrize("files", [1, 3], ids=["batch 0", "later"])
+@pytest.mark.parametrize("lost", LOSSES)
+def test_what_is_lost_of_a_live_job_is_refused_by_name_and_gone_on_from_when_it_is_back(
+    world: World, lost: str, files: int
+) -> None:
+    damage, names = LOSSES[lost]
+    expected = world.put_ids("history", 1, 2) | world.put_ids("live", 2 * files, 2, 1000)
+    job = mixed(world)
+    run = world.run(job, world.ask("stop", lambda: world.released_count() >= len(expected)))
+    assert run.status == "STOPPED", run
+    assert (published(world, "doubled") == 0) == (files == 1)
+    expected |= world.put_ids("live", 1, 2, 2000)
+    with damaged(world, damage(folder_of(world, "doubled"))):
+        refused(world, mixed(world), names)
+    run = world.run(mixed(world), world.drain_at(len(expected)), resume_failed=True)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
+@pytest.mark.parametrize("lost", ["marker", "everything", "offsets"])
+def test_what_is_lost_of_a_bounded_job_is_refused_by_name(world: World, lost: str) -> None:
+    """It waited for files that its fresh folder had read in a batch which the log took for a repeat."""
+    damage, names = LOSSES[lost]
+    expected = world.put_ids("history", 8, 2)
+    stopped_in_history(world, bounded(world))
+    assert set(world.released_ids()) < expected
+    with damaged(world, damage(folder_of(world, "doubled"))):
+        refused(world, bounded(world), names)
+    run = world.run(bounded(world), resume_failed=True)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
+@pytest.mark.parametrize("how", ["empty", "half"])
+@pytest.mark.parametrize("lost", ["offsets", "commits", "metadata", "source entry"])
+def test_what_cannot_be_read_is_refused_by_name_and_gone_on_from_when_it_is_back(
+    world: World, lost: str, how: str
+) -> None:
+    damage, names = LOSSES[lost]
+    expected = world.put_ids("live", 2, 2, 1000) | world.put_ids("history", 1, 2)
+    job = mixed(world)
+    run = world.run(job, world.ask("stop", lambda: world.released_count() >= len(expected)))
+    assert run.status == "STOPPED", run
+    expected |= world.put_ids("live", 1, 2, 2000)
+    content = (lambda whole: b"") if how == "empty" else (lambda whole: whole[: len(whole) // 2])
+    with damaged(world, damage(folder_of(world, "doubled")), content):
+        refused(world, mixed(world), names)
+    run = world.run(mixed(world), world.drain_at(len(expected)), resume_failed=True)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
+def test_of_several_queries_the_damaged_one_alone_is_put_back(world: World) -> None:
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
+    stopped_in_history(world, mixed(world, chain=False))
+    with damaged(world, everything(folder_of(world, "doubled"))):
+        refused(world, mixed(world, chain=False), "vertices/doubled/0/spark")
+    run = world.run(mixed(world, chain=False), world.drain_at(len(expected)), resume_failed=True)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
+def test_a_restore_without_the_folder_is_not_said_to_be_purged(world: World) -> None:
+    world.put_ids("history", 4, 2)
+    stopped_in_history(world, bounded(world))
+    asked = f"chk-{world.state().last_completed}"
+    for lost in (marker, everything):
+        with (
+            damaged(world, lost(folder_of(world, "doubled"))),
+            pytest.raises(RestoreRefusedError, match="doubled/0/spark holds no complete Spark folder"),
+        ):
+            world.run(bounded(world), restore=asked)
+
+
+# ---- which states are whole; no Spark runs here
+
+PUBLISHED = Batch(3, {"live": '{"logOffset":2}', "ticks": "17"})
+
+
+class Made:
+    """A folder with batches 0 to 4 committed, of which 3 is the last one published, and 5 planned."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.put("metadata", '{"id":"x"}')
+        for number in range(6):
+            self.offsets(number, number - 1)
+            if number < 5:
+                self.put(f"commits/{number}", 'v1\n{"nextBatchWatermarkMs":0}')
+        for number in range(5):
+            self.entry(f"{number}", number)
+
+    def put(self, name: str, text: str) -> None:
+        self.storage.replace(f"v/1/{name}", text.encode())
+
+    def offsets(self, batch: int, entry: int) -> None:
+        live = "-" if entry < 0 else f'{{"logOffset":{entry}}}'
+        self.put(f"offsets/{batch}", f'v2\n{{"batchWatermarkMs":0}}\nlive:{live}\nticks:17')
+
+    def entry(self, name: str, number: int) -> None:
+        self.put(f"sources/live/{name}", f"v1\n{json.dumps({'path': 'file:///a', 'batchId': number})}")
+
+    def delete(self, *names: str) -> None:
+        for name in names:
+            self.storage.delete(f"v/1/{name}")
+
+    def check(self, last: Batch | None = PUBLISHED, *, rewinds: bool = False) -> None:
+        FolderCheck(SparkFolder(self.storage, "v/1"), last, rewinds=rewinds).run()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    return Made(open_storage(f"memory://{tmp_path}"))
+
+
+def purged(made: Made) -> None:
+    made.delete("offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/1", "commits/2")
+
+
+def compacted(made: Made) -> None:
+    made.delete(*[f"sources/live/{number}" for number in range(5)])
+    made.entry("9.compact", 9)
+    made.entry("10", 10)
+
+
+def not_planned(made: Made) -> None:
+    made.delete("offsets/5")
+
+
+def not_committed(made: Made) -> None:
+    """Batch 4 is planned, and 5 is not."""
+    made.delete("offsets/5", "commits/4")
+
+
+def nothing_read(made: Made) -> None:
+    made.entry("5", 5)
+    made.put("sources/live/6", "v1")
+
+
+def other_files(made: Made) -> None:
+    made.put("sources/live/.4.crc", "x")
+    made.put("sources/live/.7.7f.tmp", "x")
+    made.put("sources/ticks/0", "x")
+    made.put("sources/dropped/4", "x")
+
+
+@pytest.mark.parametrize(
+    "state", [lambda made: None, purged, compacted, not_planned, not_committed, nothing_read, other_files]
+)
+def test_what_spark_may_leave_is_gone_on_from(made: Made, state: Callable[[Made], None]) -> None:
+    state(made)
+    made.check()
+    made.check(None)
+
+
+def test_a_restore_goes_back_to_a_published_batch_whatever_came_later(made: Made) -> None:
+    made.put("offsets/5", "")
+    made.delete("offsets/4", "commits/4")
+    made.check(rewinds=True)
+
+
+def test_a_folder_whose_query_never_ran_is_whole(made: Made) -> None:
+    made.storage.delete_tree("v/1")
+    made.check(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("metadata", None),
+        ("metadata", "{}"),
+        ("offsets/4", None),
+        ("offsets/4", 'v2\n{"batchWatermarkMs":0}\nlive:{"logOff'),
+        ("offsets/5", ""),
+        ("offsets/5", 'v2\n{"batchWa'),
+        ("offsets/5", 'v2\n{"batchWatermarkMs":0}\nli'),
+        ("commits/4", ""),
+        ("commits/4", "v1\n"),
+        ("sources/live/4", None),
+        ("sources/live/2", None),
+        ("sources/live/0", ""),
+        ("sources/live/4", 'v1\n{"path":"fi'),
+    ],
+)
+def test_what_is_missing_or_cut_is_named(made: Made, name: str, text: str | None) -> None:
+    if text is None:
+        made.delete(name)
+    else:
+        made.put(name, text)
+    with pytest.raises(SparkFolderLostError, match=f"v/1/{name} "):
+        made.check()
+
+
+def test_an_entry_that_the_newest_compacted_one_does_not_cover_is_missed(made: Made) -> None:
+    compacted(made)
+    made.offsets(5, 11)
+    with pytest.raises(SparkFolderLostError, match="v/1/sources/live/11 is missing"):
+        made.check()
+
+
+def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(made: Made) -> None:
+    made.delete("commits/4", "commits/3")
+    with pytest.raises(SparkFolderLostError, match="commits/3 is missing, and batch 3 is published"):
+        made.check()
+    made.put("commits/3", "v1\n{}")
+    made.delete("offsets/5")
+    with pytest.raises(SparkFolderLostError, match="offsets/3 names other offsets"):
+        made.check(Batch(3, {"live": '{"logOffset":3}'}))
+
+
+def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_afresh(made: Made) -> None:
+    folders = AttemptFolders(made.storage, "v")
+    folders.refuse_lost(None, None, rewinds=False)
+    folders.refuse_lost("1", None, rewinds=True)  # nothing of it is taken over
+    with pytest.raises(SparkFolderLostError, match=r"v holds no complete folder .* \(there is: 1\), and batch 3"):
+        folders.refuse_lost(None, PUBLISHED, rewinds=False)
+
+
+def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(made: Made) -> None:
+    compacted(made)
+    whole = made.storage.read("v/1/sources/live/10")
+    reads: list[str] = []
+
+    class Moving(SparkFolder):
+        def newest_commit(self) -> int | None:
+            if len(reads) == 1:
+                made.storage.replace("v/1/sources/live/10", whole)
+            reads.append("")
+            return super().newest_commit()
+
+    made.put("sources/live/10", "")
+    FolderCheck(Moving(made.storage, "v/1"), PUBLISHED, rewinds=False).run()
+    assert len(reads) == 2
+
+
+def test_what_spark_has_purged_and_compacted_is_not_missed(world: World, spark: SparkSession) -> None:
+    """Of logs that Spark keeps as short as it can, and in the attempts that go on from them."""
+    conf = {
+        "spark.sql.streaming.minBatchesToRetain": "1",
+        "spark.sql.streaming.fileSource.log.cleanupDelay": "0",
+    }
+    expected = world.put_ids("history", 1, 2) | world.put_ids("live", 26, 2, 1000)
+
+    def all_released() -> bool:
+        return world.released_count() >= len(expected)
+
+    try:
+        for more in (2000, 3000):
+            run = world.run(mixed(world), world.ask("stop", all_released), conf=conf)
+            assert run.status == "STOPPED", run
+            attempt = folder_of(world, "doubled")
+            names = {path.name for path in (attempt / "sources/live").iterdir()}
+            assert "9.compact" in names
+            assert "0" not in names
+            assert not (attempt / "offsets/0").exists()
+            expected |= world.put_ids("live", 1, 2, more)
+        run = world.run(mixed(world), world.ask("drain", all_released), conf=conf)
+    finally:
+        for key in conf:
+            spark.conf.unset(key)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
