@@ -42,10 +42,25 @@ class EventTime:
 
 
 @dataclass(frozen=True)
+class UnionDefinition:
+    """What the ``parameter`` of an operator that unites several inputs is given; an input that ended and was left out
+    changes nothing of it. ``schema``: of the united frame; ``inputs``: of each input that was read, by uid. Both as
+    Spark's JSON."""
+
+    operator: str
+    parameter: str
+    schema: Json
+    inputs: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
 class VertexDefinition:
+    """``unions``: of the vertex; empty in journals that do not tell."""
+
     output_mode: str
     stateful: bool
     watermark: EventTime | None = None
+    unions: tuple[UnionDefinition, ...] = ()
     event_time: bool = field(default=False, compare=False)
     """Whether the query has a watermark at all. Not recorded."""
 
@@ -98,6 +113,7 @@ class JobDefinition:
                     "watermark": None
                     if one.watermark is None
                     else {"column": one.watermark.column, "delay_ms": one.watermark.delay_ms},
+                    **({"unions": [_union_json(union) for union in one.unions]} if one.unions else {}),
                 }
                 for uid, one in self.vertices.items()
             },
@@ -133,7 +149,20 @@ def _source(data: Json) -> SourceDefinition:
 def _vertex(data: Json) -> VertexDefinition:
     mark = data["watermark"]
     event_time = None if mark is None else EventTime(mark["column"], mark["delay_ms"])
-    return VertexDefinition(data["output_mode"], data["stateful"], event_time)
+    unions = tuple(
+        UnionDefinition(one["operator"], one["parameter"], one["schema"], one["inputs"])
+        for one in data.get("unions", ())
+    )
+    return VertexDefinition(data["output_mode"], data["stateful"], event_time, unions)
+
+
+def _union_json(union: UnionDefinition) -> dict[str, Any]:
+    return {
+        "operator": union.operator,
+        "parameter": union.parameter,
+        "schema": dict(union.schema),
+        "inputs": {uid: dict(schema) for uid, schema in union.inputs.items()},
+    }
 
 
 def sink_definitions(sinks: tuple[Operator, ...]) -> dict[str, SinkDefinition]:

@@ -367,6 +367,7 @@ class _Execution:
             sinks,
             frozen,
             self._plan.schemas,
+            self._plan.unions,
             aligned=self._plan.aligned(),
             aligned_timeout=ALIGNED_TIMEOUT,
             restore=self._restore,

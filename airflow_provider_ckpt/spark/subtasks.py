@@ -27,6 +27,7 @@ from airflow_provider_ckpt.spark.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.restore import RestorePoint
 from airflow_provider_ckpt.spark.runner import VertexRunner
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.spark.unions import Unions
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
 
 
@@ -41,6 +42,7 @@ class SubtaskFactory:
         sinks: Mapping[str, BoundSink],
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],
+        unions: Mapping[str, Unions],
         *,
         aligned: bool,
         aligned_timeout: float | None,
@@ -48,7 +50,7 @@ class SubtaskFactory:
     ) -> None:
         self._restore = restore
         self._context, self._logs, self._sinks = context, logs, sinks
-        self._frozen, self._schemas = frozen, schemas
+        self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
     def runner(self, vertex: Vertex, dropped: frozenset[str], since: int = 0) -> VertexRunner:
@@ -136,7 +138,8 @@ class SubtaskFactory:
             frame = reader.options(**options).parquet(edge.feed.location)
             return with_watermark(frame, schema)
 
-        return QueryBuilder(context.job, vertex, context.graph.inputs(vertex.uid), calls, edge_frame)
+        edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
+        return QueryBuilder(context.job, vertex, edges_in, calls, edge_frame, known)
 
     def outputs(self, vertex: Vertex) -> Outputs:
         context = self._context
