@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
+from airflow_provider_ckpt.errors import SchemaChangedError
 from airflow_provider_ckpt.job.definition import UnionDefinition
 from airflow_provider_ckpt.spark.edge_schema import plain
 
@@ -61,27 +62,26 @@ def unite(frames: list[DataFrame]) -> DataFrame:
 
 
 def without_ended(frames: Mapping[str, DataFrame], known: Union) -> list[DataFrame]:
-    """The inputs that are left, each as it was in the whole union."""
-    return [_as_before(frame, known.schema, known.inputs.get(uid)) for uid, frame in frames.items()]
+    """The inputs that are left, each as it was in the whole union. Raises SchemaChangedError."""
+    return [_as_before(uid, frame, known.schema, known.inputs.get(uid)) for uid, frame in frames.items()]
 
 
-def _as_before(frame: DataFrame, united: StructType, own: StructType | None) -> DataFrame:
-    """``frame`` with the columns of ``united``, in their order and of their types. ``own``: the schema that the frame
-    had. What it changed itself since then is passed on as it is, for the comparison of the outputs to see: a column
-    that is new comes last, one that is gone is missing, one of another type has that type. No column is missing
-    otherwise: Spark unites no inputs with different ones.
+def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType | None) -> DataFrame:
+    """``frame`` with the columns of ``united``, in their order and of their types. ``own``: the schema that the input
+    had. A column that it has lost since then is refused: no union would have taken that, and what goes by position
+    would take another one for it. What is new comes last, and what has another type keeps it: the comparison of the
+    outputs sees whether that matters.
 
     A column that needs no cast is a plain reference, which keeps its event time.
     """
-    named = _by_name(frame, frame.schema)
-    if len(named) < len(frame.schema.fields):
-        return frame  # a name that is there twice: no union took this
-    before = {} if own is None else _by_name(frame, own)
-    columns, is_same = [], [*named] == [*_by_name(frame, united)]
-    for name, want in _by_name(frame, united).items():
-        have, known = named.pop(name, None), before.get(name)
-        if have is None:
-            continue
+    named, wanted = _by_name(frame, frame.schema), _by_name(frame, united)
+    if wanted.keys() - named.keys() or len(named) < len(frame.schema.fields):
+        before, after = (own or united).simpleString(), frame.schema.simpleString()
+        raise SchemaChangedError(vertex=uid, before=before, after=after)
+    before_of = {} if own is None else _by_name(frame, own)
+    columns, is_same = [], [*named] == [*wanted]
+    for name, want in wanted.items():
+        have, known = named.pop(name), before_of.get(name)
         column = F.col(_quoted(have.name))
         if not same_type(have.dataType, want.dataType) and known and same_type(have.dataType, known.dataType):
             column, is_same = column.cast(want.dataType).alias(want.name), False

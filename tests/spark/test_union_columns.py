@@ -22,6 +22,7 @@ from airflow_provider_ckpt.sinks.file_writer import Format
 from airflow_provider_ckpt.spark.plan import has_watermark
 from airflow_provider_ckpt.spark.unions import Union, read_unions, unite, without_ended
 from tests.spark.harness import Line, Run, World
+from tests.spark.jobs import timed
 
 CASES = {
     "order": ("id long, k long", "k long, id long"),
@@ -197,18 +198,97 @@ def test_state_goes_on_under_the_keys_it_has(world: World) -> None:
     assert parquet_schemas(world) == {"id int64, n int64"}
 
 
+def test_windows_go_on_by_the_event_time_they_had(world: World) -> None:
+    """One row in the middle of a window before, the other after history was left out; a row's id is its time."""
+    schemas = ("id long, k long", "k int, id int")
+
+    def job() -> Job:
+        job = Job("windows")
+        history = job.source(bounded=True, uid="history", max_files_per_trigger=1, watermark=("ts", "1 second"))(
+            lambda read: timed(read.schema(schemas[0]).parquet(world.path("history")))
+        )
+        live = job.source(uid="live", max_files_per_trigger=1, watermark=("ts", "1 second"))(
+            lambda read: timed(read.schema(schemas[1]).parquet(world.path("live")))
+        )
+
+        @job.transform(inputs=[history, live])
+        def counts(rows: DataFrame) -> DataFrame:
+            counted = rows.groupBy(F.window("ts", "10 seconds"), "k").agg(F.max("id").alias("last"))
+            return counted.select("last", "k")
+
+        job.sink("out", counts, FileSink(world.path("out")))
+        return job
+
+    fill(world, *schemas)
+    first = world.run(job(), world.ask("stop", lambda: history_is_left_out(world)))
+    assert first.status == "STOPPED"
+    put(world, "live", "l9", schemas[1], [1002, 2000])
+    run = world.run(job(), world.ask("drain", lambda: world.read_up_to("counts", "live") >= 1))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sorted(row["last"] for row in world.released()) == [0, 1, 10, 11, 1000, 1001, 1002, 2000]
+    assert parquet_schemas(world) == {"last int64, k int64"}
+
+
+def test_the_rest_of_a_larger_union(world: World) -> None:
+    """History behind a transform of its own in the same query, before two live feeds, of which none is as the whole."""
+
+    def job() -> Job:
+        job = Job("three")
+
+        @job.source(bounded=True, max_files_per_trigger=1)
+        def history(read: DataStreamReader) -> DataFrame:
+            return read.schema("id long, k long").parquet(world.path("history"))
+
+        @job.source
+        def live(read: DataStreamReader) -> DataFrame:
+            return read.schema("k int, id int").parquet(world.path("live"))
+
+        @job.source
+        def more(read: DataStreamReader) -> DataFrame:
+            return read.schema("k int, id int").parquet(world.path("more"))
+
+        cleaned = job.transform(inputs=[history], uid="cleaned")(lambda rows: rows.where("id >= 0"))
+        both = job.transform(inputs=[cleaned, live, more], uid="both")(lambda rows: rows.toDF("a", "b"))
+        job.sink("out", both, FileSink(world.path("out"), format="csv"))
+        return job
+
+    expected = fill(world, "id long, k long", "k int, id int")
+    world.path("more")
+    first_run(world, job())
+    put(world, "more", "m9", "k int, id int", [2000, 2001])
+    finish(world, job(), 8)
+    assert csv_lines(world) == lines_of([*expected, 2000, 2001])
+
+
 # ---- what was changed is still refused
 
 
 @pytest.mark.parametrize(
-    "live", ["k long, id long, more long", "k long", "k long, id string", "k long, id int", "k long, other long"]
+    ("live", "named"),
+    [
+        ("k long, id long, more long", "'both'"),
+        ("k long, id string", "'both'"),
+        ("k long, id int", "'both'"),
+        ("k long", "'live'"),
+        ("k long, other long", "'live'"),
+    ],
 )
-def test_a_column_that_was_changed_is_refused(world: World, live: str) -> None:
+def test_a_column_that_was_changed_is_refused(world: World, live: str, named: str) -> None:
     schemas = CASES["order"]
     fill(world, *schemas)
     first_run(world, job_of(world, *schemas))
-    with pytest.raises(SchemaChangedError, match="'both'"):
+    with pytest.raises(SchemaChangedError, match=named):
         world.run(job_of(world, schemas[0], live))
+
+
+def test_a_column_that_a_position_would_take_for_another_is_refused(world: World) -> None:
+    """The output would be of the same columns, with the values of others."""
+    schemas = CASES["order"]
+    fill(world, *schemas)
+    by_position: Shape = lambda rows: rows.toDF("a", "b")  # noqa: E731
+    first_run(world, job_of(world, *schemas, shape=by_position))
+    with pytest.raises(SchemaChangedError, match=r"'live'.*id:bigint"):
+        world.run(job_of(world, schemas[0], "k long, other long", shape=by_position))
 
 
 def test_a_column_that_nobody_sees_may_be_read_as_well(world: World) -> None:
