@@ -42,10 +42,25 @@ class EventTime:
 
 
 @dataclass(frozen=True)
+class UnionDefinition:
+    """What the ``parameter`` of an operator that unites several inputs is given; an input that ended and was left out
+    changes nothing of it. ``schema``: of the united frame; ``inputs``: of each input that was read, by uid. Both as
+    Spark's JSON."""
+
+    operator: str
+    parameter: str
+    schema: Json
+    inputs: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
 class VertexDefinition:
+    """``unions``: of the vertex; empty in journals that do not tell."""
+
     output_mode: str
     stateful: bool
     watermark: EventTime | None = None
+    unions: tuple[UnionDefinition, ...] = ()
     event_time: bool = field(default=False, compare=False)
     """Whether the query has a watermark at all. Not recorded."""
     shuffle_partitions: int | None = None
@@ -103,6 +118,7 @@ class JobDefinition:
                     if one.watermark is None
                     else {"column": one.watermark.column, "delay_ms": one.watermark.delay_ms},
                     **({"shuffle_partitions": one.shuffle_partitions} if one.shuffle_partitions is not None else {}),
+                    **({"unions": [_union_json(union) for union in one.unions]} if one.unions else {}),
                 }
                 for uid, one in self.vertices.items()
             },
@@ -141,7 +157,20 @@ def _vertex(data: Json) -> VertexDefinition:
     mark = data["watermark"]
     event_time = None if mark is None else EventTime(mark["column"], mark["delay_ms"])
     parts = data.get("shuffle_partitions")
-    return VertexDefinition(data["output_mode"], data["stateful"], event_time, shuffle_partitions=parts)
+    unions = tuple(
+        UnionDefinition(one["operator"], one["parameter"], one["schema"], one["inputs"])
+        for one in data.get("unions", ())
+    )
+    return VertexDefinition(data["output_mode"], data["stateful"], event_time, unions, shuffle_partitions=parts)
+
+
+def _union_json(union: UnionDefinition) -> dict[str, Any]:
+    return {
+        "operator": union.operator,
+        "parameter": union.parameter,
+        "schema": dict(union.schema),
+        "inputs": {uid: dict(schema) for uid, schema in union.inputs.items()},
+    }
 
 
 def sink_definitions(sinks: tuple[Operator, ...]) -> dict[str, SinkDefinition]:

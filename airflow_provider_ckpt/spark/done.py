@@ -13,6 +13,7 @@ from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.options import RuntimeMode
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.edge_schema import marked
+from airflow_provider_ckpt.spark.unions import Unions, read_unions
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,15 @@ class Done:
     """``over``: uids of sources that are finished; their functions are not called again, their folders may be gone.
     ``inline``: bounded source -> whether it was made part of an unbounded vertex, of every source that the job had.
     ``dropped``: vertex -> sources and edges left out. ``schemas``: vertex at its end of data -> its output, with its
-    event time. ``mode``: the runtime mode it began in, None if it has not begun."""
+    event time. ``mode``: the runtime mode it began in, None if it has not begun. ``unions``: vertex with sources or
+    edges left out -> what it unites, as it was with them."""
 
     over: frozenset[str] = frozenset()
     inline: Mapping[str, bool] = field(default_factory=dict)
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     schemas: Mapping[str, StructType] = field(default_factory=dict)
     mode: RuntimeMode | None = None
+    unions: Mapping[str, Unions] = field(default_factory=dict)
 
     @staticmethod
     def of(state: JobState) -> Done:
@@ -48,6 +51,11 @@ class Done:
             {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
             {one["uid"]: _schema(one["uid"], state, definition) for one in ended},
             recorded_mode(state),
+            {
+                vertex: read_unions(definition.vertices[vertex].unions)
+                for vertex, uids in state.dropped.items()
+                if uids and definition is not None and vertex in definition.vertices
+            },
         )
 
     @staticmethod

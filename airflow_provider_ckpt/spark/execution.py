@@ -377,6 +377,7 @@ class _Execution:
             sinks,
             frozen,
             self._plan.schemas,
+            self._plan.unions,
             aligned=self._plan.aligned(),
             aligned_timeout=ALIGNED_TIMEOUT,
             whole=self._plan.has_event_time(),

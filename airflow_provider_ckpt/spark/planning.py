@@ -44,6 +44,7 @@ from airflow_provider_ckpt.spark.plan import (
 )
 from airflow_provider_ckpt.spark.query import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
 from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.unions import Unions
 
 DEFAULT_LIMIT = 128 * 1024 * 1024
 """Bytes of a bounded file source in one micro-batch: history must not starve the live feed beside it."""
@@ -60,6 +61,8 @@ class JobPlan:
     definition: JobDefinition
     changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Sink uid -> keys of its definition that may differ between two runs."""
+    unions: Mapping[str, Unions] = field(default_factory=dict)
+    """Vertex uid -> what it unites; of those that are not over."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -97,7 +100,7 @@ def plan_job(spark: SparkSession, job: Job, options: RunOptions, done: Done | No
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
-    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable)
+    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions)
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -163,6 +166,7 @@ class _Planner:
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
         """Of those that are planned; what is over keeps the definition it has."""
+        self.unions: dict[str, Unions] = {}
         self._mixed: set[str] = set()
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
 
@@ -177,7 +181,8 @@ class _Planner:
         def placeholder(edge: str) -> DataFrame:
             return self._placeholder(edge, self.schemas[edges[edge]])
 
-        builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder)
+        known = self._done.unions.get(vertex.uid)
+        builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder, known)
         dropped = self._done.dropped.get(vertex.uid, frozenset())
         built = builder.build(dropped)
         self._check_supported(vertex, built)
@@ -192,8 +197,11 @@ class _Planner:
         # fastest, and make those of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
         mark = event_time(self.schemas[vertex.uid])
+        self.unions[vertex.uid] = builder.unions
+        unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
+        parts = self._shuffle_partitions(built)
         self.vertices[vertex.uid] = VertexDefinition(
-            built.output_mode, built.stateful, mark, built.watermark, self._shuffle_partitions(built)
+            built.output_mode, built.stateful, mark, unions, built.watermark, parts
         )
         self._check_sinks(vertex, built)
 

@@ -25,6 +25,7 @@ from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, streami
 from airflow_provider_ckpt.spark.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.session import activate
 from airflow_provider_ckpt.spark.source_options import refuse_options
+from airflow_provider_ckpt.spark.unions import Union, Unions, unite, without_ended
 
 EdgeFrame = Callable[[str], DataFrame]
 """Edge uid -> the frame that reads it."""
@@ -113,25 +114,18 @@ def _activate(arguments: Iterable[object]) -> None:
             return
 
 
-def unite(frames: list[DataFrame]) -> DataFrame:
-    """Union by column name. ``withWatermark`` on the union is applied to each input, so that the slowest
-    one holds event time back, as Flink's sources do: a live feed must not make history late."""
-    if len(frames) == 1:
-        return frames[0]
-    united = functools.reduce(DataFrame.unionByName, frames)
-
-    def with_watermark(eventTime: str, delayThreshold: str) -> DataFrame:  # noqa: N803 - Spark's names
-        return unite([frame.withWatermark(eventTime, delayThreshold) for frame in frames])
-
-    united.withWatermark = with_watermark  # type: ignore[method-assign]
-    return united
-
-
 class QueryBuilder:
-    """Builds the frame of one vertex. ``edge_frame`` reads an input edge; ``calls`` a source."""
+    """Builds the frame of one vertex. ``edge_frame`` reads an input edge; ``calls`` a source. ``known``: the unions as
+    they were before any input was left out."""
 
     def __init__(
-        self, job: Job, vertex: Vertex, edges: Iterable[Edge], calls: SourceCalls, edge_frame: EdgeFrame
+        self,
+        job: Job,
+        vertex: Vertex,
+        edges: Iterable[Edge],
+        calls: SourceCalls,
+        edge_frame: EdgeFrame,
+        known: Unions | None = None,
     ) -> None:
         self._operators: Mapping[str, Operator] = job.operators
         self._vertex = vertex
@@ -141,11 +135,14 @@ class QueryBuilder:
         self._built: dict[str, DataFrame | None] = {}
         self.inputs: dict[str, DataFrame] = {}
         """Source or edge uid -> its frame, of the last build."""
+        self._known: Unions = known or {}
+        self.unions: dict[tuple[str, str], Union] = {}
+        """What the last build united."""
         self._without: frozenset[str] = frozenset()
 
     def build(self, without: frozenset[str] = frozenset()) -> BuiltQuery:
         """``without``: source and edge uids that ended and are left out of the query."""
-        self._without, self._built, self.inputs = without, {}, {}
+        self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
         output = self._frame(self._vertex.uid)
         assert output is not None, f"every input of {self._vertex.uid} was dropped"
         if self._calls.streaming:
@@ -201,11 +198,19 @@ class QueryBuilder:
             return self.inputs[uid]
         arguments: dict[str, object] = {}
         for parameter, uids in operator.inputs.items():
-            frames = [frame for frame in (self._input(uid, one) for one in uids) if frame is not None]
+            frames = {one: frame for one in uids if (frame := self._input(uid, one)) is not None}
             if not frames:
                 return None
-            arguments[parameter] = unite(frames)
+            arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
         return call(operator, arguments)
+
+    def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+        known = self._known.get((uid, parameter))
+        is_whole = len(frames) == len(self._operators[uid].inputs[parameter])
+        united = unite(list(frames.values()) if is_whole or known is None else without_ended(frames, known))
+        inputs = {one: frame.schema for one, frame in frames.items()}
+        self.unions[uid, parameter] = Union(united.schema, inputs)
+        return united
 
     def _check_stream(self, frame: DataFrame) -> None:
         output = self._operators[self._vertex.uid]

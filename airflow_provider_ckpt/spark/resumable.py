@@ -17,6 +17,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.planning import JobPlan, declared
+from airflow_provider_ckpt.spark.unions import shape
 
 
 def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:
@@ -41,7 +42,7 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
         _check_event_time(state.plan.graph, plan)
     for uid, schema in plan.schemas_json().items():
         known = state.plan.schemas.get(uid, schema)
-        if _shape(json.loads(known)) != _shape(json.loads(schema)):
+        if shape(json.loads(known)) != shape(json.loads(schema)):
             was = StructType.fromJson(json.loads(known)).simpleString()
             raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
     last = state.checkpoints.get(state.last_completed)
@@ -111,14 +112,3 @@ def _places(graph: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
         for vertex in graph["vertices"]
         for uid in [*vertex["operators"], *vertex["sinks"]]
     }
-
-
-def _shape(schema: Any) -> Any:
-    """Names and types of a Spark schema as JSON. Whether a column may be null is left to Spark: a union of which an
-    ended input was left out may say otherwise than before, of the same columns."""
-    if isinstance(schema, list):
-        return [_shape(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    told = ("nullable", "containsNull", "valueContainsNull", "metadata")
-    return {key: _shape(value) for key, value in schema.items() if key not in told}

@@ -27,6 +27,7 @@ from airflow_provider_ckpt.spark.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.restore import RestorePoint
 from airflow_provider_ckpt.spark.runner import VertexRunner
 from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.spark.unions import Unions
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
 
 
@@ -43,6 +44,7 @@ class SubtaskFactory:
         sinks: Mapping[str, BoundSink],
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],
+        unions: Mapping[str, Unions],
         *,
         aligned: bool,
         aligned_timeout: float | None,
@@ -51,7 +53,7 @@ class SubtaskFactory:
     ) -> None:
         self._restore, self._whole = restore, whole
         self._context, self._logs, self._sinks = context, logs, sinks
-        self._frozen, self._schemas = frozen, schemas
+        self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
     def runner(self, vertex: Vertex, dropped: frozenset[str], since: int = 0) -> VertexRunner:
@@ -138,7 +140,8 @@ class SubtaskFactory:
             frame = reader.options(**options).parquet(edge.feed.location)
             return with_watermark(frame, schema)
 
-        return QueryBuilder(context.job, vertex, context.graph.inputs(vertex.uid), calls, edge_frame)
+        edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
+        return QueryBuilder(context.job, vertex, edges_in, calls, edge_frame, known)
 
     def outputs(self, vertex: Vertex) -> Outputs:
         context = self._context

@@ -19,12 +19,14 @@ from airflow_provider_ckpt.job.definition import (
     JobDefinition,
     SinkDefinition,
     SourceDefinition,
+    UnionDefinition,
     VertexDefinition,
     plain_path,
     selecting,
 )
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "job-definition-v1.json"
+GOLDEN_UNIONS = GOLDEN.with_name("job-definition-v1-with-unions.json")
 DOCS = Path(__file__).parent.parent.parent / "docs" / "changes.md"
 
 HISTORY = SourceDefinition(True, ("ts", "1 hour"), "parquet", ("/lake/history",), {"pathglobfilter": "*.parquet"})
@@ -159,6 +161,21 @@ def test_a_definition_that_does_not_say_all_is_compared_as_far_as_it_goes() -> N
     assert before is not None
     assert not refused_changes(before, JOB, CHANGEABLE)
     assert not refused_changes(JOB, before, CHANGEABLE)
+
+
+def test_the_golden_definition_with_unions_is_read_and_written_again() -> None:
+    """The field is left out where nothing is united: the one without it is still read, and still written."""
+    whole, live = schema(id="long", k="long"), schema(k="long", id="integer")
+    united = UnionDefinition("daily", "rows", whole, {"history": whole, "live": live})
+    golden = json.loads(GOLDEN_UNIONS.read_text())
+    assert JobDefinition.from_json(golden) == with_vertex(unions=(united,))
+    assert with_vertex(unions=(united,)).to_json() == golden
+    check_changes(JOB, with_vertex(unions=(united,)), CHANGEABLE)
+
+
+def schema(**columns: str) -> dict[str, Any]:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
+    return {"type": "struct", "fields": fields}
 
 
 def test_a_journal_of_an_earlier_release_has_none() -> None:

@@ -107,5 +107,5 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     feed = EdgeFeed(reading.storage, feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid), "p", epoch=1)
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
     logs = {"a/0": reading.log, "v/0": consumer}
-    factory = SubtaskFactory(context, logs, {}, {}, {}, aligned=False, aligned_timeout=None, restore=restore)
+    factory = SubtaskFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None, restore=restore)
     assert factory._edges(graph.vertices[1], False)[EDGE.uid].offered == offered

@@ -24,8 +24,9 @@ from airflow_provider_ckpt.errors import (
 )
 from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, watermark_over_union
 from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
-from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls, can_drop, unite
+from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls, can_drop
 from airflow_provider_ckpt.spark.session import session_conf
+from airflow_provider_ckpt.spark.unions import unite
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, depths, joined, mixed, timed, windows
 
