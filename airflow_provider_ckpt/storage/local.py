@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+import time
 
 from airflow_provider_ckpt.errors import (
     AlreadyExistsError,
@@ -20,6 +21,8 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _DELETIONS = 100
+_PAUSE = 0.02
+"""Seconds between two tries to delete a folder in which somebody still writes."""
 
 
 class LocalStorage(Storage):
@@ -186,8 +189,12 @@ class LocalStorage(Storage):
                     shutil.rmtree(full)
                 except FileNotFoundError:
                     continue  # someone else deletes here too
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        raise
+                    time.sleep(_PAUSE)  # someone still writes here: a task that was cancelled is on its way out
             else:
-                raise OSError(errno.EAGAIN, "something in it is listed and cannot be found, again and again", full)
+                raise OSError(errno.EAGAIN, "others write or delete in it, again and again", full)
             posix.unlink(full)
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:

@@ -81,6 +81,25 @@ class TestLocalStorage(StorageConformance):
         with pytest.raises(StorageFailedError, match=str(tmp_path / "file")):
             open_storage(tmp_path / "file" / "root").probe()
 
+    def test_a_folder_in_which_somebody_still_writes_is_deleted_when_that_has_ended(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A task of Spark that was cancelled writes on for a moment."""
+        storage = open_storage(tmp_path)
+        storage.create("t/a", b"1")
+        late = [tmp_path / "t" / "late-1", tmp_path / "t" / "late-2"]
+        rmdir = os.rmdir
+
+        def write_and_remove(path: str, **given: Any) -> None:
+            if late:
+                late.pop().write_bytes(b"")
+            rmdir(path, **given)
+
+        monkeypatch.setattr(os, "rmdir", write_and_remove)
+        storage.delete_tree("t")
+        assert (late, storage.files("")) == ([], [])
+        assert not (tmp_path / "t").exists()
+
     def test_a_read_only_folder_is_told_by_the_probe(self, tmp_path: Path) -> None:
         folder = tmp_path / "locked"
         folder.mkdir(mode=0o555)
