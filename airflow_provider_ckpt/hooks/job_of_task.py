@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM
 
 _NOT_BEGUN = (None, "scheduled", "queued")

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
+from airflow_provider_ckpt.job.errors import DefinitionChangedError
 
 
 @dataclass(frozen=True)

@@ -16,48 +16,44 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.errors import (
-    CkptError,
-    FencedError,
-    InvalidInputError,
-    JobStateMovedError,
-    LogFencedError,
-    OutputTakenError,
-    SparkFolderLostError,
-)
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError
 from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
+from airflow_provider_ckpt.jobmaster.job_master import JobDriver, Outcome, Runner
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint, beginning, interrupted_restore, restored_event
+from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.report.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.spark import takeover
 from airflow_provider_ckpt.spark.aftermath import see_to
-from airflow_provider_ckpt.spark.batch import BatchRunner
-from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
-from airflow_provider_ckpt.spark.context import RunContext
 from airflow_provider_ckpt.spark.decision import Decision, decide
-from airflow_provider_ckpt.spark.driver import JobDriver, Outcome, Runner
-from airflow_provider_ckpt.spark.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.late_files import find_late_files
+from airflow_provider_ckpt.spark.errors import JobStateMovedError, OutputTakenError
 from airflow_provider_ckpt.spark.lost_output import refuse_lost_output
-from airflow_provider_ckpt.spark.outputs import bind_sinks
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
-from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.late_files import find_late_files
+from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query.resumable import check_finished_job, check_resumable, sinks_without_rows
 from airflow_provider_ckpt.spark.reaching import SparkReach
-from airflow_provider_ckpt.spark.releaser import Releaser
-from airflow_provider_ckpt.spark.restore import RestorePoint, beginning, interrupted_restore, restored_event
-from airflow_provider_ckpt.spark.resumable import check_finished_job, check_resumable, sinks_without_rows
-from airflow_provider_ckpt.spark.retention import Retention
 from airflow_provider_ckpt.spark.session import build_session
-from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
-from airflow_provider_ckpt.spark.subtasks import SubtaskFactory
-from airflow_provider_ckpt.spark.worker import identify
+from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.outputs import bind_sinks
+from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import UnsupportedConfError, UnsupportedStateStoreError
-from airflow_provider_ckpt.spark.quiet import silence
-from airflow_provider_ckpt.spark.source_options import refuse_settings
+from airflow_provider_ckpt.spark.errors import UnsupportedConfError, UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.query.source_options import refuse_settings
+from airflow_provider_ckpt.spark.task.quiet import silence
 
 NEEDED = {
     # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand

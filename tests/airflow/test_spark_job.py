@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM

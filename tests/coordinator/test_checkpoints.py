@@ -26,10 +26,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.errors import InvalidCheckpointOptionError
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason as Reason
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.errors import InvalidCheckpointOptionError
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator, SourceOptions, Watermark
 from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, read

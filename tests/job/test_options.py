@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.options import (
     STORAGE_OPTIONS_VARIABLE,
     RunOptions,

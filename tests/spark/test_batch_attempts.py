@@ -10,12 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import InputsIncompleteError, StorageTransientError
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.batch import BatchRunner
-from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
-from airflow_provider_ckpt.spark.planning import plan_job
+from airflow_provider_ckpt.spark.errors import InputsIncompleteError
+from airflow_provider_ckpt.spark.query.planning import plan_job
+from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.harness import World
 from tests.spark.jobs import IDS

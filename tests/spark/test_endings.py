@@ -6,15 +6,11 @@ from threading import Thread
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
-    FencedError,
-    GraphChangedError,
-    HeldWatermarkError,
-    LogFencedError,
-    SchemaChangedError,
-)
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import EndOfData
-from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, Run, World
 from tests.spark.jobs import depths, joined, mixed, windows

@@ -19,26 +19,28 @@ from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import StoppedAtBoundary, SubtaskAtEndOfData
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.errors import BatchGapError, FencedError, LogFencedError, QueryFailedError
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.job_master import JobDriver
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark import takeover
-from airflow_provider_ckpt.spark.batch import BatchRunner
-from airflow_provider_ckpt.spark.clock import Clock
-from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
-from airflow_provider_ckpt.spark.driver import JobDriver
-from airflow_provider_ckpt.spark.folder import SparkFolder
-from airflow_provider_ckpt.spark.inputs import Inputs
-from airflow_provider_ckpt.spark.outputs import Prepared, PreparedStore
-from airflow_provider_ckpt.spark.publisher import Publisher
-from airflow_provider_ckpt.spark.releaser import Releaser
-from airflow_provider_ckpt.spark.runner import VertexRunner
-from airflow_provider_ckpt.spark.seen_files import SeenFiles
-from airflow_provider_ckpt.spark.status import StatusReporter
+from airflow_provider_ckpt.report.status import StatusReporter
+from airflow_provider_ckpt.spark.errors import QueryFailedError
+from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.task.inputs import Inputs
+from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.waiting import wait_until

@@ -13,18 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.errors import FencedError, LogFencedError, StorageTransientError, TransientError
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
+from airflow_provider_ckpt.jobmaster.takeover import load_logs
+from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, attempt_name, epoch_of, is_before
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_names import staging_folder
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
-from airflow_provider_ckpt.spark.outputs import Prepared, PreparedStore
-from airflow_provider_ckpt.spark.takeover import load_logs
+from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World

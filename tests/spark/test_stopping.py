@@ -16,11 +16,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import StorageTransientError
+from airflow_provider_ckpt.jobmaster import job_master as driver
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark import driver
-from airflow_provider_ckpt.spark.silence import LOGGERS
+from airflow_provider_ckpt.spark.task.silence import LOGGERS
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, mixed

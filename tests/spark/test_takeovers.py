@@ -14,22 +14,21 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import (
-    CorruptJournalError,
-    DeadlinePassedError,
-    DefinitionChangedError,
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.job.errors import DeadlinePassedError, DefinitionChangedError
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.errors import CorruptJournalError
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
+from airflow_provider_ckpt.spark.errors import (
     JobFailedTerminallyError,
     RestoreRefusedError,
     SchemaChangedError,
-    StorageTransientError,
-    TransientError,
     UnreadableNameError,
 )
-from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
-from airflow_provider_ckpt.spark import takeover
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows

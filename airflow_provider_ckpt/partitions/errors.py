@@ -1,0 +1,45 @@
+"""Errors of subtask logs and partitions."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import TerminalError
+
+
+class UnknownRecordError(TerminalError):
+    template = (
+        "the subtask log holds a record of type {kind!r}, which this version does not know; "
+        "run the job with the version that wrote it, or a newer one"
+    )
+
+
+class BatchConflictError(TerminalError):
+    """R1: an entry for a known batch id is a no-op when its offsets are equal, a hard error otherwise."""
+
+    template = (
+        "batch {batch_id} of {log} is published with offsets {published}, and now came with {offered}; "
+        "the Spark checkpoint folder and the log have parted: restore from a checkpoint instead of resuming"
+    )
+
+
+class BatchGapError(TerminalError):
+    template = (
+        "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
+        "have parted: restore from a checkpoint instead of resuming"
+    )
+
+
+class EndedLogError(TerminalError):
+    template = "{log} is at its {end}; a {record} cannot follow it (R11)"
+
+
+class PartitionFilesDamagedError(TerminalError):
+    template = (
+        "{uri} was published with {size} bytes and {found}; its rows would be lost to whoever reads the partition: put "
+        "it back as it was and start the job with --resume-failed, or run the job under another id"
+    )
+
+
+class LogFencedError(TerminalError):
+    """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
+
+    template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"
