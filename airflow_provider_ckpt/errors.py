@@ -43,5 +43,9 @@ class TerminalError(CkptError):
     """Trying again gives the same answer."""
 
 
+class OvertakenError(TerminalError):
+    """A later driver has taken over: stop at once, write nothing, release nothing (``ckpt`` exits with 4)."""
+
+
 class InvalidInputError(TerminalError):
     """What the user gave was refused, before anything was written (``ckpt`` exits with 2)."""

@@ -52,3 +52,10 @@ class CutViolatedError(TerminalError):
         "but {producer} has its barrier at position {published}; this is a defect: keep the job's folder and "
         "report it; the job can be restored from the checkpoint before"
     )
+
+
+class UnknownMessageError(TerminalError):
+    template = (
+        "a message of type {kind!r} with {fields} is not known to this version; "
+        "the JobMaster and its tasks have to run the same version"
+    )

@@ -1,60 +1,51 @@
-"""The driver of a job: one loop that owns the coordinator, and the runners it commands.
+"""The JobMaster: one loop that owns the coordinator, and carries out what it decides.
 
 Every message goes through one inbox; effects are carried out in order, in the loop's thread. What takes
-long (a release, a query's restart) runs elsewhere and answers with a message.
+long (a release, a query's restart) runs elsewhere and answers with a message. Tasks are behind a gateway.
 """
 
 from __future__ import annotations
 
 import logging
 import queue
-import time
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import (
     Append,
-    DrainSubtask,
-    DropSource,
+    Command,
     Effect,
     EndJob,
-    FinishSubtask,
     Message,
     NotifyCompleted,
     Release,
-    ResumeWithout,
     StopRequested,
     SubtaskFailed,
-    TriggerBarrier,
+    SubtaskFenced,
 )
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.deadlines import due, passed
+from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
+from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
-from airflow_provider_ckpt.jobmaster.takeover import OwnedJournal
-from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.report.status import StatusReporter
-from airflow_provider_ckpt.spark.task.causes import find_cause
-from airflow_provider_ckpt.spark.task.context import InputAdvanced, RunContext, WorkerCrashed
-from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
-from airflow_provider_ckpt.spark.task.silence import silenced
-
-__all__ = ["JobDriver", "Outcome", "Runner"]
+from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
 HOUSEKEEPING = 1.0
-"""Seconds between looks at the fence, at requests, at the health of the queries."""
+"""Seconds between looks at the fence, at requests, at the health of the tasks."""
 LONGEST_WAIT = 0.1
-LAST_BATCH = 5.0
-"""Seconds that the running batches get to end by themselves once a job is STOPPED: what they did need not be done
-again, and nothing is interrupted."""
+_COMMANDS = typing.get_args(Command)
+_MESSAGES = typing.get_args(Message)
 
 
 @dataclass(frozen=True)
@@ -65,23 +56,34 @@ class Outcome:
     cause: str | None = None
 
 
-class JobDriver:
-    """``runners``: subtask -> runner, of the unfinished subtasks. Use once: :meth:`run`."""
+@dataclass(frozen=True)
+class JobIdentity:
+    """The job in its root, and the epoch in which this JobMaster runs it."""
+
+    storage: Storage
+    job_id: str
+    epoch: int
+    options: RunOptions
+
+
+class JobMaster:
+    """Use once: :meth:`run`. ``inbox``: where tasks, releaser and retention put what they have to say."""
 
     def __init__(
         self,
-        context: RunContext,
+        identity: JobIdentity,
         coordinator: Coordinator,
         journal: OwnedJournal,
-        runners: Mapping[str, Runner],
+        gateway: TaskGateway,
         releaser: Releaser,
         retention: Retention,
         status: StatusReporter,
         inbox: queue.Queue[object],
         clock: Clock | None = None,
     ) -> None:
-        self._context, self._coordinator, self._journal = context, coordinator, journal
-        self._runners, self._releaser, self._retention = dict(runners), releaser, retention
+        self._job, self._options = identity, identity.options
+        self._coordinator, self._journal, self._gateway = coordinator, journal, gateway
+        self._releaser, self._retention = releaser, retention
         self._status, self._inbox = status, inbox
         self._clock = clock or Clock()
         self._outcome: Outcome | None = None
@@ -90,22 +92,21 @@ class JobDriver:
         self._running_since: float | None = None
 
     def run(self) -> Outcome:
-        """Runs until the job has ended. Raises FencedError / LogFencedError, and what a query failed with
-        only through the coordinator (an Outcome)."""
-        listener = ProgressListener(self._runners)
-        self._context.spark.streams.addListener(listener)
+        """Runs until the job has ended. Raises FencedError and TaskFencedError, and what the journal or the storage
+        fails with; what a task fails with is in the Outcome."""
         try:
             self._carry_out(self._coordinator.start(self._clock.now()))
-            for runner in self._runners.values():
-                runner.start()
+            self._gateway.start()
             while self._outcome is None:
                 self._step()
             return self._outcome
         finally:
-            self._stop_runners()
-            self._releaser.close()
-            self._retention.close()
-            self._context.spark.streams.removeListener(listener)
+            stopped = self._outcome is not None and self._outcome.status == "STOPPED"
+            try:
+                self._gateway.stop(after_batch=stopped)
+            finally:
+                self._releaser.close()
+                self._retention.close()
 
     # ---- the loop
 
@@ -127,14 +128,15 @@ class JobDriver:
         return max(0.001, wait)
 
     def _receive(self, message: object) -> None:
-        if isinstance(message, InputAdvanced):
-            runner = self._runners.get(message.subtask)
-            if runner is not None:
-                runner.pull_inputs()
-        elif isinstance(message, WorkerCrashed):
-            self._crashed(message.subtask, message.error)
+        if isinstance(message, SubtaskFenced):
+            self._journal.check_fenced()  # says more about who took the job over
+            raise TaskFencedError(subtask=message.subtask, cause=message.cause)
+        if isinstance(message, SubtaskFailed):
+            self._note_failed(message)
+        if isinstance(message, _MESSAGES):
+            self._tell(message)
         else:
-            self._tell(message)  # type: ignore[arg-type]
+            self._gateway.hear(message)
 
     def _tell(self, message: Message) -> None:
         self._carry_out(self._coordinator.handle(message, self._clock.now()))
@@ -143,12 +145,7 @@ class JobDriver:
         self._next_look = now + HOUSEKEEPING
         self._journal.check_fenced()
         self._journal.tick(now)
-        for subtask, runner in list(self._runners.items()):
-            runner.pull_inputs()
-            try:
-                runner.check()
-            except BaseException as error:  # whatever Spark raised is the coordinator's to judge
-                self._crashed(subtask, error)
+        self._gateway.look_around()
         self._note_running(now)
         self._take_requests()
         self._take_deadlines(now)
@@ -157,14 +154,14 @@ class JobDriver:
         if self._running_since is None and self._coordinator.status == "RUNNING":
             self._running_since = now
             self._status.running(self._journal.state)
-            over = passed(self._context.options, self._clock.wall())
+            over = passed(self._options, self._clock.wall())
             if over is not None:
                 message = f"{over.option} ({over.at.isoformat()}) is over: the run ends with what is there"
                 self._status.say("warning", message, self._journal.state)
 
     def _take_requests(self) -> None:
-        state, context = self._journal.state, self._context
-        for request in pending_requests(context.storage, context.job_id, context.epoch, state.answered):
+        job = self._job
+        for request in pending_requests(job.storage, job.job_id, job.epoch, self._journal.state.answered):
             if request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
             else:
@@ -174,29 +171,15 @@ class JobDriver:
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:
             return
-        ending = due(self._context.options, ran=now - self._running_since, now=self._clock.wall())
+        ending = due(self._options, ran=now - self._running_since, now=self._clock.wall())
         if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
             self._tell(StopRequested(ending, leaves=ending == "stop"))
 
-    def _crashed(self, subtask: str, error: BaseException) -> None:
-        if isinstance(error, (FencedError, LogFencedError)):
-            raise error
-        terminal = isinstance(error, CkptError) and not error.retryable
-        epoch, attempt = self._context.epoch, self._context.attempt
-        if self._has_failed:
-            log.error("subtask %s failed too: %s", subtask, error)  # the first failure is the one that ended the run
-        else:
-            log.error("subtask %s failed", subtask, exc_info=error)
-            self._show_traceback(subtask, error)
+    def _note_failed(self, report: SubtaskFailed) -> None:
+        if report.traceback is not None and not self._has_failed:  # the first failure is the one that ends the run
+            message = f"{report.subtask} failed with {report.error}"
+            self._status.say("subtask_failed", message, self._journal.state, traceback=report.traceback)
         self._has_failed = True
-        self._tell(SubtaskFailed(epoch, subtask, attempt, str(error), terminal))
-
-    def _show_traceback(self, subtask: str, error: BaseException) -> None:
-        """Of the user's own code, if it was that."""
-        found = find_cause(error.__cause__) if error.__cause__ is not None else None
-        if found is not None and found.traceback is not None:
-            message = f"{subtask} failed with {found.message}"
-            self._status.say("subtask_failed", message, self._journal.state, traceback=found.traceback)
 
     # ---- effects
 
@@ -205,29 +188,14 @@ class JobDriver:
             if isinstance(effect, Append):
                 self._journal.write(effect.event, flush=effect.flush)
                 self._status.event(effect.event, self._journal.state)
+            elif isinstance(effect, _COMMANDS):
+                self._gateway.send(effect)
             else:
                 _EFFECTS[type(effect)](self, effect)
-
-    def _trigger(self, effect: TriggerBarrier) -> None:
-        runner = self._runners.get(effect.subtask)
-        if runner is not None:  # else it finished meanwhile: its SubtaskDone is in the inbox, and leads to a new plan
-            runner.trigger(effect.checkpoint)
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state
         self._releaser.release(state.checkpoints[effect.checkpoint], state.checkpoints.get(state.last_released))
-
-    def _drop(self, effect: DropSource) -> None:
-        self._runners[effect.subtask].drop(effect.uid)
-
-    def _resume(self, effect: ResumeWithout) -> None:
-        self._runners[effect.subtask].resume(effect.uid)
-
-    def _drain(self, effect: DrainSubtask) -> None:
-        self._runners[effect.subtask].drain()
-
-    def _finish(self, effect: FinishSubtask) -> None:
-        self._runners.pop(effect.subtask).finish()
 
     def _completed(self, effect: NotifyCompleted) -> None:
         self._retention.completed(effect.checkpoint)
@@ -235,31 +203,9 @@ class JobDriver:
     def _end(self, effect: EndJob) -> None:
         self._outcome = Outcome(effect.status, effect.cause)
 
-    def _stop_runners(self) -> None:
-        if self._outcome is not None and self._outcome.status == "STOPPED":
-            self._wait_for_batches(time.monotonic() + LAST_BATCH)
-        if not self._runners:
-            return
-        with silenced(self._context.spark):
-            for runner in self._runners.values():
-                runner.stop()
-                runner.close()
 
-    def _wait_for_batches(self, until: float) -> None:
-        for runner in self._runners.values():
-            try:
-                runner.wait_for_batch(until)
-            except CkptError as error:  # the job is STOPPED, and its savepoint released, whatever becomes of it
-                log.warning("the last batch of %s is left to the next run: %s", runner.subtask, error)
-
-
-_EFFECTS: dict[type, Callable[[JobDriver, Any], None]] = {
-    TriggerBarrier: JobDriver._trigger,
-    Release: JobDriver._release,
-    DropSource: JobDriver._drop,
-    ResumeWithout: JobDriver._resume,
-    DrainSubtask: JobDriver._drain,
-    FinishSubtask: JobDriver._finish,
-    NotifyCompleted: JobDriver._completed,
-    EndJob: JobDriver._end,
+_EFFECTS: dict[type, Callable[[JobMaster, Any], None]] = {
+    Release: JobMaster._release,
+    NotifyCompleted: JobMaster._completed,
+    EndJob: JobMaster._end,
 }

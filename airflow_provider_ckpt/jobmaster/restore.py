@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.releaser import position
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, Restored
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.errors import RestoreRefusedError
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import checkpoint_path, subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.storage import Storage

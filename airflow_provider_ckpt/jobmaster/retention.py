@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import position
-from airflow_provider_ckpt.jobmaster.takeover import OwnedJournal
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog

@@ -1,19 +1,18 @@
-"""Taking a job over: claim, make sure that the driver before is gone, freeze, open every log (R8, R11)."""
+"""Taking a job over: claim, make sure that the driver before is gone, open every log (R8, R11)."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
-from airflow_provider_ckpt.journal.events import Event, JobCreated, PlanRecorded, SourceFrozen, SubtaskFinished
+from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
@@ -22,54 +21,13 @@ from airflow_provider_ckpt.partitions.attempts import attempt_name
 from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.errors import SubtaskLogLostError, UnreadableNameError
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
-from airflow_provider_ckpt.spark.query.planning import JobPlan
-from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.sparkfiles.seen_files import glob_name
-from airflow_provider_ckpt.storage.layout import frozen_path, job_path, subtask_log_path
+from airflow_provider_ckpt.storage.layout import job_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 LEFT_BEHIND = 3600.0
 """Seconds after which a temporary file is nobody's: a living writer has one for as long as it writes one object."""
 GRACE = 10.0
 """Seconds a fenced driver on this host gets to leave by itself before it is killed."""
-
-
-class OwnedJournal:
-    """The journal, shared by the threads of the driver that claimed it."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._lock = threading.RLock()
-
-    @property
-    def state(self) -> JobState:
-        return self._journal.state
-
-    def write(self, event: Event, *, flush: bool = True) -> None:
-        with self._lock:
-            if flush:
-                self._journal.write_now(event)
-            else:
-                self._journal.write(event)
-
-    def tick(self, now: float) -> None:
-        with self._lock:
-            self._journal.tick(now)
-
-    def flush(self) -> None:
-        with self._lock:
-            self._journal.flush()
-
-    def check_fenced(self) -> None:
-        with self._lock:
-            self._journal.check_fenced()
-
-    def compact(self, now: float) -> None:
-        with self._lock:
-            head = self._journal.write_snapshot(now)
-        self._journal.truncate(head)
 
 
 @dataclass(frozen=True)
@@ -100,48 +58,22 @@ def claim(
     return TakenOver(epoch, attempt_name(epoch, nonce), before, journal.state.created is not None)
 
 
-def record_plan(journal: OwnedJournal, job_id: str, plan: JobPlan, options: Mapping[str, object]) -> None:
+def record_plan(
+    journal: OwnedJournal,
+    job_id: str,
+    graph: ExecutionGraph,
+    definition: JobDefinition,
+    schemas: Mapping[str, str],
+    options: Mapping[str, object],
+) -> None:
+    """``schemas``: of each vertex's output, as Spark writes them; ``options``: of the run, without secrets."""
     now = time.time()
     state = journal.state
     if state.created is None:
-        journal.write(JobCreated(job_id, plan.graph.to_json(), plan.mode, options, now))
+        journal.write(JobCreated(job_id, graph.to_json(), definition.mode, options, now))
     before = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
-    definition = plan.definition if before is None else plan.definition.keeping(before)
-    journal.write(PlanRecorded(plan.graph.to_json(), plan.schemas_json(), now, definition.to_json()))
-
-
-def freeze_sources(
-    spark: SparkSession,
-    storage: Storage,
-    job_id: str,
-    journal: OwnedJournal,
-    reads: Mapping[str, SourceReads],
-    locations: Mapping[str, str] | None = None,
-) -> dict[str, FrozenFiles]:
-    """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
-    each is defined, in STREAMING mode: there a name that Spark takes for a pattern would never be read under it.
-
-    Raises UnreadableNameError, with nothing frozen of that source.
-    """
-    frozen: dict[str, FrozenFiles] = {}
-    state = journal.state
-    for uid, read in reads.items():
-        known = state.frozen.get(uid)
-        path = frozen_path(job_id, uid, state.since(uid))
-        if known is not None:
-            if known.path is not None:
-                frozen[uid] = read_frozen(storage, f"{job_id}/{known.path}")
-            continue
-        if not read.is_file:
-            journal.write(SourceFrozen(uid, None, 0, time.time()))
-            continue
-        files = list_files(spark, read)
-        if locations is not None and (found := glob_name(map(unescaped_path, files))) is not None:
-            raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
-        frozen[uid] = freeze(storage, path, uid, files)
-        inside = path[len(job_id) + 1 :]
-        journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))
-    return frozen
+    kept = definition if before is None else definition.keeping(before)
+    journal.write(PlanRecorded(graph.to_json(), schemas, now, kept.to_json()))
 
 
 def load_logs(storage: Storage, job_id: str, graph: ExecutionGraph) -> dict[str, SubtaskLog]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
+from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError, TransientError
 
 
 class UnknownRequestKindError(InvalidInputError):
@@ -20,7 +20,7 @@ class UnknownEventError(TerminalError):
     )
 
 
-class FencedError(TerminalError):
+class FencedError(OvertakenError):
     """A later driver owns the job (R3, R8): stop at once, write nothing, release nothing."""
 
     template = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.errors import OvertakenError, TerminalError
 
 
 class UnknownRecordError(TerminalError):
@@ -39,7 +39,7 @@ class PartitionFilesDamagedError(TerminalError):
     )
 
 
-class LogFencedError(TerminalError):
+class LogFencedError(OvertakenError):
     """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
 
     template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"

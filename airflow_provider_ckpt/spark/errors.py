@@ -5,15 +5,6 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
 
 
-class SubtaskLogLostError(TerminalError):
-    """Entries that a completed checkpoint covers are gone: going on would read and release their rows once more."""
-
-    template = (
-        "{log} ends before entry {next}, and checkpoint {checkpoint} covers it up to entry {covered}: entries were "
-        "removed; bring them back from a backup, or run the job under another id"
-    )
-
-
 class OutputLostError(InvalidInputError):
     template = (
         "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "
@@ -142,10 +133,6 @@ class JobFailedTerminallyError(InvalidInputError):
         "job {job_id!r} failed terminally ({cause}); trying again gives the same answer: mend the cause, then "
         "go on with --resume-failed (in Airflow: clear the task)"
     )
-
-
-class RestoreRefusedError(InvalidInputError):
-    template = "cannot restore job {job_id!r} from {restore!r}: {reason}"
 
 
 class InputsIncompleteError(TransientError):

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.errors import CkptError, InvalidInputError
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.graph import Vertex
@@ -24,17 +24,16 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
-from airflow_provider_ckpt.jobmaster.job_master import JobDriver, Outcome, Runner
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, beginning, interrupted_restore, restored_event
 from airflow_provider_ckpt.jobmaster.retention import Retention
-from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker import identify
-from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -43,6 +42,7 @@ from airflow_provider_ckpt.spark.decision import Decision, decide
 from airflow_provider_ckpt.spark.errors import JobStateMovedError, OutputTakenError
 from airflow_provider_ckpt.spark.lost_output import refuse_lost_output
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.query.freezing import freeze_sources
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.query.late_files import find_late_files
 from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
@@ -51,7 +51,9 @@ from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.spark.task.outputs import bind_sinks
+from airflow_provider_ckpt.spark.task.progress import Runner
 from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.root import open_root
@@ -167,10 +169,10 @@ class _Execution:
         nonce = uuid.uuid4().hex[:8]
         worker = identify(self._application)
         taken = takeover.claim(self._unclaimed, self._options.attempt or nonce, nonce, worker, self._admit)
-        journal = takeover.OwnedJournal(self._unclaimed)
+        journal = OwnedJournal(self._unclaimed)
         try:
             return self._run_claimed(journal, taken, sinks)
-        except (FencedError, LogFencedError):
+        except OvertakenError:
             raise
         except Exception as error:
             self._note_failure(journal, error)
@@ -180,7 +182,7 @@ class _Execution:
         if decide(self._storage, self._options, state) != self._prepared.base:
             raise _MovedError
 
-    def _note_failure(self, journal: takeover.OwnedJournal, error: Exception) -> None:
+    def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
         """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
         if isinstance(error, SparkFolderLostError):  # the next driver would find the same
             with suppress(CkptError):
@@ -189,15 +191,16 @@ class _Execution:
             with suppress(CkptError):
                 journal.write(StatusChanged("RESTARTING", time.time(), str(error)))
 
-    def _run_claimed(
-        self, journal: takeover.OwnedJournal, taken: takeover.TakenOver, sinks: dict[str, BoundSink]
-    ) -> Outcome:
+    def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver, sinks: dict[str, BoundSink]) -> Outcome:
         anew = self._prepared.anew is not None
         self._restore = beginning(journal.state) if anew else self._prepared.base.restore
         if self._restore is not None:
             journal.write(restored_event(self._restore, journal.state, time.time()))
         idle = [] if anew else sinks_without_rows(journal.state, self._plan.graph)
-        takeover.record_plan(journal, self._options.job_id, self._plan, self._options.public_json())
+        plan, options = self._plan, self._options
+        takeover.record_plan(
+            journal, options.job_id, plan.graph, plan.definition, plan.schemas_json(), options.public_json()
+        )
         self._status.started(journal.state, taken.before, taken.resumed)
         self._warn_of_nothing_read(journal.state)
         for sink, vertex in idle:
@@ -208,7 +211,7 @@ class _Execution:
             self._status.say("anew", f"job {self._options.job_id} begins anew; {why}", journal.state)
         streaming = self._plan.mode == "streaming"
         locations = {source.uid: source.location for source in self._job.sources} if streaming else None
-        frozen = takeover.freeze_sources(
+        frozen = freeze_sources(
             self._spark, self._storage, self._options.job_id, journal, self._bounded_reads(), locations
         )
         for uid in [uid for uid, files in frozen.items() if not files.files]:
@@ -231,7 +234,7 @@ class _Execution:
 
     def _see_to_the_rest(
         self,
-        journal: takeover.OwnedJournal,
+        journal: OwnedJournal,
         taken: takeover.TakenOver,
         sinks: dict[str, BoundSink],
         frozen: dict[str, FrozenFiles],
@@ -284,7 +287,7 @@ class _Execution:
 
     def _drive(
         self,
-        journal: takeover.OwnedJournal,
+        journal: OwnedJournal,
         taken: takeover.TakenOver,
         sinks: dict[str, BoundSink],
         frozen: dict[str, FrozenFiles],
@@ -325,16 +328,18 @@ class _Execution:
             retained=options.retained_checkpoints,
             final_only=final_only,
         )
-        driver = JobDriver(context, coordinator, journal, runners, releaser, retention, self._status, self._inbox)
+        identity = JobIdentity(self._storage, options.job_id, taken.epoch, options)
+        gateway = LocalGateway(context, runners)
+        master = JobMaster(identity, coordinator, journal, gateway, releaser, retention, self._status, self._inbox)
         try:
-            outcome = driver.run()
+            outcome = master.run()
             for runner in runners.values():
                 self._late_read |= runner.late_files()
             return outcome
         finally:
             self._batch_thread.shutdown(wait=False, cancel_futures=True)
 
-    def _context(self, journal: takeover.OwnedJournal, taken: takeover.TakenOver) -> RunContext:
+    def _context(self, journal: OwnedJournal, taken: takeover.TakenOver) -> RunContext:
         return RunContext(
             spark=self._spark,
             storage=self._storage,

@@ -21,16 +21,14 @@ if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 
-from airflow_provider_ckpt.errors import CkptError, InvalidInputError
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.errors import JobImportError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
-from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.report.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal
@@ -49,7 +47,7 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
     reporter = StatusReporter(on_status, options.job_id, None)
     try:
         return _run(options, storage_options, on_status)
-    except (FencedError, LogFencedError) as error:
+    except OvertakenError as error:
         StatusReporter(on_status, options.job_id, _application()).say("fenced", str(error))
         return FENCED
     except InvalidInputError as error:

@@ -16,13 +16,20 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import StoppedAtBoundary, SubtaskAtEndOfData
+from airflow_provider_ckpt.coordinator.messages import (
+    StoppedAtBoundary,
+    SubtaskAtEndOfData,
+    SubtaskFailed,
+    SubtaskFenced,
+)
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.job_master import JobDriver
+from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
@@ -34,7 +41,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status import StatusReporter
 from airflow_provider_ckpt.spark.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
-from airflow_provider_ckpt.spark.task.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.inputs import Inputs
 from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
@@ -254,8 +261,7 @@ def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, tak
     taken(subtask)
     subtask.batch_runner().start()
     assert subtask.staged == []
-    assert isinstance(subtask.posted[-1], WorkerCrashed)
-    assert isinstance(subtask.posted[-1].error, (FencedError, LogFencedError))
+    assert isinstance(subtask.posted[-1], SubtaskFenced)
 
 
 @TAKEN
@@ -269,14 +275,14 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     subtask.while_staging = lambda: taken(subtask)
     subtask.batch_runner().start()
     assert (subtask.staged, appended) == ([0], [])
-    assert isinstance(subtask.posted[-1].error, (FencedError, LogFencedError))
+    assert isinstance(subtask.posted[-1], SubtaskFenced)
 
 
 def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subtask) -> None:
     subtask.logs["a/0"].publish(Batch(0, {}))
     subtask.batch_runner().start()
     assert subtask.staged == []
-    assert isinstance(subtask.posted[-1], WorkerCrashed)
+    assert isinstance(subtask.posted[-1], SubtaskFailed)
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["died before its end", "ended"])
@@ -291,7 +297,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
     log = SubtaskLog(storage, "log-v")
     log.load()
     taken = takeover.TakenOver(2, "0002-bbbbbbbb", "none", True)
-    takeover.open_logs(takeover.OwnedJournal(journal), {"v/0": log}, taken, "batch", None)
+    takeover.open_logs(OwnedJournal(journal), {"v/0": log}, taken, "batch", None)
     assert [record.batch_id for _, record in log.records() if isinstance(record, Batch)] == [0] * ended
     assert (log.state.end_of_data is not None) is ended
 
@@ -321,8 +327,8 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     runner.drop("live")
     told = subtask.first_told()
     runner.close()
-    assert isinstance(told, WorkerCrashed), told
-    assert "a query is to be started" in str(told.error)
+    assert isinstance(told, SubtaskFailed), told
+    assert "a query is to be started" in told.cause
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
@@ -392,17 +398,30 @@ class Unwatched(AssertionError):
     """The loop went round and round and saw nothing."""
 
 
-def driver(storage: Storage, journal: Journal, messages: Iterable[object] = ()) -> JobDriver:
-    """Of a job whose subtask never says anything; its clock gives up after a while."""
+class NoTasks:
+    """Of a job whose tasks never say anything."""
+
+    def start(self) -> None:
+        pass
+
+    def send(self, command: object) -> None:
+        pass
+
+    def hear(self, message: object) -> None:
+        raise AssertionError(message)
+
+    def look_around(self) -> None:
+        pass
+
+    def stop(self, *, after_batch: bool) -> None:
+        pass
+
+
+def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) -> JobMaster:
+    """Its clock gives up after a while."""
     inbox: queue.Queue[object] = queue.Queue()
     for message in messages:
         inbox.put(message)
-    streams = SimpleNamespace(addListener=lambda one: None, removeListener=lambda one: None)
-    spark: Any = SimpleNamespace(streams=streams)
-    options: Any = SimpleNamespace()
-    context = RunContext(
-        spark, storage, {}, NOTHING, "job", GRAPH, options, 1, ATTEMPT, post=inbox.put, check_fenced=NOTHING
-    )
     ticks = iter(range(400))
 
     def steady() -> float:
@@ -412,11 +431,12 @@ def driver(storage: Storage, journal: Journal, messages: Iterable[object] = ()) 
         return tick / 4
 
     idle: Any = SimpleNamespace(close=lambda: None)
-    return JobDriver(
-        context,
+    options: Any = SimpleNamespace()
+    return JobMaster(
+        JobIdentity(storage, "job", 1, options),
         Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=Restored(), now=0.0),
-        takeover.OwnedJournal(journal),
-        {},
+        OwnedJournal(journal),
+        NoTasks(),
         idle,
         idle,
         StatusReporter(lambda line: None, "job", None),
@@ -436,20 +456,20 @@ def test_r8_an_idle_driver_learns_that_it_was_overtaken(tmp_path: Path) -> None:
     journal = claimed(storage)
     claimed(storage)
     with pytest.raises(FencedError, match="epoch 2"):
-        driver(storage, journal).run()
+        master(storage, journal).run()
 
 
 def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_again(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
-    fenced = WorkerCrashed("v/0", LogFencedError(log="log", attempt="0002-b", epoch=2))
-    with pytest.raises(LogFencedError):
-        driver(storage, claimed(storage), [fenced]).run()
+    fenced = SubtaskFenced(1, "v/0", ATTEMPT, "log was taken over by attempt 0002-b")
+    with pytest.raises(TaskFencedError, match=r"v/0 was taken over.*0002-b"):
+        master(storage, claimed(storage), [fenced]).run()
     assert Journal(storage, "job").replay().status is None
 
 
 def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
-    outcome = driver(storage, claimed(storage), [WorkerCrashed("v/0", RuntimeError("odd"))]).run()
+    outcome = master(storage, claimed(storage), [SubtaskFailed(1, "v/0", ATTEMPT, "odd")]).run()
     assert outcome.status == "RESTARTING"
     state = Journal(storage, "job").replay()
     assert (state.status, "odd" in str(state.cause)) == ("RESTARTING", True)

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark.errors import RestoreRefusedError
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder

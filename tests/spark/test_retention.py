@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EVERY, Retention
-from airflow_provider_ckpt.jobmaster.takeover import OwnedJournal
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.partitions.codec import snapshot_to_json

@@ -31,7 +31,8 @@ from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.spark.task.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.running_query import query_failed
 from airflow_provider_ckpt.storage.layout import partition_path
@@ -65,7 +66,7 @@ class BatchRunner:
             self._refuse_incomplete()
             self._run()
         except BaseException as error:
-            self._context.post(WorkerCrashed(self.subtask, query_failed(self.vertex.uid, error)))
+            report_crash(self._context, self.subtask, query_failed(self.vertex.uid, error))
 
     def _refuse_incomplete(self) -> None:
         """R23. A producer that failed has ended the job by now; one that did not must not leave it hanging here."""

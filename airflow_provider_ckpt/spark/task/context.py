@@ -1,7 +1,8 @@
-"""What the parts of one driver share."""
+"""What the tasks of one driver share."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class RunContext:
-    """``storage`` is the root's. ``post`` hands a message to the driver's inbox (any thread);
+    """``storage`` is the root's. ``post`` hands a message to the JobMaster's inbox (any thread);
     ``check_fenced`` raises when a later epoch has claimed the job (R8)."""
 
     spark: SparkSession
@@ -30,18 +31,13 @@ class RunContext:
     attempt: str
     post: Callable[[object], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
+    failed: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+    """Set with the first failure of a task. That one ends the run, and is the one that is logged in full."""
 
 
 @dataclass(frozen=True)
 class InputAdvanced:
-    """Something was appended to a log that ``subtask`` reads (inbox message of the driver, not the coordinator's)."""
+    """Something was appended to a log that ``subtask`` reads: of a task to another one, by way of the JobMaster's
+    inbox."""
 
     subtask: str
-
-
-@dataclass(frozen=True)
-class WorkerCrashed:
-    """A thread of the driver ended by an exception (inbox message of the driver)."""
-
-    subtask: str
-    error: BaseException

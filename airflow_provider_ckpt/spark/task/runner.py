@@ -27,7 +27,8 @@ from airflow_provider_ckpt.coordinator.messages import (
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.spark.task.context import RunContext, WorkerCrashed
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.inputs import BoundedInput
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
@@ -267,4 +268,4 @@ class VertexRunner:
         try:
             work()
         except BaseException as error:
-            self._context.post(WorkerCrashed(self.subtask, self._query.cause(error)))
+            report_crash(self._context, self.subtask, self._query.cause(error))
