@@ -18,7 +18,7 @@ FINISHED = "finished"
 
 
 class CutCheck:
-    """Compares what consumers read with what producers had published at their barrier.
+    """Compares what consumers read with what producers had published at their barrier (R19).
 
     ``Snapshot.inputs`` is keyed by the edge's uid when the producer has one subtask, by
     "<edge uid>/<producer index>" when it has several. Cost: one look-up per entry of a snapshot.

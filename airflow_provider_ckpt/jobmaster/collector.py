@@ -72,7 +72,7 @@ def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mappin
     """A FINISHED job is never started again: give back its partitions, Spark folders and staged leftovers.
 
     The journal, the logs and the checkpoints' metadata stay: they say what happened. Safe to repeat, and by anybody:
-    the journal itself is asked whether the job is FINISHED, and nothing is deleted if it is not.
+    the journal itself is asked whether the job is FINISHED, and nothing is deleted if it is not (R16).
     """
     if Journal(storage, job_id).replay().status != "FINISHED":
         log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)

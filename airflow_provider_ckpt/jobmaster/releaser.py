@@ -1,4 +1,4 @@
-"""Carries out releases (commits) in a thread of its own, so that checkpoints go on meanwhile."""
+"""Carries out releases (commits) in a thread of its own, so that checkpoints go on meanwhile (R9)."""
 
 from __future__ import annotations
 

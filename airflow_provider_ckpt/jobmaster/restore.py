@@ -1,4 +1,4 @@
-"""What ``restore`` asks for, and whether it can be had."""
+"""What ``restore`` asks for, and whether it can be had: what Spark has purged is refused (R6)."""
 
 from __future__ import annotations
 

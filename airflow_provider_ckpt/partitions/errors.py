@@ -29,7 +29,9 @@ class BatchGapError(TerminalError):
 
 
 class EndedLogError(TerminalError):
-    template = "{log} is at its {end}; a {record} cannot follow it (R11)"
+    """R11: the log's tail decides about the end."""
+
+    template = "{log} is at its {end}, which ends the subtask's data for good; a {record} cannot follow it"
 
 
 class PartitionFilesDamagedError(TerminalError):

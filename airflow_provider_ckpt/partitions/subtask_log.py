@@ -95,7 +95,8 @@ class SubtaskLog:
         """Append one micro-batch; the append is the micro-batch boundary (R1). Returns its position.
 
         A batch that is already there with equal offsets is a no-op; raises BatchConflictError when
-        the offsets differ, BatchGapError when its id is below the last one, EndedLogError at the end.
+        the offsets differ, BatchGapError when its id is below the last one, EndedLogError at the end. Ids rise, and
+        need not be consecutive here (R21).
         """
         with self._lock:
             last = self.state.last_batch

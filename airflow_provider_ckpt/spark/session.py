@@ -20,7 +20,7 @@ NEEDED = {
     # the check fails with None.get in 4.2.0 when a stateless query restarts with a batch that is planned but not
     # committed, that is after every kill in the middle of a batch (its offsets do not name the shuffle partitions)
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
-    # an input that ended must not drop late rows of the slower ones
+    # the slowest input decides, or rows of it would be dropped as late; one that has ended is left out (R13)
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     # the logs of file sources are read, and those of result partitions written, with these intervals in mind
     "spark.sql.streaming.fileSource.log.compactInterval": "10",

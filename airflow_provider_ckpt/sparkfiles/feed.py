@@ -2,7 +2,8 @@
 
 Spark's file source, pointed at a folder that holds a ``_spark_metadata`` log, reads exactly the files the
 log names. So a published batch of the producer becomes visible to the consumer by one small file, data moves
-at the speed of Spark's Parquet source, and no code of ours runs in the executors.
+at the speed of Spark's Parquet source, and no code of ours runs in the executors. What lies behind a barrier is not
+named before the snapshot (R19).
 
 Each driver has a feed of its own, in a folder named after its epoch, and takes up what the one before had fed and the
 query has not read. So nothing that an overtaken driver still feeds, forgets or resets is ever seen by its successor,

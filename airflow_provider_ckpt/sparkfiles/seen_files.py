@@ -1,4 +1,8 @@
-"""Which files a file source has taken, read off the log Spark keeps of it (``<checkpoint>/sources/<name>``)."""
+"""Which files a file source has taken, read off the log Spark keeps of it (``<checkpoint>/sources/<name>``).
+
+Spark writes an entry when it plans a batch. Only what a committed batch took counts as read:
+:meth:`SeenFiles.advance` is given the offset of one (R2).
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class StorageFailedError(TerminalError):
 
 class StorageUnsuitableError(TerminalError):
     template = (
-        "{uri} cannot hold checkpoints (R17): {reason}; use a local or shared file system with hard links, "
+        "{uri} cannot hold checkpoints: {reason}; use a local or shared file system with hard links, "
         "or an object store with conditional writes (S3, GCS, Azure)"
     )
 

@@ -1,4 +1,4 @@
-"""Restoring a changed graph (VertexFinishedStateCheckerTest, by its names; D12: the two names are said)."""
+"""Restoring a changed graph (VertexFinishedStateCheckerTest, by its names; both names are said)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def _stopped_at(h: Harness, uid: str) -> list[m.Effect]:
 
 
 def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id() -> None:
-    """D3, D4; testImmediateCheckpointing: the interval is long, the final checkpoint comes at once."""
+    """testImmediateCheckpointing: the interval is long, the final checkpoint comes at once."""
     h = Harness(BOUNDED, interval=1e9)
     assert names(h.end_of_data()) == ["SubtaskEndOfData", "CheckpointTriggered", "TriggerBarrier"]
     assert events(CheckpointTriggered, h.effects)[0] == CheckpointTriggered(1, 0.0, "final")
@@ -55,7 +55,7 @@ def test_a_subtask_without_a_sink_is_finished_at_once() -> None:
 
 
 def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
-    """D5 (streamling#62)"""
+    """streamling#62"""
     h = Harness(CHAIN)
     h.end_of_data("src/0")
     h.done("src/0")
@@ -204,7 +204,7 @@ def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
 
 
 def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
-    """D13; R9: in order, the lowest first, none skipped."""
+    """R9: in order, the lowest first, none skipped."""
     restored = Restored(last_triggered=6, last_completed=5, last_released=3, unreleased=(4, 5))
     h = Harness(restored=restored)
     assert h.effects[0] == m.Release(4)
@@ -277,7 +277,7 @@ def test_r16_a_failed_job_first_releases_what_is_completed() -> None:
 
 
 def test_stop_takes_a_savepoint_and_ends_only_after_its_release() -> None:
-    """D6, D7 (FLINK-21132, paimon#10740)"""
+    """FLINK-21132, paimon#10740"""
     h = Harness(min_pause=100.0)
     effects = h.request("stop", "r1")
     assert names(effects) == ["RequestAnswered", "CheckpointTriggered", "TriggerBarrier"]

@@ -1,4 +1,4 @@
-"""Stop, drain and finish are three things (D6); a job goes on where it was, and a finished one does nothing."""
+"""Stop, drain and finish are three things; a job goes on where it was, and a finished one does nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(wor
     stopped = world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2))
     assert stopped.status == "STOPPED"
     state = world.state()
-    assert state.last_released == state.last_completed  # stop returns after the release (D7)
+    assert state.last_released == state.last_completed  # stop returns after the release
     assert state.end_of_data == set()
     assert not [record for _, record in world.records("doubled") if isinstance(record, EndOfData)]
     shown = world.released_ids()

@@ -1,7 +1,7 @@
 """BATCH mode: vertices run one after the other over complete partitions; the answer is final (windows included).
 
 An attempt of a vertex counts under its end of data: batch 0, then the end, in its log. A vertex whose log has
-the end is not run again; one without is run anew, and a new ``open`` voids what the attempt before left.
+the end is not run again; one without is run anew, and a new ``open`` voids what the attempt before left (R23).
 """
 
 from __future__ import annotations

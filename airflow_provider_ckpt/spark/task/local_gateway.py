@@ -29,7 +29,8 @@ again, and nothing is interrupted."""
 
 
 class LocalGateway:
-    """The local form of :class:`TaskGateway`. ``runners``: subtask -> runner, of the unfinished subtasks."""
+    """The local form of :class:`TaskGateway`. ``runners``: subtask -> runner, of the unfinished subtasks. A command
+    for another epoch or attempt is not carried out (R22)."""
 
     def __init__(self, context: RunContext, runners: Mapping[str, Runner]) -> None:
         self._context, self._runners = context, dict(runners)

@@ -1,4 +1,7 @@
-"""What ``foreachBatch`` does with a batch: stage it for every sink, write it to the result partition."""
+"""What ``foreachBatch`` does with a batch: stage it for every sink, write it to the result partition.
+
+Each call writes to places that no other call has, not even one for the same batch (R5).
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ A micro-batch is published in this order:
 3. ``publish_committed`` appends the one entry that makes the batch count. It runs after the query's progress
    event, and at the latest before the next batch stages anything.
 
-A barrier is appended at the last published entry, without waiting for the batch that is running.
+A barrier is appended at the last published entry, without waiting for the batch that is running (R19). Before and after
+a batch is staged the attempt looks whether the job is still its own (R8).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, 
 class SubtaskFactory:
     """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
     batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
-    packs what it reads by size): read in several, the first ones would make rows of the others late.
+    packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
     ``restore``: the checkpoint to go back to; None: go on from what is published."""
 
     def __init__(
