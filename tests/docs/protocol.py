@@ -90,7 +90,7 @@ def cited_by(text: str) -> frozenset[int]:
 
 
 @cache
-def tests_of(path: Path) -> tuple[str, ...]:
+def named_tests(path: Path) -> tuple[str, ...]:
     """The test functions of a file, those in classes included, without running it."""
     found = ast.walk(ast.parse(path.read_text("utf-8")))
     return tuple(
