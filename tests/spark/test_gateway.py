@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.messages import Command, DrainSubtask, FinishSubtask, Report, SubtaskFenced
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
-from airflow_provider_ckpt.spark import execution
+from airflow_provider_ckpt.spark import deployment
 from airflow_provider_ckpt.spark.task.context import InputAdvanced, RunContext
 from airflow_provider_ckpt.spark.task.local_gateway import LocalGateway
 from tests.spark.harness import World
@@ -47,8 +47,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return RunContext(**given, post=through)
 
-    monkeypatch.setattr(execution, "LocalGateway", OverJson)
-    monkeypatch.setattr(execution, "RunContext", context)
+    monkeypatch.setattr(deployment, "LocalGateway", OverJson)
+    monkeypatch.setattr(deployment, "RunContext", context)
     return heard
 
 
