@@ -187,10 +187,10 @@ class Publisher:
         """What was planned must be there: Spark leaves out files that are gone, and says nothing."""
         with self.lock:
             planned = self.inputs.planned(self.folder.offsets(batch_id))
-            self.inputs.refuse_damaged(planned)
         if planned:
             refuse_glob_names(planned)
             refuse_other_files(self.vertex.uid, planned, files_of_batch(self._context.spark, self.vertex.uid))
+            self.inputs.refuse_damaged(planned)
 
     def check_fenced(self) -> None:
         """Raises FencedError or LogFencedError if a later driver owns the job or the log."""
