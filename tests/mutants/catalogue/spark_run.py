@@ -203,9 +203,7 @@ _LOOKS = (
         "spark/task/subtasks.py",
         "        publisher.check_fenced()  # nothing",
         "        pass  # nothing",
-        (
-            "tests/spark/test_overtaken.py::test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_successor",
-        ),
+        ("tests/spark/test_overtaken.py::test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none",),
         "an overtaken driver deletes the folder that its successor goes on from",
     ),
     Mutant(
