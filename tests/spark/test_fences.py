@@ -46,6 +46,7 @@ from airflow_provider_ckpt.spark.task.inputs import Inputs
 from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -137,7 +138,7 @@ class Subtask:
         runner._frame = lambda: NOTHING  # type: ignore[method-assign]
         return runner
 
-    def runner(self, build: Callable[[], None]) -> VertexRunner:
+    def runner(self, build: Callable[[], object]) -> VertexRunner:
         builder: Any = SimpleNamespace(build=lambda dropped: build())
         return VertexRunner(self.context, self.publisher(), builder)
 
@@ -329,6 +330,46 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     runner.close()
     assert isinstance(told, SubtaskFailed), told
     assert "a query is to be started" in told.cause
+
+
+def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: Subtask) -> None:
+    """Spark ends a query that was stopped as one that has done its batch."""
+    subtask.plan(0)
+    subtask.commit(0)
+    subtask.plan(1)
+    query = RunningQuery(subtask.context, subtask.publisher())
+    stopped: Any = SimpleNamespace(awaitTermination=lambda: None)
+    query._launch = lambda built, trigger: stopped  # type: ignore[method-assign]
+    with pytest.raises(QueryFailedError, match="stopped in the planned batch 1"):
+        query.run_planned(NOTHING)
+    subtask.commit(1)
+    query.run_planned(NOTHING)
+
+
+def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more(subtask: Subtask) -> None:
+    """What came meanwhile is behind the maximal watermark: it would be read, and dropped as late."""
+    subtask.plan(0)
+    subtask.commit(0)
+    subtask.folder.plan_final_batch(0, 0)
+    ran: list[str] = []
+    runner = subtask.runner(lambda: SimpleNamespace(watermark=None, stateful=False, reads={"live": NOTHING}))
+
+    def run_planned(built: object) -> None:
+        ran.append("the final batch")
+        subtask.commit(1)
+
+    query: Any = SimpleNamespace(
+        run=lambda built, trigger: ran.append("all that comes"),
+        run_planned=run_planned,
+        stop_after_batch=lambda: None,
+        cause=lambda error: error,
+    )
+    runner._query = query
+    runner.start()
+    told = subtask.first_told()
+    runner.close()
+    assert ran == ["the final batch"]
+    assert told == SubtaskAtEndOfData(1, "v/0", ATTEMPT, "drain")
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:

@@ -233,7 +233,7 @@ _ENDS = (
         "spark/task/running_query.py",
         "        if planned != folder.newest_commit():",
         "        if False:",
-        ("tests/spark/test_endings.py::test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them",),
+        ("tests/spark/test_fences.py::test_r12_a_planned_batch_that_did_not_run_is_no_end",),
         "an end of data is told before the last windows have fired",
     ),
     Mutant(
@@ -260,7 +260,7 @@ _ENDS = (
         "spark/task/runner.py",
         "        if self._folder.is_final():\n            self._built",
         "        if False:\n            self._built",
-        ("tests/spark/test_endings.py::test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them",),
+        ("tests/spark/test_fences.py::test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more",),
         "a restart after the final plan reads on behind the maximal watermark",
     ),
     Mutant(
