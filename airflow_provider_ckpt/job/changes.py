@@ -1,7 +1,7 @@
 """What a user may change in a job between two runs, and what is refused: pure comparison, field by field.
 
 :data:`RULES` is the whole of it for single fields; ``docs/changes.md`` shows it to users, and a test holds the two
-together. Operators that come, go or move are ``spark.planning.check_resumable``'s.
+together. Operators that come, go or move are ``spark.query.resumable.check_resumable``'s.
 """
 
 from __future__ import annotations
