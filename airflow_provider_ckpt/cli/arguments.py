@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_provider_ckpt.errors import BadAssignmentError
+from airflow_provider_ckpt.cli.errors import BadAssignmentError
 from airflow_provider_ckpt.job.options import read_storage_options
 
 

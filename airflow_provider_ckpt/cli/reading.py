@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.errors import UnknownJobError
+from airflow_provider_ckpt.cli.errors import UnknownJobError
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.layout import check_job_id

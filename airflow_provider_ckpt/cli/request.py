@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 
 from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.errors import JobNotEndedError, RequestOvertakenError
 from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
-from airflow_provider_ckpt.errors import JobNotEndedError, JobNotRunningError, RequestOvertakenError
 from airflow_provider_ckpt.job.units import parse_duration
+from airflow_provider_ckpt.journal.errors import JobNotRunningError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.worker import is_alive
+from airflow_provider_ckpt.journal.worker import is_alive
 from airflow_provider_ckpt.storage.storage import Storage
 
 ALIVE = frozenset({"CREATED", "RUNNING"})

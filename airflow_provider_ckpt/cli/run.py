@@ -10,9 +10,10 @@ from typing import Any
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.doctor import spark_absent
-from airflow_provider_ckpt.errors import InvalidJobIdError, JobIdNeededError, SparkMissingError
+from airflow_provider_ckpt.cli.errors import JobIdNeededError, SparkMissingError
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.layout import check_job_id
 
 OK, FAILED, REFUSED = 0, 1, 2

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.worker import is_alive
+from airflow_provider_ckpt.journal.worker import is_alive
 
 LATE_FILES_SHOWN = 5
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.worker import is_alive
+from airflow_provider_ckpt.journal.worker import is_alive
 
 _UNDER_WAY = ("CREATED", "RUNNING")
 

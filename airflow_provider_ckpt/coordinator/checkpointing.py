@@ -140,7 +140,7 @@ class CheckpointCycle:
     def _send(self, pending: PendingCheckpoint, subtask: str) -> None:
         pending.trigger(subtask)
         attempt = self._subtasks.attempt(subtask)
-        self._out.append(TriggerBarrier(subtask, attempt, self._epoch, pending.checkpoint))
+        self._out.append(TriggerBarrier(self._epoch, subtask, attempt, pending.checkpoint))
 
     # -- acknowledge
 

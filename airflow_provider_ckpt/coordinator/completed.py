@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.pending import NOTHING, PendingCheckpoint
-from airflow_provider_ckpt.errors import CutViolatedError
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.partitions.codec import snapshot_to_json
@@ -18,7 +18,7 @@ FINISHED = "finished"
 
 
 class CutCheck:
-    """Compares what consumers read with what producers had published at their barrier.
+    """Compares what consumers read with what producers had published at their barrier (R19).
 
     ``Snapshot.inputs`` is keyed by the edge's uid when the producer has one subtask, by
     "<edge uid>/<producer index>" when it has several. Cost: one look-up per entry of a snapshot.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.decider import CheckpointDecider
+from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_status import JobStatus
 from airflow_provider_ckpt.coordinator.lifecycle import SubtaskLifecycle
@@ -32,7 +33,6 @@ from airflow_provider_ckpt.coordinator.parts import make_parts
 from airflow_provider_ckpt.coordinator.pending import PendingCheckpoint
 from airflow_provider_ckpt.coordinator.release import MAX_TRIES
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus
-from airflow_provider_ckpt.errors import CutViolatedError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from airflow_provider_ckpt.coordinator.completed import FINISHED, PARTIALLY_FINISHED
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.coordinator.errors import (
     FinishedAfterRunningError,
     MixedFinishedStateError,
     NonRestoredStateError,

@@ -1,4 +1,4 @@
-"""Which subtasks may close: at once without sinks, after their released final checkpoint with them."""
+"""Which subtasks may close: at once without sinks, after their released final checkpoint with them (R16)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class _Ending:
 
 class JobStatus:
     """CREATED until every subtask that must acknowledge runs, RUNNING until it is decided how the job ends
-    and what completed is released; over afterwards.
+    and what completed is released (R16); over afterwards.
 
     STOPPED is said of a stop whose savepoint is completed and released, and of nothing else. A stop that
     failed leaves the job running, as Flink does, or, if the job has to leave anyway, RESTARTING.

@@ -81,7 +81,7 @@ class SubtaskLifecycle:
         vertex = self._parts.subtasks.vertex(message.subtask)
         if self._parts.drops.stopped(vertex, message.uid):
             self._parts.out.append(Append(SourceDropped(vertex, message.uid, message.batch_id, now)))
-        self._parts.out.append(ResumeWithout(message.subtask, message.uid))
+        self._parts.send(ResumeWithout, message.subtask, uid=message.uid)
 
     # -- what they are told
 
@@ -89,7 +89,7 @@ class SubtaskLifecycle:
         """Close the subtasks whose final checkpoint is released."""
         for subtask in self._parts.finals.may_finish(self._parts.releases.last_released):
             self._parts.subtasks.set_status(subtask, SubtaskStatus.FINISHING)
-            self._parts.out.append(FinishSubtask(subtask))
+            self._parts.send(FinishSubtask, subtask)
 
     def drain(self) -> None:
         requests = self._parts.requests
@@ -98,7 +98,7 @@ class SubtaskLifecycle:
         for subtask in self._parts.finals.unbounded:
             running = self._parts.subtasks.status(subtask) is SubtaskStatus.RUNNING
             if running and requests.drain_once(subtask):
-                self._parts.out.append(DrainSubtask(subtask))
+                self._parts.send(DrainSubtask, subtask)
 
     def drop_if_quiet(self) -> None:
         """Begin the next planned restart, if no checkpoint is pending and none is in progress (R20)."""
@@ -110,5 +110,5 @@ class SubtaskLifecycle:
             if self._parts.subtasks.status(subtask) is SubtaskStatus.RUNNING:
                 drops.begin(subtask, uid)
                 self._parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-                self._parts.out.append(DropSource(subtask, uid))
+                self._parts.send(DropSource, subtask, uid=uid)
                 return

@@ -1,8 +1,9 @@
 """What the coordinator is told (messages) and what it asks for (effects).
 
-Every message of a subtask names its world (epoch, subtask, attempt) or is dropped (R22).
-``subtask`` is "<vertex>/<index>". Effects are carried out in order; an effect is carried out only
-after the ones before it succeeded (a journal append that fails stops the job).
+Messages of a subtask are *reports*, effects that a subtask carries out are *commands*; both name their world (epoch,
+subtask, attempt) or are dropped (R22), and both have a JSON form (``coordinator.wire``). ``subtask`` is
+"<vertex>/<index>". Effects are carried out in order; an effect is carried out only after the ones before it
+succeeded (a journal append that fails stops the job).
 """
 
 from __future__ import annotations
@@ -46,11 +47,26 @@ class SubtaskDone:
 
 @dataclass(frozen=True)
 class SubtaskFailed:
+    """``cause``: what went wrong, in words. ``error``, ``traceback``: of the user's own code, if it was that."""
+
     epoch: int
     subtask: str
     attempt: str
     cause: str
     terminal: bool = False
+    error: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True)
+class SubtaskFenced:
+    """The subtask found a later attempt in its log, or a later epoch in the journal: this driver is over. For the
+    JobMaster, not for the coordinator."""
+
+    epoch: int
+    subtask: str
+    attempt: str
+    cause: str
 
 
 @dataclass(frozen=True)
@@ -126,7 +142,7 @@ class StopRequested:
     can be had. Else a stop that fails leaves it running."""
 
 
-Message = (
+Report = (
     SubtaskRunning
     | SubtaskAtEndOfData
     | SubtaskDone
@@ -135,10 +151,63 @@ Message = (
     | BarrierDeclined
     | SourceAtEnd
     | StoppedAtBoundary
-    | ReleaseDone
-    | ReleaseFailed
-    | StopRequested
 )
+Message = Report | ReleaseDone | ReleaseFailed | StopRequested
+
+# ---- commands: the effects that a subtask carries out. ``attempt`` is None if the coordinator has heard of none yet:
+# then it is meant for the one that this epoch starts.
+
+
+@dataclass(frozen=True)
+class TriggerBarrier:
+    """Append barrier (epoch, checkpoint): for a subtask of the plan's trigger list. Barriers reach the subtasks
+    behind it through the result partitions."""
+
+    epoch: int
+    subtask: str
+    attempt: str | None
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class DropSource:
+    """Stop the vertex's query at a boundary so that ``uid`` can be left out; answer StoppedAtBoundary."""
+
+    epoch: int
+    subtask: str
+    attempt: str | None
+    uid: str
+
+
+@dataclass(frozen=True)
+class ResumeWithout:
+    """The drop of ``uid`` is in the journal: start the query again without it; answer SubtaskRunning."""
+
+    epoch: int
+    subtask: str
+    attempt: str | None
+    uid: str
+
+
+@dataclass(frozen=True)
+class DrainSubtask:
+    """End the unbounded sources of this subtask where they stand; it goes to end of data (mode drain)."""
+
+    epoch: int
+    subtask: str
+    attempt: str | None
+
+
+@dataclass(frozen=True)
+class FinishSubtask:
+    """The subtask may close (final checkpoint released if it has sinks); answer SubtaskDone."""
+
+    epoch: int
+    subtask: str
+    attempt: str | None
+
+
+Command = TriggerBarrier | DropSource | ResumeWithout | DrainSubtask | FinishSubtask
 
 # ---- effects
 
@@ -149,17 +218,6 @@ class Append:
 
     event: Event
     flush: bool = True
-
-
-@dataclass(frozen=True)
-class TriggerBarrier:
-    """Ask a subtask of the plan's trigger list to append barrier (epoch, checkpoint). Barriers reach the
-    subtasks behind it through the result partitions."""
-
-    subtask: str
-    attempt: str
-    epoch: int
-    checkpoint: int
 
 
 @dataclass(frozen=True)
@@ -177,36 +235,6 @@ class Release:
 
 
 @dataclass(frozen=True)
-class DropSource:
-    """Stop the vertex's query at a boundary so that ``uid`` can be left out; answer StoppedAtBoundary."""
-
-    subtask: str
-    uid: str
-
-
-@dataclass(frozen=True)
-class ResumeWithout:
-    """The drop of ``uid`` is in the journal: start the query again without it; answer SubtaskRunning."""
-
-    subtask: str
-    uid: str
-
-
-@dataclass(frozen=True)
-class DrainSubtask:
-    """End the unbounded sources of this subtask where they stand; it goes to end of data (mode drain)."""
-
-    subtask: str
-
-
-@dataclass(frozen=True)
-class FinishSubtask:
-    """The subtask may close (final checkpoint released if it has sinks); answer SubtaskDone."""
-
-    subtask: str
-
-
-@dataclass(frozen=True)
 class EndJob:
     """Stop all queries and leave. ``status``: FINISHED, STOPPED, FAILED (terminal) or RESTARTING."""
 
@@ -214,14 +242,4 @@ class EndJob:
     cause: str | None = None
 
 
-Effect = (
-    Append
-    | TriggerBarrier
-    | NotifyCompleted
-    | Release
-    | DropSource
-    | ResumeWithout
-    | DrainSubtask
-    | FinishSubtask
-    | EndJob
-)
+Effect = Command | Append | NotifyCompleted | Release | EndJob

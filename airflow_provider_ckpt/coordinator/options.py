@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from airflow_provider_ckpt.errors import InvalidCheckpointOptionError
+from airflow_provider_ckpt.coordinator.errors import InvalidCheckpointOptionError
 
 MAX_UNRELEASED = 16
 """So many completed checkpoints may wait for their release before no new one is taken: sinks that

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
 from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
-from airflow_provider_ckpt.coordinator.messages import Effect
+from airflow_provider_ckpt.coordinator.messages import Command, Effect
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.release import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
@@ -21,6 +23,7 @@ class Parts:
     ``out``, in order."""
 
     options: CheckpointOptions
+    epoch: int
     out: list[Effect]
     subtasks: SubtaskTable
     drops: SourceDrops
@@ -29,6 +32,9 @@ class Parts:
     releases: ReleaseQueue
     cycle: CheckpointCycle
 
+    def send(self, command: Callable[..., Command], subtask: str, **fields: Any) -> None:
+        self.out.append(command(epoch=self.epoch, subtask=subtask, attempt=self.subtasks.attempt(subtask), **fields))
+
 
 def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, restored: Restored) -> Parts:
     out: list[Effect] = []
@@ -36,6 +42,7 @@ def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, re
     drops = SourceDrops(graph, restored.ended, restored.dropped)
     return Parts(
         options=options,
+        epoch=epoch,
         out=out,
         subtasks=subtasks,
         drops=drops,

@@ -91,9 +91,9 @@ class SubtaskTable:
     def in_status(self, *statuses: SubtaskStatus) -> Iterable[str]:
         return [name for name, status in self._status.items() if status in statuses]
 
-    def attempt(self, subtask: str) -> str:
-        """Attempt of a subtask that reported itself in this epoch."""
-        return self._attempt[subtask]
+    def attempt(self, subtask: str) -> str | None:
+        """Of a subtask that reported itself in this epoch; None: it has not yet."""
+        return self._attempt.get(subtask)
 
     def admits(self, subtask: str, attempt: str) -> bool:
         """Whether ``attempt`` is the current one; the first one heard of is (R22)."""

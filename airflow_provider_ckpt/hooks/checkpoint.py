@@ -10,16 +10,12 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
-from airflow_provider_ckpt.errors import (
-    InvalidCkptConnectionError,
-    JobNotRunningError,
-    NoCheckpointRootError,
-    NoRootError,
-    NoSuchJobError,
-)
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError, NoSuchJobError
 from airflow_provider_ckpt.hooks.settings import StorageSettings, settings
+from airflow_provider_ckpt.journal.errors import JobNotRunningError
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage

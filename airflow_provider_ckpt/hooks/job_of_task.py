@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 
+JOB_ID_XCOM = "ckpt_job_id"
+"""XCom key under which a task tells the id of its job as soon as it begins; for sensors of the same Dag run."""
 _NOT_BEGUN = (None, "scheduled", "queued")
 _OVER = ("failed", "upstream_failed", "skipped", "removed")
 

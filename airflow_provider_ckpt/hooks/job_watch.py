@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.errors import NoRootError
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.root import read_root
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from airflow_provider_ckpt.errors import InvalidCkptConnectionError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 
 S3 = ("s3", "s3a")
 _HARMLESS = frozenset({"anon", "asynchronous", "endpoint_url", "project", "region", "region_name", "use_ssl"})

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from airflow_provider_ckpt.errors import UnknownVertexError
 from airflow_provider_ckpt.job.edge_names import edge_uid
+from airflow_provider_ckpt.job.errors import UnknownVertexError
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.suggestions import listed

@@ -1,7 +1,7 @@
 """What a user may change in a job between two runs, and what is refused: pure comparison, field by field.
 
 :data:`RULES` is the whole of it for single fields; ``docs/changes.md`` shows it to users, and a test holds the two
-together. Operators that come, go or move are ``spark.planning.check_resumable``'s.
+together. Operators that come, go or move are ``spark.query.resumable.check_resumable``'s.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
+from airflow_provider_ckpt.job.errors import DefinitionChangedError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any, get_args
 
-from airflow_provider_ckpt.errors import BadOperatorOptionError, NotASinkError, UnknownOptionError
+from airflow_provider_ckpt.job.errors import BadOperatorOptionError, NotASinkError, UnknownOptionError
 from airflow_provider_ckpt.job.operators import Operator, OutputMode, ReleasePolicy, Watermark
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Literal
 
-from airflow_provider_ckpt.errors import DeadlinePassedError
+from airflow_provider_ckpt.job.errors import DeadlinePassedError
 from airflow_provider_ckpt.job.options import RunOptions
 
 Ending = Literal["stop", "drain"]

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn
 
-from airflow_provider_ckpt.errors import (
-    BadInputsError,
-    DuplicateInputError,
-    ForeignInputError,
-    MissingInputsError,
-)
+from airflow_provider_ckpt.job.errors import BadInputsError, DuplicateInputError, ForeignInputError, MissingInputsError
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.topology import Operators
 from airflow_provider_ckpt.job.validation import sink_as_input

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, overload
 
-from airflow_provider_ckpt.errors import (
-    IncompleteJobError,
-    MissingInputsError,
-    UnboundedBatchError,
-)
 from airflow_provider_ckpt.job import checks
+from airflow_provider_ckpt.job.errors import IncompleteJobError, MissingInputsError, UnboundedBatchError
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (

@@ -14,13 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 
-from airflow_provider_ckpt.errors import (
-    CkptError,
-    JobImportError,
-    JobNotFoundError,
-    JobReferenceError,
-    StaleJobError,
-)
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.errors import JobImportError, JobNotFoundError, JobReferenceError, StaleJobError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.params import Params, giving
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed

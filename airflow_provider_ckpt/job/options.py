@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any, Literal, get_args
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.job.errors import (
     BadOptionError,
     ConflictingOptionsError,
     UnknownOptionError,

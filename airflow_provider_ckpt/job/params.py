@@ -8,12 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
-from airflow_provider_ckpt.errors import (
-    BadParamError,
-    LateParamError,
-    MissingParamError,
-    UnknownParamError,
-)
+from airflow_provider_ckpt.job.errors import BadParamError, LateParamError, MissingParamError, UnknownParamError
 from airflow_provider_ckpt.job.locations import caller_location
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from airflow_provider_ckpt.errors import DuplicateUidError, IllegalUidError
+from airflow_provider_ckpt.job.errors import DuplicateUidError, IllegalUidError
 from airflow_provider_ckpt.job.operators import LONGEST_UID, UID, Kind, Operator
 
 

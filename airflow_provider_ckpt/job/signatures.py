@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from airflow_provider_ckpt.errors import BadSignatureError
+from airflow_provider_ckpt.job.errors import BadSignatureError
 
 Function = Callable[..., Any]
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

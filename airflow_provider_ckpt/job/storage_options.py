@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_ckpt.errors import BadStorageOptionsError
+from airflow_provider_ckpt.job.errors import BadStorageOptionsError
 
 STORAGE_OPTIONS_VARIABLE = "CKPT_STORAGE_OPTIONS"
 

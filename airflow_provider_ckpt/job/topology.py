@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ckpt.errors import CyclicJobError
+from airflow_provider_ckpt.job.errors import CyclicJobError
 from airflow_provider_ckpt.job.operators import Operator
 
 Operators = Mapping[str, Operator]

@@ -6,7 +6,7 @@ import math
 import re
 from datetime import timedelta
 
-from airflow_provider_ckpt.errors import BadDurationError, BadSizeError
+from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
 
 Duration = float | int | str | timedelta
 Size = int | str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.job.edge_names import edge_uid
+from airflow_provider_ckpt.job.errors import (
     EdgeNameTakenError,
     IncompleteJobError,
     SinkAsInputError,
     UnknownInputError,
     UnusedOperatorError,
 )
-from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.topology import Operators, topological_order

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, get_args
 
-from airflow_provider_ckpt.errors import UnknownEventError
+from airflow_provider_ckpt.journal.errors import UnknownEventError
 from airflow_provider_ckpt.journal.events import Event, LateFilesFound
 
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}

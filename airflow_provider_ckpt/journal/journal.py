@@ -18,24 +18,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow_provider_ckpt.errors import (
-    BelowHeadError,
-    CkptError,
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.journal.codec import decode, encode, release
+from airflow_provider_ckpt.journal.errors import (
     CorruptJournalError,
-    CorruptLogError,
     FencedError,
     JournalNotClaimedError,
     JournalUnwritableError,
-    LostRaceError,
-    NewerFormatError,
     UnknownEventError,
 )
-from airflow_provider_ckpt.journal.codec import decode, encode, release
 from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnapshot
 from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_to_json
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.errors import BelowHeadError, CorruptLogError, LostRaceError, NewerFormatError
 from airflow_provider_ckpt.storage.layout import check_job_id, is_job_id, journal_path
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -13,13 +13,9 @@ import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.errors import (
-    MalformedDocumentError,
-    NewerFormatError,
-    ObjectNotFoundError,
-    UnknownRequestKindError,
-)
+from airflow_provider_ckpt.journal.errors import UnknownRequestKindError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_provider_ckpt.errors import MalformedDocumentError
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.envelope import PREFIX, check_format
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 _KIND = "job-state"
 _VERSION = 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_ckpt.errors import NoSuchJobError
+from airflow_provider_ckpt.hooks.errors import NoSuchJobError
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.job_id import default_job_id, with_generation

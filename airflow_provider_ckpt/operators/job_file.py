@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 
 
 def resolve_job(reference: str, folders: Iterable[Path]) -> str:

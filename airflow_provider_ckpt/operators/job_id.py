@@ -6,8 +6,6 @@ import hashlib
 import re
 
 MAX_LENGTH = 200
-JOB_ID_XCOM = "ckpt_job_id"
-"""XCom key under which a task tells the id of its job as soon as it begins; for sensors of the same Dag run."""
 _KEPT = re.compile(r"[A-Za-z0-9_.-]")
 _HASH = 32
 

@@ -15,14 +15,15 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError, SparkConnectionMissingError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration, storage_options_environ
 from airflow_provider_ckpt.operators.beginning import find_beginning
+from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
 from airflow_provider_ckpt.operators.job_file import resolve_job
-from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.packaging import PACKAGE, package_zip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_ckpt.errors import UnknownRecordError
+from airflow_provider_ckpt.partitions.errors import UnknownRecordError
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,

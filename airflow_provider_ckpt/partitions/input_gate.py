@@ -4,11 +4,11 @@ The gate is told the records of every input log in order (:meth:`InputGate.offer
 order to act (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
 
 1. Data behind barrier *n* is fed only after the consumer took its snapshot of *n*; so a published
-   batch can never be ahead of a barrier its subtask has not snapshotted (the cut).
+   batch can never be ahead of a barrier its subtask has not snapshotted (the cut, R19).
 2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. What lies between the
    consumer's position and the barrier is durable in the partition: there is nothing to copy.
 3. Aligned: an input that shows barrier *n* is held back until every other input shows it too (an
-   ended input counts, once) and everything fed was read; after the timeout the gate goes unaligned.
+   ended input counts, once) and everything fed was read (R24); after the timeout the gate goes unaligned.
 4. Barriers of older epochs, and ids at or below the last snapshot, are passed (R10).
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from posixpath import dirname
 
-from airflow_provider_ckpt.errors import PartitionFilesDamagedError
+from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -8,16 +8,9 @@ from __future__ import annotations
 import bisect
 import threading
 
-from airflow_provider_ckpt.errors import (
-    BatchConflictError,
-    BatchGapError,
-    CkptError,
-    EndedLogError,
-    LogFencedError,
-    LostRaceError,
-    TransientError,
-)
+from airflow_provider_ckpt.errors import CkptError, TransientError
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
+from airflow_provider_ckpt.partitions.errors import BatchConflictError, BatchGapError, EndedLogError, LogFencedError
 from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, live, void_ranges
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
@@ -29,6 +22,7 @@ from airflow_provider_ckpt.partitions.records import (
     Snapshot,
 )
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
 
 FORMAT = "subtask-log"
@@ -101,7 +95,8 @@ class SubtaskLog:
         """Append one micro-batch; the append is the micro-batch boundary (R1). Returns its position.
 
         A batch that is already there with equal offsets is a no-op; raises BatchConflictError when
-        the offsets differ, BatchGapError when its id is below the last one, EndedLogError at the end.
+        the offsets differ, BatchGapError when its id is below the last one, EndedLogError at the end. Ids rise, and
+        need not be consecutive here (R21).
         """
         with self._lock:
             last = self.state.last_batch

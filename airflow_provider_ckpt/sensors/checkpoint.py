@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
 from airflow_provider_ckpt.job.options import Duration, parse_duration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
     InvalidSinkError,
     StagedFilesMissingError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from airflow_provider_ckpt.errors import InvalidSinkError, SinkInputError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 
 _REFUSED = {

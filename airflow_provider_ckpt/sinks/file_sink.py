@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
-from airflow_provider_ckpt.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.file_input import check_file_input
 from airflow_provider_ckpt.sinks.file_options import COMPRESSION, shape_of
 from airflow_provider_ckpt.sinks.file_writer import FileWriter, Format

@@ -7,8 +7,9 @@ import secrets
 import threading
 from typing import Any
 
-from airflow_provider_ckpt.errors import AlreadyExistsError, ObjectNotFoundError, ReleaseLogDamagedError
+from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
 _NAME = re.compile(r"(\d{8,})\.json")

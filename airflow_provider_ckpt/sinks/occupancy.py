@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
-from airflow_provider_ckpt.errors import (
-    CkptError,
-    OutputNotEmptyError,
-    OutputSupersededError,
-    OutputTakenMeanwhileError,
-)
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, job_and_sink, released_by
 from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
 from airflow_provider_ckpt.sinks.sink_name import SinkName

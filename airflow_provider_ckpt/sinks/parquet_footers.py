@@ -6,7 +6,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
-from airflow_provider_ckpt.errors import UnreadableFooterError
+from airflow_provider_ckpt.sinks.errors import UnreadableFooterError
 from airflow_provider_ckpt.storage.storage import Storage
 
 _MAGIC = b"PAR1"

@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_ckpt.errors import IllegalStageRequestError
+from airflow_provider_ckpt.sinks.errors import IllegalStageRequestError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_ckpt.errors import (
-    ObjectNotFoundError,
+from airflow_provider_ckpt.sinks.errors import (
     StagedElsewhereError,
     StagedFileChangedError,
     StagedFilesMissingError,
@@ -13,6 +12,7 @@ from airflow_provider_ckpt.errors import (
 )
 from airflow_provider_ckpt.sinks.file_names import is_data_file, released_names, staging_folder
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
 HANDLE_FORMAT = "airflow-provider-ckpt/file-handle"

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.status import StatusReporter
+from airflow_provider_ckpt.report.status import StatusReporter
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.errors import CorruptJournalError, JobFailedTerminallyError
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
+from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.done import Done
-from airflow_provider_ckpt.spark.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
+from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
+from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.storage.layout import job_path
 from airflow_provider_ckpt.storage.storage import Storage
 

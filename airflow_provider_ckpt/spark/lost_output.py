@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ckpt.errors import OutputLostError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.errors import OutputLostError
 
 
 def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:

@@ -21,23 +21,17 @@ if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 
-from airflow_provider_ckpt.errors import (
-    CkptError,
-    FencedError,
-    InvalidInputError,
-    JobImportError,
-    LogFencedError,
-    RootInOutputError,
-    RootNotForSparkError,
-)
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
+from airflow_provider_ckpt.job.errors import JobImportError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.report.status import OnStatus, StatusReporter
+from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal
-from airflow_provider_ckpt.spark.status import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -53,7 +47,7 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
     reporter = StatusReporter(on_status, options.job_id, None)
     try:
         return _run(options, storage_options, on_status)
-    except (FencedError, LogFencedError) as error:
+    except OvertakenError as error:
         StatusReporter(on_status, options.job_id, _application()).say("fenced", str(error))
         return FENCED
     except InvalidInputError as error:
@@ -107,7 +101,7 @@ def _finished_already(
     state: JobState,
 ) -> int:
     from airflow_provider_ckpt.spark.aftermath import see_to
-    from airflow_provider_ckpt.spark.resumable import check_finished_job
+    from airflow_provider_ckpt.spark.query.resumable import check_finished_job
 
     check_finished_job(state, job, options)
     reporter = StatusReporter(on_status, options.job_id, None)
@@ -140,8 +134,8 @@ def _application() -> str | None:
 
 def _clean_up_again(job: Job, job_id: str, root: Storage, storage_options: Mapping[str, Any], state: JobState) -> None:
     """The driver that finished the job may have died before it had given everything back."""
-    from airflow_provider_ckpt.spark.collector import clean_up
-    from airflow_provider_ckpt.spark.outputs import bind_sinks
+    from airflow_provider_ckpt.jobmaster.collector import clean_up
+    from airflow_provider_ckpt.spark.task.outputs import bind_sinks
 
     if state.plan is not None:
         clean_up(root, job_id, ExecutionGraph.from_json(state.plan.graph), bind_sinks(job, job_id, storage_options))
@@ -176,7 +170,7 @@ def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Stora
 
     Raises RootNotForSparkError, ForeignRootError, NewerFormatError, what :func:`check_root` raises, and the storage's
     errors."""
-    from airflow_provider_ckpt.errors import NoRootError
+    from airflow_provider_ckpt.storage.errors import NoRootError
     from airflow_provider_ckpt.storage.opening import open_storage
     from airflow_provider_ckpt.storage.root import check_root, read_root
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from airflow_provider_ckpt.errors import InvalidStorageUriError, OutputReadError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.errors import OutputReadError
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 from airflow_provider_ckpt.storage.opening import canonical_uri
 
 

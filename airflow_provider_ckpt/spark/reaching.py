@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.spark.errors import (
     BucketSettingsError,
     SparkDeniedError,
     SparkFileSystemMissingError,
     SparkReachesElsewhereError,
-    StorageUnreachableError,
 )
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.spark.hadoop_settings import CREDENTIALS, hadoop_settings, split_setting
+from airflow_provider_ckpt.storage.errors import StorageUnreachableError
 from airflow_provider_ckpt.storage.faults import redact, secrets_in
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import UnsupportedConfError, UnsupportedStateStoreError
-from airflow_provider_ckpt.spark.quiet import silence
-from airflow_provider_ckpt.spark.source_options import refuse_settings
+from airflow_provider_ckpt.spark.errors import UnsupportedConfError, UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.query.source_options import refuse_settings
+from airflow_provider_ckpt.spark.task.quiet import silence
 
 NEEDED = {
     # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand
@@ -20,7 +20,7 @@ NEEDED = {
     # the check fails with None.get in 4.2.0 when a stateless query restarts with a batch that is planned but not
     # committed, that is after every kill in the middle of a batch (its offsets do not name the shuffle partitions)
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
-    # an input that ended must not drop late rows of the slower ones
+    # the slowest input decides, or rows of it would be dropped as late; one that has ended is left out (R13)
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     # the logs of file sources are read, and those of result partitions written, with these intervals in mind
     "spark.sql.streaming.fileSource.log.compactInterval": "10",

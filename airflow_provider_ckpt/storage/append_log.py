@@ -18,7 +18,7 @@ import secrets
 import threading
 from typing import Any
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     BelowHeadError,
     CorruptLogError,

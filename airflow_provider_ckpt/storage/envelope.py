@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_provider_ckpt.errors import MalformedDocumentError, NewerFormatError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 
 PREFIX = "airflow-provider-ckpt/"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from airflow_provider_ckpt.errors import (
-    CkptError,
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.storage.errors import (
     StorageDeniedError,
     StorageFailedError,
     StorageReadOnlyError,

@@ -10,11 +10,7 @@ from typing import Any
 from fsspec import AbstractFileSystem
 from fsspec.asyn import AsyncFileSystem
 
-from airflow_provider_ckpt.errors import (
-    AlreadyExistsError,
-    ObjectNotFoundError,
-    StorageUnsuitableError,
-)
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError, StorageUnsuitableError
 from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages

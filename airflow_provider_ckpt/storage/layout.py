@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ckpt.errors import InvalidJobIdError, InvalidPathError
+from airflow_provider_ckpt.storage.errors import InvalidJobIdError, InvalidPathError
 from airflow_provider_ckpt.storage.paths import check_path
 
 _JOB_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")

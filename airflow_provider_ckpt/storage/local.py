@@ -8,13 +8,13 @@ import shutil
 import stat
 import time
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage import local_sync, posix
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
     ObjectNotFoundError,
     StorageUnsuitableError,
 )
-from airflow_provider_ckpt.storage import local_sync, posix
 from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages

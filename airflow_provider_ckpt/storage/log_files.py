@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     CorruptLogError,
     MalformedDocumentError,
     ObjectNotFoundError,
     StorageTransientError,
 )
-from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document
 from airflow_provider_ckpt.storage.paths import join
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.errors import CorruptLogError
+from airflow_provider_ckpt.storage.errors import CorruptLogError
 from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-from airflow_provider_ckpt.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages
 

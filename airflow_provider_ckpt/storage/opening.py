@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_ckpt.errors import InvalidStorageOptionsError, InvalidStorageUriError
+from airflow_provider_ckpt.storage.errors import InvalidStorageOptionsError, InvalidStorageUriError
 from airflow_provider_ckpt.storage.faults import redact, secrets_in
 from airflow_provider_ckpt.storage.paths import join
 from airflow_provider_ckpt.storage.storage import Storage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidPathError
+from airflow_provider_ckpt.storage.errors import InvalidPathError
 
 Sizes = list[tuple[str, int]]
 """(path, bytes) of objects. (Storage has a verb named list, so the builtin has no annotation there.)"""

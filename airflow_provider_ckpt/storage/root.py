@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     ForeignRootError,
     MalformedDocumentError,
@@ -15,7 +16,6 @@ from airflow_provider_ckpt.errors import (
     RootIsPatternError,
     StorageDeniedError,
 )
-from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
 ROOT_MARKER = "ckpt-root.json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
     ObjectNotFoundError,

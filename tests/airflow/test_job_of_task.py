@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import FoundJob, JobOfTask
 
 TASK = JobOfTask("shop", "r1", "orders")

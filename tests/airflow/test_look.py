@@ -12,7 +12,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.job_of_task import FoundJob
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, JobCreated
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.spark.worker import identify
+from airflow_provider_ckpt.journal.worker import identify
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.look import Look

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.errors import InvalidCkptConnectionError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 from airflow_provider_ckpt.hooks.settings import settings
 
 

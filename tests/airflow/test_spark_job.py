@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_ckpt.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.operators.job_id import JOB_ID_XCOM
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.spark_job import DRIVER, CheckpointedSparkJobOperator
 from airflow_provider_ckpt.storage.storage import Storage

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.folder import MAX_WATERMARK
+from airflow_provider_ckpt.sparkfiles.folder import MAX_WATERMARK
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 

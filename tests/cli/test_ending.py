@@ -10,13 +10,13 @@ from threading import Thread
 import pytest
 
 from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.cli.errors import JobNotEndedError, RequestOvertakenError
 from airflow_provider_ckpt.cli.reading import read_job
 from airflow_provider_ckpt.cli.request import is_served, wait_for_end
-from airflow_provider_ckpt.errors import JobNotEndedError, RequestOvertakenError
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.spark.worker import identify
+from airflow_provider_ckpt.journal.worker import identify
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.cli.conftest import NOON, claim, write

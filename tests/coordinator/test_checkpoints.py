@@ -26,10 +26,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.errors import InvalidCheckpointOptionError
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason as Reason
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.errors import InvalidCheckpointOptionError
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -57,7 +57,7 @@ def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_tri
     assert isinstance(first, m.Append)
     assert first.flush
     assert first.event == CheckpointTriggered(8, 10.0, "checkpoint")
-    assert second == m.TriggerBarrier("v/0", "a", 1, 8)
+    assert second == m.TriggerBarrier(1, "v/0", "a", 8)
 
 
 def test_missed_intervals_are_not_made_up_for() -> None:
@@ -104,7 +104,7 @@ def test_r15_a_subtask_that_never_started_is_acknowledged_at_position_0() -> Non
 def test_r15_one_that_starts_meanwhile_is_waited_for_after_all() -> None:
     h = Harness(CHAIN, restored=Restored(never_started=frozenset({"src/0"})))
     h.at(10.0)
-    assert only(m.TriggerBarrier, h.running("src/0")) == [m.TriggerBarrier("src/0", "a", 1, 1)]
+    assert only(m.TriggerBarrier, h.running("src/0")) == [m.TriggerBarrier(1, "src/0", "a", 1)]
     assert h.ack("mid/0") == []
     assert events(CheckpointCompleted, h.ack("src/0"))
 
@@ -122,10 +122,10 @@ def test_r15_r20_one_not_heard_of_yet_is_told_when_it_starts_not_when_another_fi
     h = Harness(joined, restored=Restored(never_started=frozenset({"a/0", "d/0"})))
     h.at(10.0)
     h.ack("b/0", inputs={"a_b": 2, "d_b": 2})
-    assert only(m.TriggerBarrier, h.running("d/0")) == [m.TriggerBarrier("d/0", "a", 1, 1)]
+    assert only(m.TriggerBarrier, h.running("d/0")) == [m.TriggerBarrier(1, "d/0", "a", 1)]
     h.end_of_data("d/0")
     assert not only(m.TriggerBarrier, h.done("d/0"))
-    assert only(m.TriggerBarrier, h.running("a/0")) == [m.TriggerBarrier("a/0", "a", 1, 1)]
+    assert only(m.TriggerBarrier, h.running("a/0")) == [m.TriggerBarrier(1, "a/0", "a", 1)]
     assert events(CheckpointCompleted, h.ack("a/0", position=5))
 
 
@@ -162,7 +162,7 @@ def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counte
 def test_r22_an_attempt_that_was_replaced_never_speaks_again() -> None:
     h = Harness()
     h.at(10.0)
-    assert h.running(attempt="b") == [m.TriggerBarrier("v/0", "b", 1, 1)]
+    assert h.running(attempt="b") == [m.TriggerBarrier(1, "v/0", "b", 1)]
     assert h.running(attempt="a") == []
     assert h.ack() == []
     assert h.c.dropped_messages == {"attempt": 2}
@@ -250,7 +250,7 @@ def test_r20_one_that_finishes_without_its_barrier_is_replanned_and_not_waited_f
     h = Harness(CHAIN)
     assert [b.subtask for b in only(m.TriggerBarrier, h.at(10.0))] == ["src/0"]
     h.end_of_data("src/0")
-    assert only(m.TriggerBarrier, h.done("src/0")) == [m.TriggerBarrier("mid/0", "a", 1, 1)]
+    assert only(m.TriggerBarrier, h.done("src/0")) == [m.TriggerBarrier(1, "mid/0", "a", 1)]
     (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
     assert completed.operators == {"src": "finished", "live": "running", "mid": "running", "sink": "running"}
 

@@ -1,15 +1,15 @@
-"""Restoring a changed graph (VertexFinishedStateCheckerTest, by its names; D12: the two names are said)."""
+"""Restoring a changed graph (VertexFinishedStateCheckerTest, by its names; both names are said)."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.finished import check_restore
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.coordinator.errors import (
     FinishedAfterRunningError,
     MixedFinishedStateError,
     NonRestoredStateError,
 )
+from airflow_provider_ckpt.coordinator.finished import check_restore
 from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph
 from tests.coordinator.harness import graph, vertex
 

@@ -38,7 +38,7 @@ def _stopped_at(h: Harness, uid: str) -> list[m.Effect]:
 
 
 def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id() -> None:
-    """D3, D4; testImmediateCheckpointing: the interval is long, the final checkpoint comes at once."""
+    """testImmediateCheckpointing: the interval is long, the final checkpoint comes at once."""
     h = Harness(BOUNDED, interval=1e9)
     assert names(h.end_of_data()) == ["SubtaskEndOfData", "CheckpointTriggered", "TriggerBarrier"]
     assert events(CheckpointTriggered, h.effects)[0] == CheckpointTriggered(1, 0.0, "final")
@@ -51,17 +51,17 @@ def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id()
 def test_a_subtask_without_a_sink_is_finished_at_once() -> None:
     h = Harness(CHAIN)
     effects = h.end_of_data("src/0")
-    assert m.FinishSubtask("src/0") in effects
+    assert m.FinishSubtask(1, "src/0", "a") in effects
 
 
 def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
-    """D5 (streamling#62)"""
+    """streamling#62"""
     h = Harness(CHAIN)
     h.end_of_data("src/0")
     h.done("src/0")
     h.ack("mid/0")
     h.released()
-    assert only(m.TriggerBarrier, h.at(20.0)) == [m.TriggerBarrier("mid/0", "a", 1, 2)]
+    assert only(m.TriggerBarrier, h.at(20.0)) == [m.TriggerBarrier(1, "mid/0", "a", 2)]
 
 
 def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
@@ -73,7 +73,7 @@ def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
         h.at(now)
     assert h.c.last_triggered == 3
     h.ack()
-    assert m.FinishSubtask("v/0") in h.released()
+    assert m.FinishSubtask(1, "v/0", "a") in h.released()
 
 
 def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None:
@@ -86,7 +86,7 @@ def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None
     ]  # fmt: skip
     assert not only(m.FinishSubtask, h.released(1))
     h.ack(finished=True)
-    assert m.FinishSubtask("v/0") in h.released(2)
+    assert m.FinishSubtask(1, "v/0", "a") in h.released(2)
 
 
 def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final_one() -> None:
@@ -94,7 +94,7 @@ def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final
     h.at(10.0)
     h.end_of_data()
     assert names(h.ack(finished=True)) == ["CheckpointCompleted", "NotifyCompleted", "Release"]
-    assert m.FinishSubtask("v/0") in h.released()
+    assert m.FinishSubtask(1, "v/0", "a") in h.released()
 
 
 def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
@@ -120,7 +120,7 @@ def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
 def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_tick_held() -> None:
     h = Harness(MIXED)
     assert names(h.source_at_end("h")) == ["SourceEnded", "CheckpointTriggered", "TriggerBarrier"]
-    assert m.DropSource("v/0", "h") in h.ack()
+    assert m.DropSource(1, "v/0", "a", "h") in h.ack()
     h.released()
     assert h.at(50.0) == []
     assert h.c.next_deadline(50.0) is None
@@ -168,7 +168,7 @@ def test_one_planned_restart_at_a_time() -> None:
     h.ack()
     assert [d.uid for d in only(m.DropSource, h.effects)] == ["h"]
     _stopped_at(h, "h")
-    assert only(m.DropSource, h.running()) == [m.DropSource("v/0", "i")]
+    assert only(m.DropSource, h.running()) == [m.DropSource(1, "v/0", "a", "i")]
 
 
 def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
@@ -180,9 +180,9 @@ def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
     for _ in range(2):
         for subtask in ("v/0", "w/0"):
             h.ack(subtask)
-    assert only(m.DropSource, h.effects) == [m.DropSource("v/0", "h_v")]
+    assert only(m.DropSource, h.effects) == [m.DropSource(1, "v/0", "a", "h_v")]
     h.handle(m.StoppedAtBoundary(**h.world("v/0"), uid="h_v", batch_id=3))
-    assert only(m.DropSource, h.running("v/0")) == [m.DropSource("w/0", "h_w")]
+    assert only(m.DropSource, h.running("v/0")) == [m.DropSource(1, "w/0", "a", "h_w")]
 
 
 def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
@@ -192,7 +192,7 @@ def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
     h.now = 5.0
     h.ack()
     h.now = 9.0
-    assert m.DropSource("v/0", "h") in h.ack()
+    assert m.DropSource(1, "v/0", "a", "h") in h.ack()
 
 
 def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
@@ -204,7 +204,7 @@ def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
 
 
 def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
-    """D13; R9: in order, the lowest first, none skipped."""
+    """R9: in order, the lowest first, none skipped."""
     restored = Restored(last_triggered=6, last_completed=5, last_released=3, unreleased=(4, 5))
     h = Harness(restored=restored)
     assert h.effects[0] == m.Release(4)
@@ -277,7 +277,7 @@ def test_r16_a_failed_job_first_releases_what_is_completed() -> None:
 
 
 def test_stop_takes_a_savepoint_and_ends_only_after_its_release() -> None:
-    """D6, D7 (FLINK-21132, paimon#10740)"""
+    """FLINK-21132, paimon#10740"""
     h = Harness(min_pause=100.0)
     effects = h.request("stop", "r1")
     assert names(effects) == ["RequestAnswered", "CheckpointTriggered", "TriggerBarrier"]
@@ -309,7 +309,7 @@ def test_a_stop_after_all_data_ended_finishes_the_job() -> None:
 def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
     h = Harness(CHAIN)
     effects = h.request("drain", "r1")
-    assert effects[1:] == [m.DrainSubtask("mid/0")]
+    assert effects[1:] == [m.DrainSubtask(1, "mid/0", "a")]
     h.end_of_data("src/0")
     h.done("src/0")
     h.end_of_data("mid/0")
@@ -321,7 +321,7 @@ def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
 
 
 def test_a_drain_goes_on_after_a_restart() -> None:
-    assert only(m.DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [m.DrainSubtask("v/0")]
+    assert only(m.DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [m.DrainSubtask(1, "v/0", "a")]
 
 
 def test_a_stop_wins_over_a_drain_and_a_drain_during_a_stop_is_refused() -> None:

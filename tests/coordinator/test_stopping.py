@@ -103,7 +103,7 @@ def test_after_a_failed_stop_ended_sources_are_dropped_again() -> None:
     h = Harness(MIXED)
     h.request("stop", "r1")
     assert not only(m.DropSource, h.source_at_end("h"))
-    assert only(m.DropSource, h.decline("IO_EXCEPTION")) == [m.DropSource("v/0", "h")]
+    assert only(m.DropSource, h.decline("IO_EXCEPTION")) == [m.DropSource(1, "v/0", "a", "h")]
 
 
 def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
@@ -115,7 +115,7 @@ def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
     h.ack("b/0")
     assert not only(m.FinishSubtask, h.released())
     h.decline("IO_EXCEPTION", "b/0")
-    assert only(m.FinishSubtask, h.effects) == [m.FinishSubtask("a/0")]
+    assert only(m.FinishSubtask, h.effects) == [m.FinishSubtask(1, "a/0", "a")]
 
 
 # -- not all subtasks run
@@ -291,4 +291,4 @@ def test_a_drain_whose_stop_failed_goes_on() -> None:
     h.running("mid/0")
     assert not only(m.DrainSubtask, h.effects)
     h.decline("IO_EXCEPTION", "mid/0")
-    assert only(m.DrainSubtask, h.effects) == [m.DrainSubtask("mid/0")]
+    assert only(m.DrainSubtask, h.effects) == [m.DrainSubtask(1, "mid/0", "a")]

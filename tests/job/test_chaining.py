@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, shapes

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.changes import RULES, check_changes, refused_changes
 from airflow_provider_ckpt.job.definition import (
     EventTime,
@@ -24,6 +23,7 @@ from airflow_provider_ckpt.job.definition import (
     plain_path,
     selecting,
 )
+from airflow_provider_ckpt.job.errors import DefinitionChangedError
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "job-definition-v1.json"
 GOLDEN_UNIONS = GOLDEN.with_name("job-definition-v1-with-unions.json")

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator, SourceOptions, Watermark
 from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, read
@@ -196,7 +197,7 @@ def _only(*methods: str) -> SimpleNamespace:
     return SimpleNamespace(**{name: frozenset() if name == "changeable" else pass_on for name in methods})
 
 
-MISTAKES: dict[str, tuple[Mistake, type[errors.InvalidInputError], str]] = {
+MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "empty uid": (lambda s: s.source(""), errors.IllegalUidError, "1 to 100 letters"),
     "uid with a dash": (lambda s: s.source("a-b"), errors.IllegalUidError, "'a-b'"),
     "uid with a line end": (lambda s: s.source("a\n"), errors.IllegalUidError, "'a\\\\n'"),
@@ -310,7 +311,7 @@ def test_a_mistake_is_refused_where_it_is_made_and_leaves_the_job_as_it_was(mist
     make, expected, words = MISTAKES[mistake]
     with pytest.raises(expected, match=words) as caught:
         make(sketch)
-    assert isinstance(caught.value, errors.InvalidInputError)
+    assert isinstance(caught.value, InvalidInputError)
     assert list(sketch.job.operators) == ["a", "out"]
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 

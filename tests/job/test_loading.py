@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.loading import file_module_name, load, load_job
 
 GOOD = """

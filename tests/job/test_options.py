@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.options import (
     STORAGE_OPTIONS_VARIABLE,
     RunOptions,
@@ -132,7 +133,7 @@ BAD: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
 def test_a_value_that_is_not_possible_is_refused_by_the_name_of_its_option(name: str, value: Any) -> None:
-    with pytest.raises(errors.InvalidInputError, match=name) as caught:
+    with pytest.raises(InvalidInputError, match=name) as caught:
         options(**{name: value})
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt import Job, errors
+from airflow_provider_ckpt import Job
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.loading import load, load_job
 
 CODE = """

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.errors import BadDurationError, BadSizeError
+from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
 from airflow_provider_ckpt.job.units import parse_bytes, parse_duration
 
 

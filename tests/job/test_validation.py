@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt import errors
+from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.job import Job
 from tests.job.jobs import Nowhere, SinkFullError, Sketch, backfill, read

@@ -8,19 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.errors import (
     CorruptJournalError,
     FencedError,
-    InvalidJobIdError,
     JournalNotClaimedError,
     JournalUnwritableError,
-    StorageTransientError,
     UnknownEventError,
 )
-from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.errors import InvalidJobIdError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.journal.samples import WORKER, one_of_each, random_events

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.errors import InvalidJobIdError, UnknownRequestKindError
+from airflow_provider_ckpt.journal.errors import UnknownRequestKindError
 from airflow_provider_ckpt.journal.requests import Request, forget_requests, pending_requests, write_request
+from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 

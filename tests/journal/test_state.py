@@ -9,12 +9,13 @@ from typing import get_args
 
 import pytest
 
-from airflow_provider_ckpt.errors import MalformedDocumentError, NewerFormatError, UnknownEventError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.errors import UnknownEventError
 from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.state import HISTORY, JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 from tests.journal.samples import GRAPH, WORKER, one_of_each, random_events
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "job-state-v1" / "state.json"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.errors import UnknownRecordError
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
+from airflow_provider_ckpt.partitions.errors import UnknownRecordError
 from airflow_provider_ckpt.partitions.records import Record
 from airflow_provider_ckpt.partitions.subtask_log import FORMAT, SubtaskLog, subtask_entries
 from airflow_provider_ckpt.storage.opening import open_storage

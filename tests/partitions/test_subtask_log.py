@@ -9,15 +9,10 @@ from threading import Event, Thread
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
-    BatchConflictError,
-    BatchGapError,
-    EndedLogError,
-    LogFencedError,
-    StorageTransientError,
-)
+from airflow_provider_ckpt.partitions.errors import BatchConflictError, BatchGapError, EndedLogError, LogFencedError
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, Open, Record
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.partitions.samples import batch

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import InvalidInputError, StorageTransientError, TransientError
+from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.spark.main import _clean_up_again
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.chaos.evidence import Evidence
 from tests.random_jobs.build import build
 from tests.random_jobs.data import Data

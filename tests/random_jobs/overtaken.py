@@ -8,12 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import (
-    InvalidInputError,
-    OutputNotEmptyError,
-    OutputSupersededError,
-    OutputTakenMeanwhileError,
-)
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
 from airflow_provider_ckpt.sinks.file_names import is_data_file
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from tests.random_jobs.definition import Definition, SinkDef

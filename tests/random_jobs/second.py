@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from airflow_provider_ckpt.errors import InvalidInputError, OutputNotEmptyError
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError
 from tests.random_jobs.between import Values
 from tests.random_jobs.definition import Definition, SinkDef
 from tests.random_jobs.expected import manifests, released

@@ -9,21 +9,21 @@ from typing import Any, NoReturn
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
     IllegalStageRequestError,
     InvalidSinkError,
     StagedElsewhereError,
     StagedFilesMissingError,
     StagedRowCountError,
-    StorageUnsuitableError,
     UnknownHandleError,
 )
-from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_of
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
+from airflow_provider_ckpt.storage.errors import StorageUnsuitableError
 from airflow_provider_ckpt.storage.local import LocalStorage
 from tests.sinks.staging import counted, stage
 

@@ -8,14 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
-    CkptError,
-    InvalidInputError,
-    OutputNotEmptyError,
-    OutputSupersededError,
-    OutputTakenMeanwhileError,
-)
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError
 from airflow_provider_ckpt.sinks import manifests
+from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.storage.opening import open_storage

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from airflow_provider_ckpt.errors import UnreadableFooterError
+from airflow_provider_ckpt.sinks.errors import UnreadableFooterError
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.storage.opening import open_storage
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.sinks import bound_file_sink
+from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
     ReleaseLogDamagedError,
     StagedFileChangedError,
     StagedFilesMissingError,
-    TerminalError,
 )
-from airflow_provider_ckpt.sinks import bound_file_sink
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.storage.paths import Sizes
 from tests.sinks.lake import Lake

@@ -143,7 +143,7 @@ class World:
 
     def read_up_to(self, vertex: str, source: str) -> int:
         """The file source's own batch number in the last completed checkpoint; -1: nothing read."""
-        from airflow_provider_ckpt.spark.seen_files import log_offset
+        from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 
         state = self.state()
         last = state.checkpoints.get(state.last_completed)

@@ -10,12 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import InputsIncompleteError, StorageTransientError
+from airflow_provider_ckpt.coordinator.messages import SubtaskFailed
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.batch import BatchRunner
-from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
-from airflow_provider_ckpt.spark.planning import plan_job
+from airflow_provider_ckpt.spark.query.planning import plan_job
+from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
@@ -74,10 +75,9 @@ def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(wor
     runner = _runner(world, {"history/0": log, "stamps/0": consumer}, inbox)
     runner._guard()
     message = inbox.get_nowait()
-    assert isinstance(message, WorkerCrashed)
-    assert isinstance(message.error, InputsIncompleteError)
-    assert "history did not come to the end of data" in str(message.error)
-    assert message.error.retryable
+    assert isinstance(message, SubtaskFailed)
+    assert "history did not come to the end of data" in message.cause
+    assert not message.terminal
 
 
 def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) -> BatchRunner:

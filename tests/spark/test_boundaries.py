@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import StorageTransientError, TransientError
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
-from airflow_provider_ckpt.spark import retention
-from airflow_provider_ckpt.spark.publisher import Publisher
-from airflow_provider_ckpt.spark.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.faults import HookedStorage

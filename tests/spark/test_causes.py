@@ -9,7 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.causes import find_cause
+from airflow_provider_ckpt.spark.task.causes import find_cause
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 

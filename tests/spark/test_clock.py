@@ -8,7 +8,7 @@ from threading import Timer
 
 import pytest
 
-from airflow_provider_ckpt.spark.clock import Clock
+from airflow_provider_ckpt.jobmaster.clock import Clock
 from tests.spark.harness import Line, World
 from tests.spark.jobs import mixed
 

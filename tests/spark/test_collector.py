@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.errors import FencedError, LogFencedError
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.collector import collect_garbage
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.collector import collect_garbage
-from airflow_provider_ckpt.spark.feed import data_folder
+from airflow_provider_ckpt.sparkfiles.feed import data_folder
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_ckpt.errors import LogFencedError, StorageTransientError
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Barrier
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, depths, mixed

@@ -1,4 +1,4 @@
-"""Stop, drain and finish are three things (D6); a job goes on where it was, and a finished one does nothing."""
+"""Stop, drain and finish are three things; a job goes on where it was, and a finished one does nothing."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from threading import Thread
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
-    FencedError,
-    GraphChangedError,
-    HeldWatermarkError,
-    LogFencedError,
-    SchemaChangedError,
-)
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import EndOfData
-from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.spark.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
+from airflow_provider_ckpt.spark.task import local_gateway
+from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, Run, World
 from tests.spark.jobs import depths, joined, mixed, windows
@@ -26,7 +25,7 @@ def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(wor
     stopped = world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2))
     assert stopped.status == "STOPPED"
     state = world.state()
-    assert state.last_released == state.last_completed  # stop returns after the release (D7)
+    assert state.last_released == state.last_completed  # stop returns after the release
     assert state.end_of_data == set()
     assert not [record for _, record in world.records("doubled") if isinstance(record, EndOfData)]
     shown = world.released_ids()
@@ -108,8 +107,19 @@ def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> 
     assert world.released_ids() == sorted(expected)
 
 
-def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(world: World) -> None:
+def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The final batch is planned and did not run: there is no end of data before it has."""
+    monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)  # it is interrupted, and not let to its end
+    stopped: list[RunningQuery] = []
+    stop = RunningQuery.stop
+
+    def note_and_stop(query: RunningQuery) -> None:
+        stopped.append(query)
+        stop(query)
+
+    monkeypatch.setattr(RunningQuery, "stop", note_and_stop)
     world.put_ids("history", 3, 10)
     spark_folders = f"{world.job_id}/vertices/counts/0/spark"
     held: list[str] = []
@@ -122,11 +132,13 @@ def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(world: World)
         if any(SparkFolder(world.storage, f"{spark_folders}/{attempt}").is_final() for attempt in attempts):
             held.append(path)
             world.request("stop")
-            wait_until(lambda: world.state().status == "STOPPED", "the stop")
+            wait_until(lambda: any(query._publisher.is_stopping for query in stopped), "the stop of the query")
+            raise StorageTransientError(verb=verb, uri=path, reason="interrupted")
 
     job = windows(world, live_too=False)
     first = world.run(job, storage=HookedStorage(world.storage, hold), mode="streaming")
     assert (first.status, len(held)) == ("STOPPED", 1)
+    assert not world.state().end_of_data
     second = world.run(job, mode="streaming")
     assert (second.status, second.cause) == ("FINISHED", None)
     assert sorted((row["id"], row["n"]) for row in world.released()) == [(0, 10), (10, 10), (20, 10)]
@@ -138,7 +150,8 @@ def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(world: World)
 def stopped_once(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.put_ids("live", 1, 2, 1000)
-    assert world.run(mixed(world), world.ask("stop", lambda: True)).status == "STOPPED"
+    # a job of which nothing was released is begun anew with its new definition
+    assert world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0)).status == "STOPPED"
 
 
 def test_d16_a_changed_job_is_refused_and_nothing_is_written(world: World) -> None:

@@ -16,29 +16,39 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import StoppedAtBoundary, SubtaskAtEndOfData
+from airflow_provider_ckpt.coordinator.messages import (
+    StoppedAtBoundary,
+    SubtaskAtEndOfData,
+    SubtaskFailed,
+    SubtaskFenced,
+)
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.errors import BatchGapError, FencedError, LogFencedError, QueryFailedError
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark import takeover
-from airflow_provider_ckpt.spark.batch import BatchRunner
-from airflow_provider_ckpt.spark.clock import Clock
-from airflow_provider_ckpt.spark.context import RunContext, WorkerCrashed
-from airflow_provider_ckpt.spark.driver import JobDriver
-from airflow_provider_ckpt.spark.folder import SparkFolder
-from airflow_provider_ckpt.spark.inputs import Inputs
-from airflow_provider_ckpt.spark.outputs import Prepared, PreparedStore
-from airflow_provider_ckpt.spark.publisher import Publisher
-from airflow_provider_ckpt.spark.releaser import Releaser
-from airflow_provider_ckpt.spark.runner import VertexRunner
-from airflow_provider_ckpt.spark.seen_files import SeenFiles
-from airflow_provider_ckpt.spark.status import StatusReporter
+from airflow_provider_ckpt.report.status import StatusReporter
+from airflow_provider_ckpt.spark.errors import QueryFailedError
+from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.inputs import Inputs
+from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.waiting import wait_until
@@ -128,7 +138,7 @@ class Subtask:
         runner._frame = lambda: NOTHING  # type: ignore[method-assign]
         return runner
 
-    def runner(self, build: Callable[[], None]) -> VertexRunner:
+    def runner(self, build: Callable[[], object]) -> VertexRunner:
         builder: Any = SimpleNamespace(build=lambda dropped: build())
         return VertexRunner(self.context, self.publisher(), builder)
 
@@ -252,8 +262,7 @@ def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, tak
     taken(subtask)
     subtask.batch_runner().start()
     assert subtask.staged == []
-    assert isinstance(subtask.posted[-1], WorkerCrashed)
-    assert isinstance(subtask.posted[-1].error, (FencedError, LogFencedError))
+    assert isinstance(subtask.posted[-1], SubtaskFenced)
 
 
 @TAKEN
@@ -267,14 +276,14 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     subtask.while_staging = lambda: taken(subtask)
     subtask.batch_runner().start()
     assert (subtask.staged, appended) == ([0], [])
-    assert isinstance(subtask.posted[-1].error, (FencedError, LogFencedError))
+    assert isinstance(subtask.posted[-1], SubtaskFenced)
 
 
 def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subtask) -> None:
     subtask.logs["a/0"].publish(Batch(0, {}))
     subtask.batch_runner().start()
     assert subtask.staged == []
-    assert isinstance(subtask.posted[-1], WorkerCrashed)
+    assert isinstance(subtask.posted[-1], SubtaskFailed)
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["died before its end", "ended"])
@@ -289,7 +298,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
     log = SubtaskLog(storage, "log-v")
     log.load()
     taken = takeover.TakenOver(2, "0002-bbbbbbbb", "none", True)
-    takeover.open_logs(takeover.OwnedJournal(journal), {"v/0": log}, taken, "batch", None)
+    takeover.open_logs(OwnedJournal(journal), {"v/0": log}, taken, "batch", None)
     assert [record.batch_id for _, record in log.records() if isinstance(record, Batch)] == [0] * ended
     assert (log.state.end_of_data is not None) is ended
 
@@ -319,8 +328,48 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     runner.drop("live")
     told = subtask.first_told()
     runner.close()
-    assert isinstance(told, WorkerCrashed), told
-    assert "a query is to be started" in str(told.error)
+    assert isinstance(told, SubtaskFailed), told
+    assert "a query is to be started" in told.cause
+
+
+def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: Subtask) -> None:
+    """Spark ends a query that was stopped as one that has done its batch."""
+    subtask.plan(0)
+    subtask.commit(0)
+    subtask.plan(1)
+    query = RunningQuery(subtask.context, subtask.publisher())
+    stopped: Any = SimpleNamespace(awaitTermination=lambda: None)
+    query._launch = lambda built, trigger: stopped  # type: ignore[method-assign]
+    with pytest.raises(QueryFailedError, match="stopped in the planned batch 1"):
+        query.run_planned(NOTHING)
+    subtask.commit(1)
+    query.run_planned(NOTHING)
+
+
+def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more(subtask: Subtask) -> None:
+    """What came meanwhile is behind the maximal watermark: it would be read, and dropped as late."""
+    subtask.plan(0)
+    subtask.commit(0)
+    subtask.folder.plan_final_batch(0, 0)
+    ran: list[str] = []
+    runner = subtask.runner(lambda: SimpleNamespace(watermark=None, stateful=False, reads={"live": NOTHING}))
+
+    def run_planned(built: object) -> None:
+        ran.append("the final batch")
+        subtask.commit(1)
+
+    query: Any = SimpleNamespace(
+        run=lambda built, trigger: ran.append("all that comes"),
+        run_planned=run_planned,
+        stop_after_batch=lambda: None,
+        cause=lambda error: error,
+    )
+    runner._query = query
+    runner.start()
+    told = subtask.first_told()
+    runner.close()
+    assert ran == ["the final batch"]
+    assert told == SubtaskAtEndOfData(1, "v/0", ATTEMPT, "drain")
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
@@ -390,17 +439,30 @@ class Unwatched(AssertionError):
     """The loop went round and round and saw nothing."""
 
 
-def driver(storage: Storage, journal: Journal, messages: Iterable[object] = ()) -> JobDriver:
-    """Of a job whose subtask never says anything; its clock gives up after a while."""
+class NoTasks:
+    """Of a job whose tasks never say anything."""
+
+    def start(self) -> None:
+        pass
+
+    def send(self, command: object) -> None:
+        pass
+
+    def hear(self, message: object) -> None:
+        raise AssertionError(message)
+
+    def look_around(self) -> None:
+        pass
+
+    def stop(self, *, after_batch: bool) -> None:
+        pass
+
+
+def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) -> JobMaster:
+    """Its clock gives up after a while."""
     inbox: queue.Queue[object] = queue.Queue()
     for message in messages:
         inbox.put(message)
-    streams = SimpleNamespace(addListener=lambda one: None, removeListener=lambda one: None)
-    spark: Any = SimpleNamespace(streams=streams)
-    options: Any = SimpleNamespace()
-    context = RunContext(
-        spark, storage, {}, NOTHING, "job", GRAPH, options, 1, ATTEMPT, post=inbox.put, check_fenced=NOTHING
-    )
     ticks = iter(range(400))
 
     def steady() -> float:
@@ -410,11 +472,12 @@ def driver(storage: Storage, journal: Journal, messages: Iterable[object] = ()) 
         return tick / 4
 
     idle: Any = SimpleNamespace(close=lambda: None)
-    return JobDriver(
-        context,
+    options: Any = SimpleNamespace()
+    return JobMaster(
+        JobIdentity(storage, "job", 1, options),
         Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=Restored(), now=0.0),
-        takeover.OwnedJournal(journal),
-        {},
+        OwnedJournal(journal),
+        NoTasks(),
         idle,
         idle,
         StatusReporter(lambda line: None, "job", None),
@@ -434,20 +497,20 @@ def test_r8_an_idle_driver_learns_that_it_was_overtaken(tmp_path: Path) -> None:
     journal = claimed(storage)
     claimed(storage)
     with pytest.raises(FencedError, match="epoch 2"):
-        driver(storage, journal).run()
+        master(storage, journal).run()
 
 
 def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_again(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
-    fenced = WorkerCrashed("v/0", LogFencedError(log="log", attempt="0002-b", epoch=2))
-    with pytest.raises(LogFencedError):
-        driver(storage, claimed(storage), [fenced]).run()
+    fenced = SubtaskFenced(1, "v/0", ATTEMPT, "log was taken over by attempt 0002-b")
+    with pytest.raises(TaskFencedError, match=r"v/0 was taken over.*0002-b"):
+        master(storage, claimed(storage), [fenced]).run()
     assert Journal(storage, "job").replay().status is None
 
 
 def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
-    outcome = driver(storage, claimed(storage), [WorkerCrashed("v/0", RuntimeError("odd"))]).run()
+    outcome = master(storage, claimed(storage), [SubtaskFailed(1, "v/0", ATTEMPT, "odd")]).run()
     assert outcome.status == "RESTARTING"
     state = Journal(storage, "job").replay()
     assert (state.status, "odd" in str(state.cause)) == ("RESTARTING", True)

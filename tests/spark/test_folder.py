@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Open
-from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.spark.folder import MAX_WATERMARK, SparkFolder
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.folder import MAX_WATERMARK, SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World
 from tests.support.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points

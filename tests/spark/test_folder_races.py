@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.errors import AlreadyExistsError
 from airflow_provider_ckpt.partitions.records import Open
-from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.spark.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.faults import HookedStorage

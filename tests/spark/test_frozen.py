@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.spark.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
-from airflow_provider_ckpt.spark.reader import SourceReads, StreamReader
-from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.query.reader import SourceReads, StreamReader
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World
 
@@ -62,7 +62,7 @@ def test_the_frozen_names_are_those_that_the_stream_logs(spark: SparkSession, wo
 
 
 def test_the_frozen_files_can_be_read_back_as_a_batch(spark: SparkSession, world: World) -> None:
-    from airflow_provider_ckpt.spark.reader import BatchReader
+    from airflow_provider_ckpt.spark.query.reader import BatchReader
 
     put(world, "history", *NAMES)
     files = list(list_files(spark, reads_of(spark, world.path("history"))))

@@ -15,15 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import (
-    LateSourceError,
-    OutputLostError,
-    ReturnedSourceError,
-    StorageTransientError,
-    SubtaskLogLostError,
-    TransientError,
-)
-from airflow_provider_ckpt.spark import inputs
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
+from airflow_provider_ckpt.spark.errors import LateSourceError, OutputLostError, ReturnedSourceError
+from airflow_provider_ckpt.spark.task import inputs
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World, write_rows
 from tests.spark.jobs import IDS, mixed, timed

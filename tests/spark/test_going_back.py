@@ -11,19 +11,21 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.errors import RestoreRefusedError
 from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint, interrupted_restore, restore_point, restored_event
+from airflow_provider_ckpt.jobmaster.takeover import restored
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.codec import snapshot_to_json
 from airflow_provider_ckpt.partitions.records import Batch, Snapshot
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.spark.frozen import freeze
-from airflow_provider_ckpt.spark.reader import SourceReads
-from airflow_provider_ckpt.spark.restore import RestorePoint, interrupted_restore, restore_point, restored_event
-from airflow_provider_ckpt.spark.takeover import OwnedJournal, freeze_sources, restored
+from airflow_provider_ckpt.spark.query.freezing import freeze_sources
+from airflow_provider_ckpt.spark.query.frozen import freeze
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.context import RunContext
-from airflow_provider_ckpt.spark.feed import EdgeFeed, feed_folder
-from airflow_provider_ckpt.spark.inputs import EdgeInput, Inputs
-from airflow_provider_ckpt.spark.restore import RestorePoint
-from airflow_provider_ckpt.spark.seen_files import SeenFiles
-from airflow_provider_ckpt.spark.subtasks import SubtaskFactory
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.inputs import EdgeInput, Inputs
+from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
+from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, feed_folder
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import RestoreRefusedError, SparkFolderLostError
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.spark.folder import SparkFolder
-from airflow_provider_ckpt.spark.lost_folder import FolderCheck
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.lost_folder import FolderCheck
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World

@@ -13,18 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.errors import FencedError, LogFencedError, StorageTransientError, TransientError
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
+from airflow_provider_ckpt.jobmaster.takeover import load_logs
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, attempt_name, epoch_of, is_before
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_names import staging_folder
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.spark.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.spark.collector import clean_up, collect_garbage
-from airflow_provider_ckpt.spark.outputs import Prepared, PreparedStore
-from airflow_provider_ckpt.spark.takeover import load_logs
+from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World
@@ -104,6 +108,26 @@ def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_su
     run = world.run(job(world), world.drain_at(len(expected), "out", "too"))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == world.released_ids("too") == sorted(expected)
+
+
+def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(world: World) -> None:
+    """Its successor may be about to copy one of those before."""
+    world.put_ids("history", 6, 2)
+    world.put_ids("live", 2, 2, 1000)
+    leave_something(world)
+    before = world.state().epoch
+    claimed: list[int] = []
+    deleted: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if not claimed and at("create", "/0/spark/", ".json")(verb, path) and world.state().epoch > before:
+            claimed.append(Journal(world.storage, world.job_id).claim("successor", {}, 0.0))
+        elif claimed and verb.startswith("delete") and ("/spark/" in path or "/prepared/" in path):
+            deleted.append(path)
+
+    with pytest.raises((FencedError, LogFencedError)):
+        world.run(job(world), lambda line: None, HookedStorage(world.storage, hook))
+    assert (len(claimed), deleted) == (1, [])
 
 
 # ---- each deletion by itself

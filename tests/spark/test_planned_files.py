@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.errors import PlannedFilesGoneError, QueryFailedError, UnreadableNameError
-from airflow_provider_ckpt.spark.batch_files import refuse_other_files
-from airflow_provider_ckpt.spark.folder import SparkFolder
-from airflow_provider_ckpt.spark.publisher import Publisher
-from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.spark.errors import PlannedFilesGoneError, QueryFailedError, UnreadableNameError
+from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
+from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import Run, World, write_rows
 from tests.spark.jobs import bounded, mixed

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.spark.errors import (
     FunctionFailedError,
     HeldWatermarkError,
     NotADataFrameError,
@@ -22,11 +22,11 @@ from airflow_provider_ckpt.errors import (
     WatermarkOverPartitionError,
     WatermarkOverUnionError,
 )
-from airflow_provider_ckpt.spark.plan import has_watermark, is_stateful, watermark_over_union
-from airflow_provider_ckpt.spark.planning import JobPlan, plan_job
-from airflow_provider_ckpt.spark.query import QueryBuilder, SourceCalls, can_drop
+from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls, can_drop
+from airflow_provider_ckpt.spark.query.plan import has_watermark, is_stateful, watermark_over_union
+from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query.unions import unite
 from airflow_provider_ckpt.spark.session import session_conf
-from airflow_provider_ckpt.spark.unions import unite
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, depths, joined, mixed, timed, windows
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.spark.publisher import Publisher
+from airflow_provider_ckpt.spark.task.publisher import Publisher
 
 
 class Interrupted:

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed
-from airflow_provider_ckpt.errors import StagedFilesMissingError, StorageTransientError
 from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.partitions.codec import snapshot_to_json
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
-from airflow_provider_ckpt.spark.releaser import Releaser
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 
 GRAPH = ExecutionGraph((Vertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())

@@ -13,11 +13,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink
-from airflow_provider_ckpt.errors import RestoreRefusedError, StorageTransientError, TransientError
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
+from airflow_provider_ckpt.jobmaster.restore import interrupted_restore
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.restore import interrupted_restore
-from airflow_provider_ckpt.spark.seen_files import SeenFiles
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, World

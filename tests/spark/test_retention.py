@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EVERY, Retention
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.partitions.codec import snapshot_to_json
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.retention import COMPACT_EVERY, TRUNCATE_EVERY, Retention
-from airflow_provider_ckpt.spark.takeover import OwnedJournal
 from airflow_provider_ckpt.storage.layout import journal_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

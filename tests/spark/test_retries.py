@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from airflow_provider_ckpt.errors import StorageTransientError
 from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark.collector import clean_up
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ckpt.spark.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 
 
 class Query:

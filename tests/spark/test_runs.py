@@ -137,7 +137,7 @@ def test_an_empty_history_folder_is_a_finished_source(world: World) -> None:
 
 
 def test_d4_nobody_waits_for_the_interval_at_the_end_of_data(world: World) -> None:
-    """History ends before the first interval (D3); its rows are released at once, and so is the end (D4)."""
+    """History ends before the first interval; its rows are released at once, and so is the end."""
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
     drain = world.ask("drain", lambda: bool(world.state().dropped))
     run = world.run(mixed(world), drain, checkpoint_interval=36_000)

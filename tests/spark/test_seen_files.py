@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.spark.reader import StreamReader
-from airflow_provider_ckpt.spark.seen_files import SeenFiles, forget_after, log_offset, normal_path
+from airflow_provider_ckpt.spark.query.reader import StreamReader
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, forget_after, log_offset, normal_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World

@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import DefinitionChangedError, OutputReadError
+from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.spark.errors import OutputReadError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
-from airflow_provider_ckpt.spark.reader import SourceReads
+from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.layout import partition_path
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World

@@ -15,9 +15,10 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import StorageTransientError, TransientError
-from airflow_provider_ckpt.spark.plan import is_stateful
-from airflow_provider_ckpt.spark.planning import plan_job
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.spark.query.plan import is_stateful
+from airflow_provider_ckpt.spark.query.planning import plan_job
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World
 from tests.spark.jobs import IDS

@@ -7,7 +7,7 @@ from typing import Any
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointCompleted, CheckpointReleased
 from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.status import IDLE_SECONDS, StatusReporter
+from airflow_provider_ckpt.report.status import IDLE_SECONDS, StatusReporter
 
 
 class Run:

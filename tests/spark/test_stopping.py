@@ -16,11 +16,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import StorageTransientError
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark import driver
-from airflow_provider_ckpt.spark.silence import LOGGERS
+from airflow_provider_ckpt.spark.task import local_gateway
+from airflow_provider_ckpt.spark.task.silence import LOGGERS
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, mixed
@@ -157,7 +157,7 @@ def test_d18_a_batch_that_runs_when_the_job_is_stopped_ends_by_itself_or_in_sile
     spark_log: Path,
 ) -> None:
     """Hundreds of lines of stack traces stood under a run in which nothing had gone wrong."""
-    monkeypatch.setattr(driver, "LAST_BATCH", patience)
+    monkeypatch.setattr(local_gateway, "LAST_BATCH", patience)
     job, started = slow(world)
     expected = world.put_ids("live", 1, 4)
     run = world.run(job, world.ask("stop", started), checkpoint_interval=0.5)

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from airflow_provider_ckpt.spark.outputs import Outputs, PartitionTarget
+from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import write_rows
 from tests.support.crash import WrappedStorage

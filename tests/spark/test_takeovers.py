@@ -14,22 +14,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import (
-    CorruptJournalError,
-    DeadlinePassedError,
-    DefinitionChangedError,
-    JobFailedTerminallyError,
-    RestoreRefusedError,
-    SchemaChangedError,
-    StorageTransientError,
-    TransientError,
-    UnreadableNameError,
-)
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.job.errors import DeadlinePassedError, DefinitionChangedError
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
-from airflow_provider_ckpt.spark import takeover
+from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError, SchemaChangedError, UnreadableNameError
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows
@@ -403,7 +398,7 @@ def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monke
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
     world.put("history", "a[1]", [{"id": 7, "k": 7}])
-    monkeypatch.setattr("airflow_provider_ckpt.spark.query.find_glob_name", lambda spark, reads: None)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.query.builder.find_glob_name", lambda spark, reads: None)
     with pytest.raises(UnreadableNameError, match="history"):
         world.run(mixed(world))
     assert "history" not in world.state().frozen

@@ -16,11 +16,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import SchemaChangedError
 from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.sinks.file_writer import Format
-from airflow_provider_ckpt.spark.plan import has_watermark
-from airflow_provider_ckpt.spark.unions import Union, read_unions, unite, without_ended
+from airflow_provider_ckpt.spark.errors import SchemaChangedError
+from airflow_provider_ckpt.spark.query.plan import has_watermark
+from airflow_provider_ckpt.spark.query.unions import Union, read_unions, unite, without_ended
 from tests.spark.harness import Line, Run, World
 from tests.spark.jobs import timed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.spark.worker import end_worker, identify, is_alive, process_started
+from airflow_provider_ckpt.journal.worker import end_worker, identify, is_alive, process_started
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     InvalidPathError,
     MoveConflictError,

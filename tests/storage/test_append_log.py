@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.errors import (
     BelowHeadError,
     CorruptLogError,
     LostRaceError,
@@ -21,7 +22,6 @@ from airflow_provider_ckpt.errors import (
     StorageReadOnlyError,
     StorageTransientError,
 )
-from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points

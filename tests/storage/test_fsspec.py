@@ -14,7 +14,7 @@ import pytest
 from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-from airflow_provider_ckpt.errors import StorageDeniedError, StorageTransientError
+from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.storage.conformance import Fault, StorageConformance

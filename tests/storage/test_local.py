@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
     StorageFailedError,
@@ -107,7 +107,7 @@ class TestLocalStorage(StorageConformance):
             parent.chmod(0o755)
         program = (
             "import os, sys\n"
-            "from airflow_provider_ckpt.errors import StorageReadOnlyError\n"
+            "from airflow_provider_ckpt.storage.errors import StorageReadOnlyError\n"
             "from airflow_provider_ckpt.storage.local import LocalStorage\n"
             "if os.geteuid() == 0:\n"
             f"    os.setuid({UNPRIVILEGED})\n"

@@ -14,9 +14,10 @@ import pytest
 from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.storage import layout
+from airflow_provider_ckpt.storage.errors import (
     ForeignRootError,
-    InvalidInputError,
     InvalidJobIdError,
     InvalidPathError,
     InvalidStorageOptionsError,
@@ -30,7 +31,6 @@ from airflow_provider_ckpt.errors import (
     StorageTransientError,
     StorageUnsuitableError,
 )
-from airflow_provider_ckpt.storage import layout
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root, read_root
 from airflow_provider_ckpt.storage.storage import Storage, Storages

@@ -17,7 +17,8 @@ pytest.importorskip("moto.server")
 
 from moto.server import ThreadedMotoServer
 
-from airflow_provider_ckpt.errors import (
+from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     StorageDeniedError,
     StorageFailedError,
@@ -26,7 +27,6 @@ from airflow_provider_ckpt.errors import (
     StorageUnreachableError,
     StorageUnsuitableError,
 )
-from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.s3 import S3Storage
 from airflow_provider_ckpt.storage.storage import Storage

@@ -131,8 +131,8 @@ COORDINATOR = (
         "R2",
         "coordinator/lifecycle.py",
         "            self._parts.out.append(Append(SourceDropped(vertex, message.uid, message.batch_id, now)))\n"
-        "        self._parts.out.append(ResumeWithout(message.subtask, message.uid))",
-        "            self._parts.out.append(ResumeWithout(message.subtask, message.uid))\n"
+        "        self._parts.send(ResumeWithout, message.subtask, uid=message.uid)",
+        "            self._parts.send(ResumeWithout, message.subtask, uid=message.uid)\n"
         "            self._parts.out.append(Append(SourceDropped(vertex, message.uid, message.batch_id, now)))",
         ("tests/coordinator/test_finishing.py",),
         "a query ran without its source, and the next driver names it again",

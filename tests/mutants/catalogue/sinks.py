@@ -44,7 +44,7 @@ SINKS = (
     ),
     Mutant(
         "gap-in-the-manifests",
-        "C",
+        "R9",
         "sinks/numbered_log.py",
         "            if number not in numbers and not self._storage.exists(self._path(number)):",
         "            if False:",
@@ -53,7 +53,7 @@ SINKS = (
     ),
     Mutant(
         "manifests-fewer-than-a-batch-has-seen",
-        "C",
+        "R9",
         "sinks/numbered_log.py",
         "        if entries > self.length():",
         "        if False:",
@@ -89,7 +89,7 @@ SINKS = (
     ),
     Mutant(
         "staged-files-not-looked-at",
-        "C11",
+        "R9",
         "sinks/bound_file_sink.py",
         "        self._staged.verify(waiting, checkpoint)",
         "        pass",
@@ -98,7 +98,7 @@ SINKS = (
     ),
     Mutant(
         "staged-size-unchecked",
-        "C11",
+        "R9",
         "sinks/staged_files.py",
         '                elif size != file["size"]:',
         "                elif False:",
@@ -107,7 +107,7 @@ SINKS = (
     ),
     Mutant(
         "staged-not-synced",
-        "C11",
+        "R17",
         "sinks/bound_file_sink.py",
         "            self._storage.sync(place)  # a handle",
         "            pass  # a handle",
@@ -179,7 +179,7 @@ SINKS = (
     ),
     Mutant(
         "turn-not-taken",
-        "E21",
+        "R9",
         "sinks/occupancy.py",
         "            if self._turns.append(turn):",
         "            if self._turns.append(turn) or True:",
@@ -188,7 +188,7 @@ SINKS = (
     ),
     Mutant(
         "company-in-the-folder",
-        "E21",
+        "R9",
         "sinks/occupancy.py",
         "        if held is not None:\n            raise",
         "        if False:\n            raise",
@@ -197,7 +197,7 @@ SINKS = (
     ),
     Mutant(
         "superseded-job-releases",
-        "E21",
+        "R9",
         "sinks/occupancy.py",
         "        if by is None:\n            return",
         "        if True:\n            return",
@@ -206,7 +206,7 @@ SINKS = (
     ),
     Mutant(
         "swept-without-a-turn",
-        "E21",
+        "R9",
         "sinks/occupancy.py",
         "        if own is not None and own.supersedes:",
         "        if own is not None and False:",

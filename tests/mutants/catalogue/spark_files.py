@@ -13,7 +13,7 @@ _FOLDERS = (
     Mutant(
         "planned-is-a-boundary",
         "R2",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         "        return self.newest_offsets() == self.newest_commit()",
         "        return True",
         ("tests/spark/test_folder.py::test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed",),
@@ -22,7 +22,7 @@ _FOLDERS = (
     Mutant(
         "copied-before-its-commit",
         "R8",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         '_COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")',
         '_COPY_ORDER = ("state", "sources", "offsets", "metadata", "", "commits")',
         _RACES,
@@ -31,7 +31,7 @@ _FOLDERS = (
     Mutant(
         "temporary-files-copied",
         "R8",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         "                if name in done or _is_temporary(name):",
         "                if name in done:",
         ("tests/spark/test_folder.py::test_a_copy_leaves_temporary_files_behind",),
@@ -40,7 +40,7 @@ _FOLDERS = (
     Mutant(
         "final-batch-replaces",
         "R12",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         '        self.storage.create(f"{self.path}/offsets/{after + 1}", body.encode())',
         '        self.storage.replace(f"{self.path}/offsets/{after + 1}", body.encode())',
         _RACES,
@@ -49,7 +49,7 @@ _FOLDERS = (
     Mutant(
         "final-batch-at-the-old-watermark",
         "R12",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         '        meta["batchWatermarkMs"] = MAX_WATERMARK',
         "        pass",
         ("tests/spark/test_folder.py::test_r12_the_final_batch_fires_every_window_once",),
@@ -58,7 +58,7 @@ _FOLDERS = (
     Mutant(
         "final-batch-unrecognised",
         "R12",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         "        return newest is not None and self.planned_watermark(newest) == MAX_WATERMARK",
         "        return False",
         ("tests/spark/test_folder.py::test_r12_the_final_batch_fires_every_window_once",),
@@ -67,7 +67,7 @@ _FOLDERS = (
     Mutant(
         "rewound-one-too-few",
         "R4",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         "                if name.isdigit() and int(name) > batch_id:",
         "                if name.isdigit() and int(name) > batch_id + 1:",
         ("tests/spark/test_folder.py::test_r4_a_rewound_folder_goes_on_right_after_the_batch_with_its_state",),
@@ -76,7 +76,7 @@ _FOLDERS = (
     Mutant(
         "edges-not-rewound",
         "R4",
-        "spark/folder.py",
+        "sparkfiles/folder.py",
         '            forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))',
         "            pass",
         _BACK,
@@ -85,7 +85,7 @@ _FOLDERS = (
     Mutant(
         "forgotten-one-too-few",
         "R4",
-        "spark/seen_files.py",
+        "sparkfiles/seen_files.py",
         "    later = [name for name, number in numbers.items() if number > offset]",
         "    later = [name for name, number in numbers.items() if number > offset + 1]",
         _SEEN,
@@ -94,7 +94,7 @@ _FOLDERS = (
     Mutant(
         "files-of-a-planned-batch-count",
         "R2",
-        "spark/seen_files.py",
+        "sparkfiles/seen_files.py",
         'if after < entry["batchId"] <= up_to]',
         'if after < entry["batchId"]]',
         _SEEN,
@@ -103,7 +103,7 @@ _FOLDERS = (
     Mutant(
         "copied-from-an-incomplete-folder",
         "R8",
-        "spark/attempt_folders.py",
+        "sparkfiles/attempt_folders.py",
         "if self._storage.exists(self._marker(one))), None)",
         "if one), None)",
         ("tests/spark/test_folder.py::test_r8_a_copy_that_was_never_completed_is_passed_over",),
@@ -112,7 +112,7 @@ _FOLDERS = (
     Mutant(
         "marked-before-it-is-complete",
         "R8",
-        "spark/attempt_folders.py",
+        "sparkfiles/attempt_folders.py",
         "        folder = self.folder(attempt)\n        if previous is not None:",
         "        folder = self.folder(attempt)\n"
         '        self._storage.create(self._marker(attempt), b"{}")\n'
@@ -123,7 +123,7 @@ _FOLDERS = (
     Mutant(
         "folder-deleted-before-its-marker",
         "R8",
-        "spark/attempt_folders.py",
+        "sparkfiles/attempt_folders.py",
         "            self._storage.delete(self._marker(other))\n"
         '            self._storage.delete_tree(f"{self._path}/{other}")',
         '            self._storage.delete_tree(f"{self._path}/{other}")\n'
@@ -134,7 +134,7 @@ _FOLDERS = (
     Mutant(
         "folder-not-rewound",
         "R4",
-        "spark/attempt_folders.py",
+        "sparkfiles/attempt_folders.py",
         "            folder.rewind(rewind_to, edges)",
         "            pass",
         _BACK,
@@ -143,7 +143,7 @@ _FOLDERS = (
     Mutant(
         "frozen-anew",
         "R11",
-        "spark/frozen.py",
+        "spark/query/frozen.py",
         "        storage.create(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))",
         "        storage.replace(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))",
         ("tests/spark/test_frozen.py::test_r11_the_first_list_wins",),
@@ -155,7 +155,7 @@ _FEEDS = (
     Mutant(
         "feed-of-a-later-driver-taken-up",
         "R19",
-        "spark/feed.py",
+        "sparkfiles/feed.py",
         "            if int(name) < self._epoch and self.numbers(feed):",
         "            if int(name) <= self._epoch + 1 and self.numbers(feed):",
         ("tests/spark/test_feed.py",),
@@ -164,7 +164,7 @@ _FEEDS = (
     Mutant(
         "fed-twice",
         "R19",
-        "spark/feed.py",
+        "sparkfiles/feed.py",
         "        if position <= self.fed:\n            return",
         "        if position < self.fed:\n            return",
         ("tests/spark/test_feed.py::test_adding_a_batch_again_changes_nothing",),
@@ -173,7 +173,7 @@ _FEEDS = (
     Mutant(
         "batches-read-in-bites",
         "R13",
-        "spark/subtasks.py",
+        "spark/task/subtasks.py",
         "            if not self._whole:\n",
         "            if True:\n",
         ("tests/spark/test_whole_batches.py",),
@@ -182,7 +182,7 @@ _FEEDS = (
     Mutant(
         "feed-survives-a-rewind",
         "R4",
-        "spark/feed.py",
+        "sparkfiles/feed.py",
         "        self._lines, self._positions, self.fed = {}, {}, -1\n        self._read_before, self._is_new",
         "        self._read_before, self._is_new",
         ("tests/spark/test_feed.py::test_r4_after_a_reset_the_feed_starts_from_nothing",),
@@ -191,7 +191,7 @@ _FEEDS = (
     Mutant(
         "unfed-files-are-seen",
         "R19",
-        "spark/feed.py",
+        "sparkfiles/feed.py",
         "        self._next = 0\n        self._write(self._lines.values())",
         "        self._next = 0",
         ("tests/spark/test_feed.py::test_unfed_files_are_invisible_also_before_the_first_one_is_fed",),
@@ -200,7 +200,7 @@ _FEEDS = (
     Mutant(
         "one-compaction-kept-too-few",
         "R19",
-        "spark/feed.py",
+        "sparkfiles/feed.py",
         "            self._forget_before(self._next - 1 - COMPACT_EVERY)",
         "            self._forget_before(self._next)",
         ("tests/spark/test_feed.py",),
@@ -209,7 +209,7 @@ _FEEDS = (
     Mutant(
         "late-feed-stays-unread",
         "R19",
-        "spark/feed.py",
+        "sparkfiles/feed.py",
         "        if not paths:\n            return []\n        feed, last",
         "        if True:\n            return []\n        feed, last",
         ("tests/spark/test_feed.py",),
@@ -218,7 +218,7 @@ _FEEDS = (
     Mutant(
         "feed-of-a-later-driver-deleted",
         "R8",
-        "spark/feed.py",
+        "sparkfiles/feed.py",
         "        if name.isdigit() and int(name) < epoch:",
         "        if name.isdigit() and int(name) != epoch:",
         ("tests/spark/test_feed.py",),
@@ -227,7 +227,7 @@ _FEEDS = (
     Mutant(
         "edge-ends-with-unread-data",
         "R2",
-        "spark/inputs.py",
+        "spark/task/inputs.py",
         "        return self.ended and not self.feed.has_unread()",
         "        return self.ended",
         ("tests/spark/test_inputs.py",),
@@ -236,7 +236,7 @@ _FEEDS = (
     Mutant(
         "position-ahead-of-unread-data",
         "R7",
-        "spark/inputs.py",
+        "spark/task/inputs.py",
         "        return self.read if self.feed.has_unread() else max(self.read, self.passed)",
         "        return max(self.read, self.passed)",
         ("tests/spark/test_inputs.py",),
@@ -245,7 +245,7 @@ _FEEDS = (
     Mutant(
         "committed-batch-counts-as-read",
         "R24",
-        "spark/inputs.py",
+        "spark/task/inputs.py",
         "edge.feed.has_unread() or uid in self._publishing for uid",
         "edge.feed.has_unread() for uid",
         ("tests/spark/test_inputs.py",),
@@ -257,7 +257,7 @@ _PREPARED = (
     Mutant(
         "partition-data-shared",
         "R5",
-        "spark/outputs.py",
+        "spark/task/outputs.py",
         '            copy = f"{self._partition.data}/{self._attempt}-{batch_id}-{nonce}"',
         '            copy = f"{self._partition.data}/{self._attempt}-{batch_id}"',
         ("tests/spark/test_outputs.py",),
@@ -266,7 +266,7 @@ _PREPARED = (
     Mutant(
         "partition-data-not-synced",
         "R17",
-        "spark/outputs.py",
+        "spark/task/outputs.py",
         "        self._storage.sync(path)  # before",
         "        pass  # before",
         ("tests/spark/test_synced_output.py",),
@@ -275,7 +275,7 @@ _PREPARED = (
     Mutant(
         "computed-for-each-sink",
         "R18",
-        "spark/outputs.py",
+        "spark/task/outputs.py",
         "        elif len(self._sinks) != 1:",
         "        elif False:",
         ("tests/spark/test_outputs.py",),
@@ -284,7 +284,7 @@ _PREPARED = (
     Mutant(
         "garbage-of-this-attempt",
         "R5",
-        "spark/collector.py",
+        "jobmaster/collector.py",
         "if name not in keep and is_before(name, epoch)]",
         "if name not in keep]",
         ("tests/spark/test_collector.py",),
@@ -293,7 +293,7 @@ _PREPARED = (
     Mutant(
         "published-data-collected",
         "R5",
-        "spark/collector.py",
+        "jobmaster/collector.py",
         "if name not in keep and is_before(name, epoch)]",
         "if is_before(name, epoch)]",
         ("tests/spark/test_collector.py",),
@@ -302,7 +302,7 @@ _PREPARED = (
     Mutant(
         "published-handles-collected",
         "R5",
-        "spark/collector.py",
+        "jobmaster/collector.py",
         '            handles = {str(batch.handles[uid]["id"]) for batch in batches if uid in batch.handles}',
         "            handles = set[str]()",
         ("tests/spark/test_collector.py",),
@@ -311,7 +311,7 @@ _PREPARED = (
     Mutant(
         "cleaned-up-unasked",
         "R16",
-        "spark/collector.py",
+        "jobmaster/collector.py",
         '    if Journal(storage, job_id).replay().status != "FINISHED":',
         "    if False:",
         ("tests/spark/test_overtaken.py::test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up",),
@@ -320,7 +320,7 @@ _PREPARED = (
     Mutant(
         "collected-without-a-look-at-the-job",
         "R8",
-        "spark/collector.py",
+        "jobmaster/collector.py",
         "        check_fenced()\n        for uid",
         "        for uid",
         ("tests/spark/test_collector.py",),
@@ -329,7 +329,7 @@ _PREPARED = (
     Mutant(
         "collected-without-a-look-at-the-log",
         "R8",
-        "spark/collector.py",
+        "jobmaster/collector.py",
         "        entries.check_fenced()",
         "        pass",
         ("tests/spark/test_collector.py",),
@@ -341,7 +341,7 @@ _FORGOTTEN = (
     Mutant(
         "truncation-not-wired",
         "R7",
-        "spark/retention.py",
+        "jobmaster/retention.py",
         "            if self._count % TRUNCATE_EVERY == 0:",
         "            if False:",
         _RETENTION,
@@ -350,7 +350,7 @@ _FORGOTTEN = (
     Mutant(
         "compaction-not-wired",
         "R3",
-        "spark/retention.py",
+        "jobmaster/retention.py",
         "            if self._count % COMPACT_EVERY == 0:",
         "            if False:",
         _RETENTION,
@@ -359,7 +359,7 @@ _FORGOTTEN = (
     Mutant(
         "damaged-partition-fed",
         "R19",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            self.inputs.refuse_damaged(planned)\n",
         "",
         ("tests/spark/test_silent_losses.py",),
@@ -368,7 +368,7 @@ _FORGOTTEN = (
     Mutant(
         "damaged-partition-read-in-batch",
         "R23",
-        "spark/batch.py",
+        "spark/task/batch.py",
         "        refuse_damaged(context.storage, partition, files)\n",
         "",
         ("tests/spark/test_silent_losses.py",),
@@ -377,7 +377,7 @@ _FORGOTTEN = (
     Mutant(
         "retention-not-told",
         "R7",
-        "spark/driver.py",
+        "jobmaster/job_master.py",
         "        self._retention.completed(effect.checkpoint)",
         "        pass",
         _BACK,
@@ -386,7 +386,7 @@ _FORGOTTEN = (
     Mutant(
         "entries-before-their-files",
         "R7",
-        "spark/retention.py",
+        "jobmaster/retention.py",
         "        consumers = self._consumer_positions(vertex, kept[0])\n",
         "        consumers = self._consumer_positions(vertex, kept[0])\n"
         "        log_.truncate(log_head(retained=[position(one, subtask) for one in kept], unreleased_from="
@@ -397,7 +397,7 @@ _FORGOTTEN = (
     Mutant(
         "newest-retained-checkpoint-decides",
         "R7",
-        "spark/retention.py",
+        "jobmaster/retention.py",
         "        consumers = self._consumer_positions(vertex, kept[0])",
         "        consumers = self._consumer_positions(vertex, kept[-1])",
         _RETENTION,
@@ -406,7 +406,7 @@ _FORGOTTEN = (
     Mutant(
         "unreleased-handles-forgotten",
         "R7",
-        "spark/retention.py",
+        "jobmaster/retention.py",
         "        return position(released, subtask)\n",
         "        return None\n",
         _RETENTION,
@@ -415,7 +415,7 @@ _FORGOTTEN = (
     Mutant(
         "final-only-handles-forgotten",
         "R7",
-        "spark/retention.py",
+        "jobmaster/retention.py",
         "        if released is None or self._final_only & set(vertex.sinks):",
         "        if released is None:",
         _RETENTION,
@@ -424,7 +424,7 @@ _FORGOTTEN = (
     Mutant(
         "one-checkpoint-retained-too-few",
         "R6",
-        "spark/retention.py",
+        "jobmaster/retention.py",
         "            if number.isdigit() and int(number) < oldest:",
         "            if number.isdigit() and int(number) <= oldest:",
         _RETENTION,

@@ -17,7 +17,7 @@ _PUBLISHING = (
     Mutant(
         "published-before-its-commit",
         "R1",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            if prepared is None or not self.folder.is_committed(prepared.batch_id):",
         "            if prepared is None:",
         _FENCES,
@@ -26,7 +26,7 @@ _PUBLISHING = (
     Mutant(
         "prepared-not-written",
         "R1",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            self._prepared.write(prepared)",
         "            pass",
         _FENCES,
@@ -35,7 +35,7 @@ _PUBLISHING = (
     Mutant(
         "committed-batch-not-recovered",
         "R1",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            if commit is None or (last is not None and commit <= last.batch_id):",
         "            if True:",
         _FENCES,
@@ -44,7 +44,7 @@ _PUBLISHING = (
     Mutant(
         "recovered-from-another-batch",
         "R1",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            prepared = next((one for one in before if one is not None and one.batch_id == commit), None)",
         "            prepared = next((one for one in before if one is not None), None)",
         _FENCES,
@@ -53,7 +53,7 @@ _PUBLISHING = (
     Mutant(
         "snapshot-of-a-trigger-unknown-to-the-gate",
         "R10",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            self.inputs.gate.snapshotted(checkpoint)",
         "            pass",
         _FENCES,
@@ -62,7 +62,7 @@ _PUBLISHING = (
     Mutant(
         "not-published-at-the-stop",
         "R1",
-        "spark/running_query.py",
+        "spark/task/running_query.py",
         "        query.stop()\n        publisher.publish_committed()",
         "        query.stop()",
         _FENCES,
@@ -74,7 +74,7 @@ _LOOKS = (
     Mutant(
         "fence-before-staging",
         "R8",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            self.check_fenced()\n            self.publish_committed()",
         "            self.publish_committed()",
         _FENCES,
@@ -83,7 +83,7 @@ _LOOKS = (
     Mutant(
         "fence-after-staging",
         "R8",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "            self.check_fenced()\n        except BaseException as error:",
         "            pass\n        except BaseException as error:",
         _FENCES,
@@ -92,7 +92,7 @@ _LOOKS = (
     Mutant(
         "fence-of-the-journal-in-a-batch",
         "R8",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self.log.check_fenced()",
         _FENCES,
@@ -101,7 +101,7 @@ _LOOKS = (
     Mutant(
         "fence-of-the-log-in-a-batch",
         "R8",
-        "spark/publisher.py",
+        "spark/task/publisher.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self._context.check_fenced()",
         _FENCES,
@@ -110,7 +110,7 @@ _LOOKS = (
     Mutant(
         "fence-before-a-batch-vertex",
         "R8",
-        "spark/batch.py",
+        "spark/task/batch.py",
         "            self._check_fenced()\n            prepared",
         "            prepared",
         _FENCES,
@@ -119,7 +119,7 @@ _LOOKS = (
     Mutant(
         "fence-after-a-batch-vertex",
         "R8",
-        "spark/batch.py",
+        "spark/task/batch.py",
         "            self._check_fenced()\n            self.log.publish(",
         "            self.log.publish(",
         _FENCES,
@@ -128,7 +128,7 @@ _LOOKS = (
     Mutant(
         "fence-of-the-journal-in-a-batch-vertex",
         "R8",
-        "spark/batch.py",
+        "spark/task/batch.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self.log.check_fenced()",
         _FENCES,
@@ -137,7 +137,7 @@ _LOOKS = (
     Mutant(
         "fence-of-the-log-in-a-batch-vertex",
         "R8",
-        "spark/batch.py",
+        "spark/task/batch.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self._context.check_fenced()",
         _FENCES,
@@ -146,7 +146,7 @@ _LOOKS = (
     Mutant(
         "fence-in-the-loop",
         "R8",
-        "spark/driver.py",
+        "jobmaster/job_master.py",
         "        self._journal.check_fenced()\n",
         "        pass\n",
         _FENCES,
@@ -155,25 +155,43 @@ _LOOKS = (
     Mutant(
         "fence-of-the-owned-journal",
         "R8",
-        "spark/takeover.py",
+        "jobmaster/owned_journal.py",
         "            self._journal.check_fenced()",
         "            pass",
         _FENCES,
         "no part of a driver sees that it was taken over, but for its appends",
     ),
     Mutant(
+        "fenced-task-is-ignored",
+        "R8",
+        "jobmaster/job_master.py",
+        "            raise TaskFencedError(subtask=message.subtask, cause=message.cause)",
+        "            return",
+        _FENCES,
+        "a driver goes on whose task was taken over",
+    ),
+    Mutant(
+        "command-of-another-attempt",
+        "R22",
+        "spark/task/local_gateway.py",
+        "        if runner is None or not self._is_mine(command):",
+        "        if runner is None:",
+        ("tests/spark/test_gateway.py",),
+        "a task carries out what was meant for another attempt",
+    ),
+    Mutant(
         "fenced-is-a-failure",
         "R8",
-        "spark/driver.py",
-        "        if isinstance(error, (FencedError, LogFencedError)):",
-        "        if False:",
+        "spark/task/crashes.py",
+        "    if isinstance(error, OvertakenError):",
+        "    if False:",
         _FENCES,
         "a driver that was taken over asks to be started again, and takes the job back",
     ),
     Mutant(
         "fence-before-a-release",
         "R9",
-        "spark/releaser.py",
+        "jobmaster/releaser.py",
         "            self._check_fenced()\n",
         "            pass\n",
         _FENCES,
@@ -182,18 +200,16 @@ _LOOKS = (
     Mutant(
         "fence-before-the-first-deletion",
         "R8",
-        "spark/subtasks.py",
+        "spark/task/subtasks.py",
         "        publisher.check_fenced()  # nothing",
         "        pass  # nothing",
-        (
-            "tests/spark/test_overtaken.py::test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_successor",
-        ),
+        ("tests/spark/test_overtaken.py::test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none",),
         "an overtaken driver deletes the folder that its successor goes on from",
     ),
     Mutant(
         "journal-write-not-flushed",
         "R10",
-        "spark/driver.py",
+        "jobmaster/job_master.py",
         "                self._journal.write(effect.event, flush=effect.flush)",
         "                self._journal.write(effect.event, flush=False)",
         _FENCES,
@@ -205,7 +221,7 @@ _ENDS = (
     Mutant(
         "dropped-off-the-boundary",
         "R2",
-        "spark/runner.py",
+        "spark/task/runner.py",
         "        if not self._folder.at_boundary():\n            self._run_planned()",
         "        if False:\n            self._run_planned()",
         _FENCES,
@@ -214,16 +230,16 @@ _ENDS = (
     Mutant(
         "planned-batch-left-out",
         "R12",
-        "spark/running_query.py",
+        "spark/task/running_query.py",
         "        if planned != folder.newest_commit():",
         "        if False:",
-        ("tests/spark/test_endings.py::test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them",),
+        ("tests/spark/test_fences.py::test_r12_a_planned_batch_that_did_not_run_is_no_end",),
         "an end of data is told before the last windows have fired",
     ),
     Mutant(
         "end-before-the-last-windows",
         "R12",
-        "spark/runner.py",
+        "spark/task/runner.py",
         "        self._fire_windows()\n        self._log.end_of_data(mode)",
         "        self._log.end_of_data(mode)\n        self._fire_windows()",
         ("tests/spark/test_runs.py::test_r12_a_bounded_job_in_streaming_mode_fires_its_last_windows",),
@@ -232,7 +248,7 @@ _ENDS = (
     Mutant(
         "tail-of-the-log-ignored",
         "R11",
-        "spark/runner.py",
+        "spark/task/runner.py",
         "        if self._log.state.end_of_data is not None:  # the log's",
         "        if False:  # the log's",
         _FENCES,
@@ -241,16 +257,16 @@ _ENDS = (
     Mutant(
         "final-plan-ignored",
         "R12",
-        "spark/runner.py",
+        "spark/task/runner.py",
         "        if self._folder.is_final():\n            self._built",
         "        if False:\n            self._built",
-        ("tests/spark/test_endings.py::test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them",),
+        ("tests/spark/test_fences.py::test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more",),
         "a restart after the final plan reads on behind the maximal watermark",
     ),
     Mutant(
         "batch-attempt-not-void",
         "R23",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         "        return None if log.state.end_of_data is not None else 0",
         "        return None",
         _FENCES,
@@ -259,7 +275,7 @@ _ENDS = (
     Mutant(
         "finished-batch-vertex-void",
         "R23",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         "        return None if log.state.end_of_data is not None else 0",
         "        return 0",
         _FENCES,
@@ -268,7 +284,7 @@ _ENDS = (
     Mutant(
         "consumer-of-an-unfinished-batch",
         "R23",
-        "spark/batch.py",
+        "spark/task/batch.py",
         "        if missing:\n",
         "        if False:\n",
         _FENCES,
@@ -277,7 +293,7 @@ _ENDS = (
     Mutant(
         "late-progress-published",
         "R1",
-        "spark/runner.py",
+        "spark/task/runner.py",
         "            not self._query.is_stopped\n",
         "            True\n",
         _FENCES,
@@ -286,7 +302,7 @@ _ENDS = (
     Mutant(
         "part-of-the-handles-released",
         "R9",
-        "spark/releaser.py",
+        "jobmaster/releaser.py",
         "            if isinstance(record, Batch) and number < end and uid in record.handles",
         "            if isinstance(record, Batch) and number < end - 1 and uid in record.handles",
         _RELEASER,
@@ -295,7 +311,7 @@ _ENDS = (
     Mutant(
         "released-behind-the-checkpoint",
         "R9",
-        "spark/releaser.py",
+        "jobmaster/releaser.py",
         "            if isinstance(record, Batch) and number < end and uid in record.handles",
         "            if isinstance(record, Batch) and uid in record.handles",
         _RELEASER,
@@ -304,7 +320,7 @@ _ENDS = (
     Mutant(
         "final-before-the-end-of-data",
         "R9",
-        "spark/releaser.py",
+        "jobmaster/releaser.py",
         "                if uid in self._final_only and not _is_final(completed):",
         "                if False:",
         _RELEASER,
@@ -326,7 +342,7 @@ _TAKE_OVER = (
     Mutant(
         "driver-before-left-alone",
         "R8",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         '    before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"',
         '    before = "none"',
         ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
@@ -354,7 +370,7 @@ _TAKE_OVER = (
     Mutant(
         "end-in-the-log-not-noted",
         "R11",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         "            if subtask not in journal.state.finished:",
         "            if False:",
         (
@@ -365,7 +381,7 @@ _TAKE_OVER = (
     Mutant(
         "frozen-again",
         "R11",
-        "spark/takeover.py",
+        "spark/query/freezing.py",
         "        if known is not None:\n            if known.path",
         "        if False:\n            if known.path",
         _GOING_BACK,
@@ -374,7 +390,7 @@ _TAKE_OVER = (
     Mutant(
         "unreleased-forgotten",
         "R9",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         "        unreleased=tuple(n for n in sorted(state.checkpoints) if n > state.last_released),",
         "        unreleased=(),",
         _GOING_BACK,
@@ -383,7 +399,7 @@ _TAKE_OVER = (
     Mutant(
         "drain-forgotten",
         "R12",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         "        draining=state.draining,",
         "        draining=False,",
         _GOING_BACK,
@@ -392,7 +408,7 @@ _TAKE_OVER = (
     Mutant(
         "left-out-sources-forgotten",
         "R2",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         "        dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},",
         "        dropped={},",
         _GOING_BACK,
@@ -401,7 +417,7 @@ _TAKE_OVER = (
     Mutant(
         "another-process-with-the-same-pid",
         "R8",
-        "spark/worker.py",
+        "journal/worker.py",
         "    return bool(process_started(pid) == started)",
         "    return process_started(pid) is not None",
         ("tests/spark/test_worker.py",),
@@ -410,7 +426,7 @@ _TAKE_OVER = (
     Mutant(
         "another-host",
         "R8",
-        "spark/worker.py",
+        "journal/worker.py",
         '    if worker.get("host") != socket.gethostname() or worker.get("boot_id") != boot_id():',
         "    if False:",
         ("tests/spark/test_worker.py",),
@@ -419,7 +435,7 @@ _TAKE_OVER = (
     Mutant(
         "not-killed",
         "R8",
-        "spark/worker.py",
+        "journal/worker.py",
         '    os.kill(worker["pid"], signal.SIGKILL)\n',
         '    return "killed"\n',
         ("tests/spark/test_worker.py",),
@@ -431,7 +447,7 @@ _RESTORE = (
     Mutant(
         "nothing-void-after-a-restore",
         "R4",
-        "spark/takeover.py",
+        "jobmaster/takeover.py",
         "    return None if restore is None else restore.continues_at(subtask)",
         "    return None",
         _BACK,
@@ -440,7 +456,7 @@ _RESTORE = (
     Mutant(
         "barrier-of-the-checkpoint-void",
         "R4",
-        "spark/restore.py",
+        "jobmaster/restore.py",
         "        return 0 if self.completed is None else position(self.completed, subtask) + 1",
         "        return 0 if self.completed is None else position(self.completed, subtask)",
         _GOING_BACK,
@@ -449,7 +465,7 @@ _RESTORE = (
     Mutant(
         "spark-not-rewound",
         "R4",
-        "spark/subtasks.py",
+        "spark/task/subtasks.py",
         "            rewind_to=last.batch_id if last is not None and rewound else None,",
         "            rewind_to=None,",
         _BACK,
@@ -458,7 +474,7 @@ _RESTORE = (
     Mutant(
         "edges-read-on-after-a-restore",
         "R4",
-        "spark/subtasks.py",
+        "spark/task/subtasks.py",
         "            edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],",
         "            edges=[],",
         _BACK,
@@ -467,7 +483,7 @@ _RESTORE = (
     Mutant(
         "feed-not-reset",
         "R4",
-        "spark/subtasks.py",
+        "spark/task/subtasks.py",
         "                feed.reset()",
         "                pass",
         _RESTORES,
@@ -476,7 +492,7 @@ _RESTORE = (
     Mutant(
         "deleted-before-it-is-recovered",
         "R1",
-        "spark/subtasks.py",
+        "spark/task/subtasks.py",
         "        publisher.recover(() if rewound",
         "        prepared.delete_all_but(context.attempt)\n        publisher.recover(() if rewound",
         _CRASHES,
@@ -485,7 +501,7 @@ _RESTORE = (
     Mutant(
         "edge-of-a-position-skipped",
         "R7",
-        "spark/subtasks.py",
+        "spark/task/subtasks.py",
         "            start = max(feed.fed + 1, read - 1)  # after",
         "            start = max(feed.fed + 1, read)  # after",
         ("tests/spark/test_inputs.py",),
@@ -494,7 +510,7 @@ _RESTORE = (
     Mutant(
         "restored-below-the-released",
         "R9",
-        "spark/restore.py",
+        "jobmaster/restore.py",
         "    if number != state.last_completed:\n",
         "    if False:\n",
         _GOING_BACK,
@@ -503,7 +519,7 @@ _RESTORE = (
     Mutant(
         "purged-state-restored",
         "R6",
-        "spark/restore.py",
+        "jobmaster/restore.py",
         "        if not _spark_has(storage, job_id, vertex.uid, completed):",
         "        if False:",
         _GOING_BACK,
@@ -512,7 +528,7 @@ _RESTORE = (
     Mutant(
         "interrupted-restore-forgotten",
         "R4",
-        "spark/restore.py",
+        "jobmaster/restore.py",
         "    if back:",
         "    if True:",
         _GOING_BACK,
@@ -521,7 +537,7 @@ _RESTORE = (
     Mutant(
         "drop-behind-the-checkpoint-restored",
         "R4",
-        "spark/restore.py",
+        "jobmaster/restore.py",
         "if batch is not None and at <= batch}",
         "if True}",
         _GOING_BACK,

@@ -280,7 +280,7 @@ _CREATION = (
 _ABSENCE = (
     Mutant(
         "unreadable-is-absent",
-        "C10",
+        "R17",
         "storage/local.py",
         "            except (*posix.ABSENT, IsADirectoryError):\n                pass",
         "            except OSError:\n                pass",
@@ -289,7 +289,7 @@ _ABSENCE = (
     ),
     Mutant(
         "unlisted-is-empty",
-        "C10",
+        "R17",
         "storage/local.py",
         "            except posix.ABSENT:\n                return []",
         "            except OSError:\n                return []",
@@ -298,7 +298,7 @@ _ABSENCE = (
     ),
     Mutant(
         "unreadable-object-is-absent",
-        "C10",
+        "R17",
         "storage/fsspec_storage.py",
         "            except IsADirectoryError:\n                pass",
         "            except OSError:\n                pass",
@@ -307,7 +307,7 @@ _ABSENCE = (
     ),
     Mutant(
         "failing-disk-is-absent",
-        "C10",
+        "R17",
         "storage/posix.py",
         "        mode = os.stat(path).st_mode\n    except ABSENT:",
         "        mode = os.stat(path).st_mode\n    except OSError:",
@@ -316,7 +316,7 @@ _ABSENCE = (
     ),
     Mutant(
         "failing-disk-is-a-free-name",
-        "C10",
+        "R17",
         "storage/posix.py",
         "        os.lstat(path)\n    except ABSENT:",
         "        os.lstat(path)\n    except OSError:",
@@ -325,7 +325,7 @@ _ABSENCE = (
     ),
     Mutant(
         "failing-disk-has-no-files",
-        "C10",
+        "R17",
         "storage/posix.py",
         "    except ABSENT:\n        return\n    for entry in found:\n        if is_temporary",
         "    except OSError:\n        return\n    for entry in found:\n        if is_temporary",
@@ -334,7 +334,7 @@ _ABSENCE = (
     ),
     Mutant(
         "failing-disk-is-not-synced",
-        "C10",
+        "R17",
         "storage/local_sync.py",
         "            found = list(entries)\n    except ABSENT:\n        return\n    folders.append",
         "            found = list(entries)\n    except OSError:\n        return\n    folders.append",
@@ -343,7 +343,7 @@ _ABSENCE = (
     ),
     Mutant(
         "missing-bucket-is-an-empty-one",
-        "C10",
+        "R17",
         "storage/fsspec_storage.py",
         "        if not self._is_absence(error):",
         "        if False:",

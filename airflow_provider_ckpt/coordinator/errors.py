@@ -1,0 +1,61 @@
+"""Errors of checkpoints and of a graph that changed."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
+
+
+class InvalidCheckpointOptionError(InvalidInputError):
+    """A checkpoint option cannot work. Data: option, value, must."""
+
+    template = "checkpoint option {option} is {value!r}, but it must {must}: change it where the job is run"
+
+
+class IllegalGraphChangeError(InvalidInputError):
+    """The job's graph cannot go on from the checkpoint (rules of ``coordinator.finished``)."""
+
+
+class MixedFinishedStateError(IllegalGraphChangeError):
+    """Data: vertex, first, first_state, other, other_state."""
+
+    template = (
+        "vertex {vertex} chains {first} ({first_state} in the checkpoint) with {other} ({other_state}): a chain "
+        "is restored as one (rule 1); give one of the two chain=False, or a new uid so that it starts empty"
+    )
+
+
+class FinishedAfterRunningError(IllegalGraphChangeError):
+    """Data: consumer, consumer_state, producer, producer_state, exchange."""
+
+    template = (
+        "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads "
+        "({exchange}), is {producer_state}: what {producer} still produces would be lost (rules 2 and 3); add "
+        "{producer} behind finished operators only, or give {consumer} a new uid so that it runs again"
+    )
+
+
+class NonRestoredStateError(IllegalGraphChangeError):
+    """Data: operators (comma-separated uids)."""
+
+    template = (
+        "the checkpoint has state of operators that the job no longer has: {operators} (rule 4); keep their uids, "
+        "or run with allow_non_restored_state to give that state up"
+    )
+
+
+class CutViolatedError(TerminalError):
+    """An acknowledged checkpoint is no consistent cut; it was not completed, nothing of it is released.
+    Data: checkpoint, edge, consumer, read, producer, published."""
+
+    template = (
+        "checkpoint {checkpoint} is no consistent cut: {consumer} read up to position {read} of edge {edge}, "
+        "but {producer} has its barrier at position {published}; this is a defect: keep the job's folder and "
+        "report it; the job can be restored from the checkpoint before"
+    )
+
+
+class UnknownMessageError(TerminalError):
+    template = (
+        "a message of type {kind!r} with {fields} is not known to this version; "
+        "the JobMaster and its tasks have to run the same version"
+    )

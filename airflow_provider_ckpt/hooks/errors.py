@@ -1,0 +1,25 @@
+"""Errors of connections and of arguments of tasks."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError
+
+
+class NoCheckpointRootError(InvalidInputError):
+    template = (
+        "There is no checkpoint root: the Airflow connection {conn_id!r} does not exist or names no root. "
+        "Create it with type ckpt and the root URI as its host (s3://bucket/prefix, /shared/folder), "
+        "or give root= to the Airflow operator."
+    )
+
+
+class InvalidCkptConnectionError(InvalidInputError):
+    template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
+
+
+class NoSuchJobError(InvalidInputError):
+    template = "There is no job {job_id!r} under {root}: nothing was ever journaled for it."
+
+
+class InvalidTaskArgumentError(InvalidInputError):
+    template = "{argument}={value!r} cannot be used: {problem}."

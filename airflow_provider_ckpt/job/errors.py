@@ -1,0 +1,222 @@
+"""Errors of what the user wrote: the job, its options and parameters."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError
+
+
+class InvalidJobError(InvalidInputError):
+    """The job, as it was written, cannot be run."""
+
+
+class IllegalUidError(InvalidJobError):
+    template = (
+        "operator uid {uid!r} ({location}) is not usable: it must be 1 to {longest} letters (A-Z, a-z), "
+        "digits or "
+        'underscores, because it names a Spark source and a folder. Give the operator one with uid="...".'
+    )
+
+
+class DuplicateUidError(InvalidJobError):
+    template = (
+        "uid {uid!r} ({location}) is taken by the {other_kind} {other!r} ({other_location}). Uids of "
+        "sources, "
+        "transforms and sinks of a job must differ in more than case: give one of the two another uid."
+    )
+
+
+class EdgeNameTakenError(InvalidJobError):
+    template = (
+        "operator uid {uid!r} ({location}) is also the name of the edge {producer} -> {consumer}. "
+        "Give the operator another uid (best without a double underscore)."
+    )
+
+
+class BadInputsError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): {value} is no input. Give operators of this job (or their uids) as "
+        "inputs=[a, b], "
+        'or by parameter name as inputs={{"orders": [a, b], "customers": c}}.'
+    )
+
+
+class MissingInputsError(InvalidJobError):
+    template = "{operator!r} ({location}) has no input. Say what it reads: {example}."
+
+
+class DuplicateInputError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}) has {input!r} as an input twice, but a Spark query can name a source "
+        "only once. "
+        "Put a transform between that returns its input unchanged, and use that as the second input."
+    )
+
+
+class ForeignInputError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): its input {input!r} ({input_location}) is an operator of another Job. "
+        "An operator reads operators of its own job only: define both with the same Job object."
+    )
+
+
+class UnknownInputError(InvalidJobError):
+    template = "{operator!r} ({location}): the job has no operator {input!r} to read from.{suggestion} It has: {known}."
+
+
+class SinkAsInputError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}): its input {input!r} ({input_location}) is a sink, and nothing comes out "
+        "of a "
+        "sink. Read the sink's own input, {instead!r}."
+    )
+
+
+class CyclicJobError(InvalidJobError):
+    template = "the operators {cycle} feed each other in a circle ({location}). Remove one of these inputs."
+
+
+class BadSignatureError(InvalidJobError):
+    template = "{operator!r} ({location}): {function}{signature} does not fit: {problem}. It is called as {call}."
+
+
+class BadOperatorOptionError(InvalidJobError):
+    template = "{operator!r} ({location}): {option}={value!r} is not possible; expected {expected}."
+
+
+class NotASinkError(InvalidJobError):
+    template = (
+        "sink {operator!r} ({location}): {value} is no sink. Give a sink object, "
+        'such as FileSink("/lake/orders"): an object of a class that inherits '
+        "airflow_provider_ckpt.sinks.sink.Sink."
+    )
+
+
+class IncompleteJobError(InvalidJobError):
+    template = "job {job!r} has no {missing}. Add one with {example}."
+
+
+class UnusedOperatorError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}) leads to no sink, so nobody would see what it computes. "
+        "Give it a sink, use it as an input, or remove it."
+    )
+
+
+class UnboundedBatchError(InvalidJobError):
+    template = (
+        "mode 'batch' needs bounded sources only, but {sources} of job {job!r} never end. "
+        "Use mode 'auto' or 'streaming', or declare them with bounded=True."
+    )
+
+
+class BadParamError(InvalidJobError):
+    template = "job {job!r} ({location}): the {what} of a parameter is not possible; expected {expected}."
+
+
+class MissingParamError(InvalidJobError):
+    template = (
+        "job {job!r} ({location}) needs the parameter {name!r}, which this run does not give.{suggestion} "
+        'Given: {given}. Give it with --param {name}=VALUE or job_params={{"{name}": "VALUE"}}, or write a default: '
+        'job.param("{name}", default="VALUE").'
+    )
+
+
+class LateParamError(InvalidJobError):
+    template = (
+        "job {job!r} ({location}) asks for the parameter {name!r} inside a function, and did not when its "
+        'file was read. Write NAME = job.param("{name}") at the top level of the file and use NAME. '
+        "Asked for there: {known}."
+    )
+
+
+class UnknownParamError(InvalidInputError):
+    template = "the job {reference!r} has no parameter {name!r}.{suggestion} It asks for: {known}."
+
+
+class StaleJobError(InvalidInputError):
+    """A module that the job's module imports was imported before, with the parameters of that time."""
+
+    template = (
+        "the job {reference!r} was made by a module that was imported earlier in this process, so the parameters "
+        "of this run would not reach it. Define the job in the file or module that the reference names."
+    )
+
+
+class UnknownVertexError(InvalidJobError):
+    template = "parallelism is given for {vertex!r}, which is the output operator of no vertex. Vertices: {known}."
+
+
+class UnknownOptionError(InvalidInputError):
+    template = "{where} has no option {option!r}.{suggestion} It has: {known}."
+
+
+class BadOptionError(InvalidInputError):
+    template = "option {option}={value!r} is not possible; expected {expected}."
+
+
+class ConflictingOptionsError(InvalidInputError):
+    template = "the options {options} exclude each other: a run ends in one way. Give one of them."
+
+
+class BadDurationError(InvalidInputError):
+    template = (
+        '{option}: {value!r} is no duration. Write a number of seconds (30, 0.5), a text such as "500ms", '
+        '"30s", '
+        '"1m30s", "2h", "1 day", or a timedelta; not negative.'
+    )
+
+
+class BadSizeError(InvalidInputError):
+    template = (
+        '{option}: {value!r} is no size. Write a whole number of bytes (67108864) or a text such as "512k", '
+        '"64m", '
+        '"1.5g" (powers of 1024); not negative.'
+    )
+
+
+class BadStorageOptionsError(InvalidInputError):
+    """Never holds the content, which may be secret."""
+
+    template = "the environment variable {variable} {problem}. It must be one JSON object of storage options."
+
+
+class UnsupportedOptionsFormatError(InvalidInputError):
+    template = (
+        "run options of format {format!r}, version {version!r} cannot be read here (known: {known!r} up to "
+        "version "
+        "{newest}). Use the same version of airflow-provider-ckpt on both sides."
+    )
+
+
+class JobReferenceError(InvalidInputError):
+    """The reference of a job ("pipelines/orders.py:job", "package.module:job") leads to no job."""
+
+    template = "job reference {reference!r} {problem}. {hint}"
+
+
+class JobNotFoundError(JobReferenceError):
+    """No such file, module or attribute."""
+
+
+class JobImportError(JobReferenceError):
+    """The user's code raised while it was loaded; its own error is the ``__cause__``."""
+
+    template = "job reference {reference!r}: loading it failed at {location}: {error}"
+
+
+class DefinitionChangedError(InvalidInputError):
+    """Data: subject, field, before, after, why, more."""
+
+    template = (
+        "{subject} has another {field} than when the job began: {before!r} became {after!r}{more}. {why}; change it "
+        "back, or run it under another job id"
+    )
+
+
+class DeadlinePassedError(InvalidInputError):
+    """Data: job_id, option, at, now."""
+
+    template = (
+        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: it would read nothing. Give a "
+        "time to come"
+    )

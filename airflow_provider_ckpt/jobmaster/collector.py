@@ -1,0 +1,87 @@
+"""Collects what fenced attempts left behind: staged output and partition data that was never published (R5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, epoch_of, is_before
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.sparkfiles.feed import data_folder, delete_feeds_before, feed_folder
+from airflow_provider_ckpt.storage.layout import job_path, partition_path, requests_path, subtask_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+
+def collect_garbage(
+    storage: Storage,
+    job_id: str,
+    graph: ExecutionGraph,
+    logs: Mapping[str, SubtaskLog],
+    sinks: Mapping[str, BoundSink],
+    attempt: str,
+    check_fenced: Callable[[], None],
+) -> int:
+    """Delete what attempts of earlier epochs than ``attempt``'s left and no live entry of a log names; returns a count.
+
+    Call it when every log was opened, and every Spark folder is complete: whoever claims the job after the look at the
+    fence goes on from those, and can publish nothing of what is deleted. ``check_fenced`` is the journal's.
+    """
+    epoch = epoch_of(attempt)
+    assert epoch is not None, attempt
+    removed = 0
+    for vertex in graph.vertices:
+        entries = logs[f"{vertex.uid}/0"]
+        batches = [record for _, record in entries.records() if isinstance(record, Batch)]
+        entries.check_fenced()
+        check_fenced()
+        for uid in vertex.sinks:
+            handles = {str(batch.handles[uid]["id"]) for batch in batches if uid in batch.handles}
+            removed += len(sinks[uid].collect_garbage(handles, AttemptsFrom(epoch)))
+        removed += _collect_partition(storage, job_id, graph, vertex.uid, batches, epoch)
+        _delete_before(storage, f"{subtask_path(job_id, vertex.uid, 0)}/scratch", epoch)
+    return removed
+
+
+def _collect_partition(
+    storage: Storage, job_id: str, graph: ExecutionGraph, vertex: str, batches: list[Batch], epoch: int
+) -> int:
+    edges = [edge.uid for edge in graph.outputs(vertex)]
+    if not edges:
+        return 0
+    partition = partition_path(job_id, vertex, 0)
+    for edge in edges:
+        delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
+    published = {file.path.split("/")[-2] for batch in batches for file in batch.files}
+    return _delete_before(storage, data_folder(partition, edges), epoch, published)
+
+
+def _delete_before(storage: Storage, folder: str, epoch: int, keep: Collection[str] = ()) -> int:
+    garbage = [name for name in storage.list(folder) if name not in keep and is_before(name, epoch)]
+    for name in garbage:
+        storage.delete_tree(f"{folder}/{name}")
+    return len(garbage)
+
+
+def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mapping[str, BoundSink]) -> None:
+    """A FINISHED job is never started again: give back its partitions, Spark folders and staged leftovers.
+
+    The journal, the logs and the checkpoints' metadata stay: they say what happened. Safe to repeat, and by anybody:
+    the journal itself is asked whether the job is FINISHED, and nothing is deleted if it is not (R16).
+    """
+    if Journal(storage, job_id).replay().status != "FINISHED":
+        log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)
+        return
+    for vertex in graph.vertices:
+        home = subtask_path(job_id, vertex.uid, 0)
+        for part in ("partition", "spark", "prepared", "scratch"):
+            storage.delete_tree(f"{home}/{part}")
+        for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
+            sinks[uid].collect_garbage(set(), set())
+    storage.delete_tree(requests_path(job_id))
+    storage.collect_temporary(job_path(job_id), 0.0)  # nobody has anything to write there any more

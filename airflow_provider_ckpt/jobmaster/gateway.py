@@ -1,0 +1,31 @@
+"""What stands between the JobMaster and its tasks (Flink: TaskExecutorGateway)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from airflow_provider_ckpt.coordinator.messages import Command
+
+
+class TaskGateway(Protocol):
+    """The tasks of one epoch, seen from the JobMaster. It calls from one thread, its loop's.
+
+    Nothing is answered here: what a task has to say is a report (``coordinator.messages``) in the JobMaster's inbox. A
+    method raises what ends the JobMaster itself, storage errors and fences; what a task fails with is a report.
+    """
+
+    def start(self) -> None:
+        """Start every task that is not over. Called once, before anything else."""
+
+    def send(self, command: Command) -> None:
+        """Have a task carry out a command. One that is over, or of another attempt, takes none: dropped in silence."""
+
+    def hear(self, message: object) -> None:
+        """A message in the inbox that is no report: it is of a task to another one."""
+
+    def look_around(self) -> None:
+        """Called about once a second: let the tasks look at what nobody tells them."""
+
+    def stop(self, *, after_batch: bool) -> None:
+        """End every task, and return when nothing of this epoch runs any more. ``after_batch``: what runs may come
+        to the end of its micro-batch first, so that it need not be done again. Called once, at last."""

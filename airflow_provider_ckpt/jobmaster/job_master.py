@@ -1,0 +1,211 @@
+"""The JobMaster: one loop that owns the coordinator, and carries out what it decides.
+
+Every message goes through one inbox; effects are carried out in order, in the loop's thread. What takes
+long (a release, a query's restart) runs elsewhere and answers with a message. Tasks are behind a gateway.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.messages import (
+    Append,
+    Command,
+    Effect,
+    EndJob,
+    Message,
+    NotifyCompleted,
+    Release,
+    StopRequested,
+    SubtaskFailed,
+    SubtaskFenced,
+)
+from airflow_provider_ckpt.job.deadlines import due, passed
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
+from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.report.status import StatusReporter
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+HOUSEKEEPING = 1.0
+"""Seconds between looks at the fence, at requests, at the health of the tasks."""
+LONGEST_WAIT = 0.1
+_COMMANDS = typing.get_args(Command)
+_MESSAGES = typing.get_args(Message)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. ``status``: FINISHED, STOPPED, FAILED, RESTARTING."""
+
+    status: str
+    cause: str | None = None
+
+
+@dataclass(frozen=True)
+class JobIdentity:
+    """The job in its root, and the epoch in which this JobMaster runs it."""
+
+    storage: Storage
+    job_id: str
+    epoch: int
+    options: RunOptions
+
+
+class JobMaster:
+    """Use once: :meth:`run`. ``inbox``: where tasks, releaser and retention put what they have to say."""
+
+    def __init__(
+        self,
+        identity: JobIdentity,
+        coordinator: Coordinator,
+        journal: OwnedJournal,
+        gateway: TaskGateway,
+        releaser: Releaser,
+        retention: Retention,
+        status: StatusReporter,
+        inbox: queue.Queue[object],
+        clock: Clock | None = None,
+    ) -> None:
+        self._job, self._options = identity, identity.options
+        self._coordinator, self._journal, self._gateway = coordinator, journal, gateway
+        self._releaser, self._retention = releaser, retention
+        self._status, self._inbox = status, inbox
+        self._clock = clock or Clock()
+        self._outcome: Outcome | None = None
+        self._has_failed = False
+        self._next_look = 0.0
+        self._running_since: float | None = None
+
+    def run(self) -> Outcome:
+        """Runs until the job has ended. Raises FencedError and TaskFencedError, and what the journal or the storage
+        fails with; what a task fails with is in the Outcome."""
+        try:
+            self._carry_out(self._coordinator.start(self._clock.now()))
+            self._gateway.start()
+            while self._outcome is None:
+                self._step()
+            return self._outcome
+        finally:
+            stopped = self._outcome is not None and self._outcome.status == "STOPPED"
+            try:
+                self._gateway.stop(after_batch=stopped)
+            finally:
+                self._releaser.close()
+                self._retention.close()
+
+    # ---- the loop
+
+    def _step(self) -> None:
+        try:
+            message = self._inbox.get(timeout=self._patience(self._clock.now()))
+        except queue.Empty:
+            message = None
+        if message is not None:
+            self._receive(message)
+        if self._outcome is None:
+            self._carry_out(self._coordinator.tick(self._clock.now()))
+        if self._outcome is None and self._clock.now() >= self._next_look:
+            self._look_around(self._clock.now())
+
+    def _patience(self, now: float) -> float:
+        deadline = self._coordinator.next_deadline(now)
+        wait = LONGEST_WAIT if deadline is None else min(LONGEST_WAIT, deadline - now)
+        return max(0.001, wait)
+
+    def _receive(self, message: object) -> None:
+        if isinstance(message, SubtaskFenced):
+            self._journal.check_fenced()  # says more about who took the job over
+            raise TaskFencedError(subtask=message.subtask, cause=message.cause)
+        if isinstance(message, SubtaskFailed):
+            self._note_failed(message)
+        if isinstance(message, _MESSAGES):
+            self._tell(message)
+        else:
+            self._gateway.hear(message)
+
+    def _tell(self, message: Message) -> None:
+        self._carry_out(self._coordinator.handle(message, self._clock.now()))
+
+    def _look_around(self, now: float) -> None:
+        self._next_look = now + HOUSEKEEPING
+        self._journal.check_fenced()
+        self._journal.tick(now)
+        self._gateway.look_around()
+        self._note_running(now)
+        self._take_requests()
+        self._take_deadlines(now)
+
+    def _note_running(self, now: float) -> None:
+        if self._running_since is None and self._coordinator.status == "RUNNING":
+            self._running_since = now
+            self._status.running(self._journal.state)
+            over = passed(self._options, self._clock.wall())
+            if over is not None:
+                message = f"{over.option} ({over.at.isoformat()}) is over: the run ends with what is there"
+                self._status.say("warning", message, self._journal.state)
+
+    def _take_requests(self) -> None:
+        job = self._job
+        for request in pending_requests(job.storage, job.job_id, job.epoch, self._journal.state.answered):
+            if request.kind in ("stop", "drain"):
+                self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
+            else:
+                outcome = f"refused: {request.problem}"
+                self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
+
+    def _take_deadlines(self, now: float) -> None:
+        if self._running_since is None or self._coordinator.stopping:
+            return
+        ending = due(self._options, ran=now - self._running_since, now=self._clock.wall())
+        if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
+            self._tell(StopRequested(ending, leaves=ending == "stop"))
+
+    def _note_failed(self, report: SubtaskFailed) -> None:
+        if report.traceback is not None and not self._has_failed:  # the first failure is the one that ends the run
+            message = f"{report.subtask} failed with {report.error}"
+            self._status.say("subtask_failed", message, self._journal.state, traceback=report.traceback)
+        self._has_failed = True
+
+    # ---- effects
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Append):
+                self._journal.write(effect.event, flush=effect.flush)
+                self._status.event(effect.event, self._journal.state)
+            elif isinstance(effect, _COMMANDS):
+                self._gateway.send(effect)
+            else:
+                _EFFECTS[type(effect)](self, effect)
+
+    def _release(self, effect: Release) -> None:
+        state = self._journal.state
+        self._releaser.release(state.checkpoints[effect.checkpoint], state.checkpoints.get(state.last_released))
+
+    def _completed(self, effect: NotifyCompleted) -> None:
+        self._retention.completed(effect.checkpoint)
+
+    def _end(self, effect: EndJob) -> None:
+        self._outcome = Outcome(effect.status, effect.cause)
+
+
+_EFFECTS: dict[type, Callable[[JobMaster, Any], None]] = {
+    Release: JobMaster._release,
+    NotifyCompleted: JobMaster._completed,
+    EndJob: JobMaster._end,
+}

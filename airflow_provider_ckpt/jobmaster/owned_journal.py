@@ -1,0 +1,45 @@
+"""The journal in the hands of the driver that claimed it."""
+
+from __future__ import annotations
+
+import threading
+
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+
+
+class OwnedJournal:
+    """The journal, shared by the threads of the driver that claimed it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._lock = threading.RLock()
+
+    @property
+    def state(self) -> JobState:
+        return self._journal.state
+
+    def write(self, event: Event, *, flush: bool = True) -> None:
+        with self._lock:
+            if flush:
+                self._journal.write_now(event)
+            else:
+                self._journal.write(event)
+
+    def tick(self, now: float) -> None:
+        with self._lock:
+            self._journal.tick(now)
+
+    def flush(self) -> None:
+        with self._lock:
+            self._journal.flush()
+
+    def check_fenced(self) -> None:
+        with self._lock:
+            self._journal.check_fenced()
+
+    def compact(self, now: float) -> None:
+        with self._lock:
+            head = self._journal.write_snapshot(now)
+        self._journal.truncate(head)

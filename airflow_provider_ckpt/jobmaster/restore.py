@@ -1,0 +1,193 @@
+"""What ``restore`` asks for, and whether it can be had: what Spark has purged is refused (R6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
+from airflow_provider_ckpt.jobmaster.releaser import position
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, Restored
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.storage.layout import checkpoint_path, subtask_log_path, subtask_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+_NAME = re.compile(r"chk-(\d+)")
+
+
+@dataclass(frozen=True)
+class RestorePoint:
+    """Where the job goes back to: what a completed checkpoint covers stays. ``completed`` is None for a job that
+    begins anew: nothing stays, as nothing was ever released; ``checkpoint`` is then the last one, which covers nothing,
+    or 0."""
+
+    checkpoint: int
+    completed: CheckpointCompleted | None
+
+    @property
+    def is_anew(self) -> bool:
+        return self.completed is None
+
+    def continues_at(self, subtask: str) -> int:
+        """Entries of the subtask's log between this position and the new attempt's ``open`` are void (R4)."""
+        return 0 if self.completed is None else position(self.completed, subtask) + 1
+
+
+def beginning(state: JobState) -> RestorePoint:
+    """To begin anew from, if :func:`nothing_is_covered`."""
+    return RestorePoint(state.last_completed, None)
+
+
+def nothing_is_covered(state: JobState) -> bool:
+    """No checkpoint completed, or none that covers a batch: checkpoints go on while a first batch takes its time. So
+    nothing was released."""
+    last = state.checkpoints.get(state.last_completed)
+    if last is None:
+        return state.last_completed == 0
+    return all(snapshot["batch_id"] is None for snapshot in last.subtasks.values())
+
+
+def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
+    """Whether ``restore`` means to go on from what is published: "latest", or the checkpoint the job went back to
+    last, after which another one completed. Whoever starts the same command again after a failure wants to go on,
+    as a Flink job with high availability does."""
+    if restore == "latest":
+        return True
+    if state.restored_epoch == state.anew_epoch:
+        return False  # there was no restore, or none since the job began anew
+    return state.restored not in (0, state.last_completed) and _number(storage, job_id, restore) == state.restored
+
+
+def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) -> RestorePoint | None:
+    """The checkpoint to go back to; None: go on from what is published ("latest"), or from nothing.
+
+    Raises RestoreRefusedError. A checkpoint below the last completed one cannot be restored: what came after
+    it is released, or will be (R9: a completed checkpoint is rolled forward before any rewind), and the sinks
+    cannot take it back.
+    """
+
+    def refuse(reason: str) -> NoReturn:
+        raise RestoreRefusedError(job_id=job_id, restore=restore, reason=reason)
+
+    if goes_on(storage, job_id, restore, state):
+        return None
+    if restore == "none":
+        if state.created is not None:
+            refuse("the job has run before, and what it released stays; start afresh under another job id")
+        return None
+    if state.status == "FINISHED":
+        refuse("the job has FINISHED, and all of its output is released; run it under another job id")
+    number = _number(storage, job_id, restore)
+    if number is None:
+        refuse(f"it is not a checkpoint of this job; those are {storage.full_uri(checkpoint_path(job_id, 0))[:-1]}<n>")
+    completed = state.checkpoints.get(number)
+    if completed is None:
+        known = ", ".join(str(n) for n in sorted(state.checkpoints)[-5:]) or "none"
+        refuse(f"no such checkpoint is known; the last ones are: {known}")
+    if state.anew_epoch and (state.restored_epoch, state.restored) == (state.anew_epoch, number):
+        refuse("the job was begun anew after it; go on with 'latest'")
+    if number != state.last_completed:
+        refuse(
+            f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
+        )
+    for vertex in _graph(state).vertices:
+        if not _spark_has(storage, job_id, vertex.uid, completed):
+            if (home := _lost_folder(storage, job_id, vertex.uid)) is not None:
+                refuse(
+                    f"{home} holds no complete Spark folder of an attempt, <attempt>/ and <attempt>.json beside it: "
+                    "put it back from a backup, or run the job under another id"
+                )
+            refuse(f"Spark has purged the state of {vertex.uid!r} that it points to (minBatchesToRetain)")
+    return RestorePoint(number, completed)
+
+
+def _graph(state: JobState) -> ExecutionGraph:
+    """As it ran last; a vertex that is new since has nothing to go back to."""
+    return ExecutionGraph((), ()) if state.plan is None else ExecutionGraph.from_json(state.plan.graph)
+
+
+def interrupted_restore(
+    storage: Storage, job_id: str, state: JobState, logs: Mapping[str, SubtaskLog], mode: str = "streaming"
+) -> RestorePoint | None:
+    """The goal of a restore that a driver began and did not complete: it died after it had taken some logs
+    back and not others (R4). None if there is nothing to make up for. ``logs``: loaded, not yet opened.
+
+    No query was started before all were back, so that going back once more, everywhere, is always right.
+    """
+    if not state.restored_epoch or state.restored != state.last_completed:
+        return None  # a checkpoint completed since: every subtask had been taken back
+    # a log that nobody has opened is that of a vertex which is new: it has nothing to go back from
+    anew = state.restored_epoch == state.anew_epoch
+    unfinished = [s for s, log in logs.items() if log.state.opened and (anew or not log.state.closed)]
+    epoch = state.restored_epoch
+    if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
+        back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
+    else:
+        back = all(_is_back(storage, job_id, subtask, logs[subtask], epoch) for subtask in unfinished)
+    if back:
+        return None
+    return beginning(state) if anew else RestorePoint(state.restored, state.checkpoints[state.restored])
+
+
+def _was_opened(log: SubtaskLog, epoch: int) -> bool:
+    return any(isinstance(one, Open) and one.epoch >= epoch for _, one in log.records())
+
+
+def _is_back(storage: Storage, job_id: str, subtask: str, log: SubtaskLog, epoch: int) -> bool:
+    vertex, _, index = subtask.rpartition("/")
+    records = log.records()
+    folders = AttemptFolders(storage, f"{subtask_path(job_id, vertex, int(index))}/spark")
+    newest = folders.previous(records, "")
+    return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
+
+
+def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
+    """What was dropped by the checkpoint's batches stays dropped; the rest is read again."""
+    dropped: dict[str, dict[str, int]] = {}
+    subtasks = {} if point.completed is None else point.completed.subtasks
+    for vertex, uids in state.dropped.items():
+        batch = (subtasks.get(f"{vertex}/0") or {}).get("batch_id")
+        kept = {uid: at for uid, at in uids.items() if batch is not None and at <= batch}
+        if kept:
+            dropped[vertex] = kept
+    return Restored(point.checkpoint, dropped, now, point.is_anew)
+
+
+def _number(storage: Storage, job_id: str, restore: str) -> int | None:
+    folder, _, name = restore.rstrip("/").rpartition("/")
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    number = int(found[1])
+    here = storage.full_uri(checkpoint_path(job_id, number)).rpartition("/")[0]
+    plain = here.removeprefix("file://")
+    return number if folder in ("", here, plain) else None
+
+
+def _spark_has(storage: Storage, job_id: str, vertex: str, completed: CheckpointCompleted) -> bool:
+    snapshot = completed.subtasks.get(f"{vertex}/0")
+    if snapshot is None or snapshot["batch_id"] is None or snapshot["finished_on_restore"]:
+        return True
+    log = SubtaskLog(storage, subtask_log_path(job_id, vertex, 0))
+    log.load()
+    folders = AttemptFolders(storage, f"{subtask_path(job_id, vertex, 0)}/spark")
+    attempt = folders.previous(log.records(), "")
+    return attempt is not None and folders.folder(attempt).has_batch(snapshot["batch_id"])
+
+
+def _lost_folder(storage: Storage, job_id: str, vertex: str) -> str | None:
+    """Where no attempt's folder is whole: none was purged of anything, they are gone."""
+    log = SubtaskLog(storage, subtask_log_path(job_id, vertex, 0))
+    log.load()
+    home = f"{subtask_path(job_id, vertex, 0)}/spark"
+    folders = AttemptFolders(storage, home)
+    attempt = folders.previous(log.records(), "")
+    if attempt is not None and folders.folder(attempt).newest_commit() is not None:
+        return None
+    return storage.full_uri(home)

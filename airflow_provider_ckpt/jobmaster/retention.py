@@ -1,0 +1,134 @@
+"""After a checkpoint: its portable copy, and forgetting what nothing needs any more (R3, R6, R7).
+
+Runs in a thread of its own. Data files go before the log entries that name them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.releaser import position
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.envelope import encode_document
+from airflow_provider_ckpt.storage.layout import checkpoint_path, job_path, metadata_path, partition_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+KIND = "checkpoint"
+VERSION = 1
+TRUNCATE_EVERY = 64
+"""Completed checkpoints between two truncations of the logs."""
+COMPACT_EVERY = 1024
+"""Completed checkpoints between two compactions of the journal."""
+
+
+class Retention:
+    """``retained``: how many completed checkpoints keep what a restore of them needs."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        graph: ExecutionGraph,
+        journal: OwnedJournal,
+        logs: Mapping[str, SubtaskLog],
+        *,
+        retained: int,
+        final_only: frozenset[str],
+    ) -> None:
+        self._storage, self._job_id, self._graph = storage, job_id, graph
+        self._journal, self._logs, self._retained = journal, logs, retained
+        self._final_only = final_only
+        self._seen = 0
+        self._count = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
+
+    def completed(self, checkpoint: int) -> None:
+        """Called for each completed checkpoint (repeated calls do nothing)."""
+        if checkpoint > self._seen:
+            self._seen = checkpoint
+            self._thread.submit(self._after, self._journal.state.checkpoints[checkpoint], self._kept())
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    def _kept(self) -> list[CheckpointCompleted]:
+        checkpoints = self._journal.state.checkpoints
+        return [checkpoints[number] for number in sorted(checkpoints)[-self._retained :]]
+
+    def _after(self, completed: CheckpointCompleted, kept: list[CheckpointCompleted]) -> None:
+        try:
+            self._write_metadata(completed)
+            self._delete_old(min(one.checkpoint for one in kept))
+            self._count += 1
+            if self._count % TRUNCATE_EVERY == 0:
+                for vertex in self._graph.vertices:
+                    self._truncate(vertex, kept)
+            if self._count % COMPACT_EVERY == 0:
+                self._journal.compact(completed.at)
+        except CkptError as error:
+            # nothing here decides anything: what could not be deleted is deleted after a later checkpoint
+            log.warning("housekeeping after checkpoint %d failed: %s", completed.checkpoint, error)
+        except Exception:
+            log.exception("housekeeping after checkpoint %d failed", completed.checkpoint)
+
+    def _write_metadata(self, completed: CheckpointCompleted) -> None:
+        document = encode_document(
+            KIND,
+            VERSION,
+            job_id=self._job_id,
+            checkpoint=completed.checkpoint,
+            kind=completed.kind,
+            triggered_at=completed.triggered_at,
+            completed_at=completed.at,
+            operators=dict(completed.operators),
+            subtasks={uid: dict(snapshot) for uid, snapshot in completed.subtasks.items()},
+        )
+        self._storage.replace(metadata_path(self._job_id, completed.checkpoint), document)
+
+    def _delete_old(self, oldest: int) -> None:
+        for name in self._storage.list(f"{job_path(self._job_id)}/checkpoints"):
+            number = name.removeprefix("chk-")
+            if number.isdigit() and int(number) < oldest:
+                self._storage.delete_tree(checkpoint_path(self._job_id, int(number)))
+
+    def _truncate(self, vertex: Vertex, kept: list[CheckpointCompleted]) -> None:
+        subtask = f"{vertex.uid}/0"
+        log_ = self._logs[subtask]
+        consumers = self._consumer_positions(vertex, kept[0])
+        for head in data_head(consumers):
+            partition = partition_path(self._job_id, vertex.uid, 0)
+            for path in deletable_files(log_.records(), head):
+                self._storage.delete(f"{partition}/{path}")
+        log_.truncate(
+            log_head(
+                retained=[position(one, subtask) for one in kept],
+                unreleased_from=self._unreleased_from(vertex, subtask),
+                consumers=consumers,
+                last_batch=log_.state.last_batch_position,
+            )
+        )
+
+    def _consumer_positions(self, vertex: Vertex, oldest: CheckpointCompleted) -> list[int]:
+        positions = []
+        for edge in self._graph.outputs(vertex.uid):
+            snapshot = oldest.subtasks.get(f"{edge.consumer}/0")
+            positions.append(0 if snapshot is None else int(snapshot["inputs"].get(edge.uid, 0)))
+        return positions
+
+    def _unreleased_from(self, vertex: Vertex, subtask: str) -> int | None:
+        if not vertex.sinks:
+            return None
+        state = self._journal.state
+        released = state.checkpoints.get(state.last_released)
+        if released is None or self._final_only & set(vertex.sinks):
+            return 0
+        return position(released, subtask)

@@ -1,0 +1,149 @@
+"""Taking a job over: claim, make sure that the driver before is gone, open every log (R8, R11)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.job.definition import JobDefinition
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded, SubtaskFinished
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import forget_requests
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker import end_worker
+from airflow_provider_ckpt.partitions.attempts import attempt_name
+from airflow_provider_ckpt.partitions.codec import snapshot_from_json
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import job_path, subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+LEFT_BEHIND = 3600.0
+"""Seconds after which a temporary file is nobody's: a living writer has one for as long as it writes one object."""
+GRACE = 10.0
+"""Seconds a fenced driver on this host gets to leave by itself before it is killed."""
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """``before``: what became of the driver before ("none" if there was none)."""
+
+    epoch: int
+    attempt: str
+    before: str
+    resumed: bool
+
+
+def claim(
+    journal: Journal,
+    attempt: str,
+    nonce: str,
+    worker: Mapping[str, object],
+    admit: Callable[[JobState], None] = lambda state: None,
+) -> TakenOver:
+    """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
+
+    ``attempt``: the caller's name for this try, for the journal; ``nonce`` makes the attempt of the logs unique.
+    ``admit``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be
+    the one that was there when this driver began to get ready.
+    """
+    epoch = journal.claim(attempt, worker, time.time(), admit)
+    before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
+    return TakenOver(epoch, attempt_name(epoch, nonce), before, journal.state.created is not None)
+
+
+def record_plan(
+    journal: OwnedJournal,
+    job_id: str,
+    graph: ExecutionGraph,
+    definition: JobDefinition,
+    schemas: Mapping[str, str],
+    options: Mapping[str, object],
+) -> None:
+    """``schemas``: of each vertex's output, as Spark writes them; ``options``: of the run, without secrets."""
+    now = time.time()
+    state = journal.state
+    if state.created is None:
+        journal.write(JobCreated(job_id, graph.to_json(), definition.mode, options, now))
+    before = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+    kept = definition if before is None else definition.keeping(before)
+    journal.write(PlanRecorded(graph.to_json(), schemas, now, kept.to_json()))
+
+
+def load_logs(storage: Storage, job_id: str, graph: ExecutionGraph) -> dict[str, SubtaskLog]:
+    logs: dict[str, SubtaskLog] = {}
+    for vertex in graph.vertices:
+        for index in range(vertex.parallelism):
+            log = SubtaskLog(storage, subtask_log_path(job_id, vertex.uid, index))
+            log.load()
+            logs[f"{vertex.uid}/{index}"] = log
+    return logs
+
+
+def open_logs(
+    journal: OwnedJournal, logs: Mapping[str, SubtaskLog], taken: TakenOver, mode: str, restore: RestorePoint | None
+) -> None:
+    """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
+    the tail of the log decides (R11), and the driver before may not have come to say so.
+
+    Raises SubtaskLogLostError, LogFencedError. From here on nobody but this attempt, or a later one, appends anywhere.
+    """
+    state = journal.state
+    for subtask, snapshot in state.covering().items():
+        if subtask in logs and snapshot["position"] >= max(1, logs[subtask].position):
+            raise SubtaskLogLostError(
+                log=logs[subtask].path,
+                next=logs[subtask].position,
+                covered=snapshot["position"],
+                checkpoint=state.last_completed,
+            )
+    for subtask, log in logs.items():
+        void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(subtask.rpartition("/")[0]))
+        if log.state.closed and not void:
+            if subtask not in journal.state.finished:
+                journal.write(SubtaskFinished(subtask, taken.attempt, time.time()))
+            continue
+        continues_at = 0 if void else _continues_at(subtask, log, mode, restore)
+        log.open(taken.attempt, taken.epoch, taken.attempt, continues_at)
+
+
+def _is_outdated(log: SubtaskLog, since: int) -> bool:
+    """Nothing in it counts: its vertex was given up, or the job begun anew without it, and it has come back."""
+    epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
+    return bool(epochs) and max(epochs) < since
+
+
+def _continues_at(subtask: str, log: SubtaskLog, mode: str, restore: RestorePoint | None) -> int | None:
+    """In BATCH an attempt without its end of data is void as a whole (R23)."""
+    if mode == "batch":
+        return None if log.state.end_of_data is not None else 0
+    return None if restore is None else restore.continues_at(subtask)
+
+
+def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
+    """Remove what the drivers before left that nobody owns: files of killed writers, requests that were for them."""
+    forget_requests(storage, job_id, epoch)
+    storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
+    storage.collect_temporary(job_path(job_id), LEFT_BEHIND)
+
+
+def restored(state: JobState) -> Restored:
+    """What the coordinator starts from. Ends of data that are in a log only are told by the runners."""
+    return Restored(
+        last_triggered=state.last_triggered,
+        last_completed=state.last_completed,
+        last_released=state.last_released,
+        unreleased=tuple(n for n in sorted(state.checkpoints) if n > state.last_released),
+        ended={vertex: tuple(uids) for vertex, uids in state.ended.items()},
+        dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},
+        end_of_data=frozenset(state.end_of_data),
+        finished=frozenset(state.finished),
+        snapshots={subtask: snapshot_from_json(body) for subtask, body in state.covering().items()},
+        draining=state.draining,
+    )

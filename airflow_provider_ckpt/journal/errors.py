@@ -1,0 +1,43 @@
+"""Errors of the job journal and of requests to a job."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError, TransientError
+
+
+class UnknownRequestKindError(InvalidInputError):
+    template = "A job can be asked to {known}, not to {kind!r}."
+
+
+class JobNotRunningError(InvalidInputError):
+    template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer."
+
+
+class UnknownEventError(TerminalError):
+    template = (
+        "the journal holds an event {what}, written by release {written_by}, which this release ({release}) "
+        "does not know; upgrade airflow_provider_ckpt to {written_by} or newer"
+    )
+
+
+class FencedError(OvertakenError):
+    """A later driver owns the job (R3, R8): stop at once, write nothing, release nothing."""
+
+    template = (
+        "job {job_id} was taken over: epoch {epoch} is owned by attempt {attempt} ({worker}), "
+        "this driver has epoch {own_epoch} and stops"
+    )
+
+
+class CorruptJournalError(TerminalError):
+    template = "the journal of job {job_id} is damaged and the job is not started: {reason}"
+
+
+class JournalUnwritableError(TransientError):
+    """The journal refuses everything after this (no silent degradation); the next attempt reads what landed."""
+
+    template = "the journal of job {job_id} cannot be written: {reason}; this attempt stops"
+
+
+class JournalNotClaimedError(TerminalError):
+    template = "the journal of job {job_id} was not claimed: nothing can be written to it before claim()"

@@ -1,0 +1,47 @@
+"""Errors of subtask logs and partitions."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import OvertakenError, TerminalError
+
+
+class UnknownRecordError(TerminalError):
+    template = (
+        "the subtask log holds a record of type {kind!r}, which this version does not know; "
+        "run the job with the version that wrote it, or a newer one"
+    )
+
+
+class BatchConflictError(TerminalError):
+    """R1: an entry for a known batch id is a no-op when its offsets are equal, a hard error otherwise."""
+
+    template = (
+        "batch {batch_id} of {log} is published with offsets {published}, and now came with {offered}; "
+        "the Spark checkpoint folder and the log have parted: restore from a checkpoint instead of resuming"
+    )
+
+
+class BatchGapError(TerminalError):
+    template = (
+        "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
+        "have parted: restore from a checkpoint instead of resuming"
+    )
+
+
+class EndedLogError(TerminalError):
+    """R11: the log's tail decides about the end."""
+
+    template = "{log} is at its {end}, which ends the subtask's data for good; a {record} cannot follow it"
+
+
+class PartitionFilesDamagedError(TerminalError):
+    template = (
+        "{uri} was published with {size} bytes and {found}; its rows would be lost to whoever reads the partition: put "
+        "it back as it was and start the job with --resume-failed, or run the job under another id"
+    )
+
+
+class LogFencedError(OvertakenError):
+    """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
+
+    template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"

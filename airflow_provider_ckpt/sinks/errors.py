@@ -1,0 +1,130 @@
+"""Errors of sinks: what they are given, stage and release."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
+
+
+class IllegalStageRequestError(TerminalError):
+    """The runner asked to stage under a name that cannot be kept apart from others."""
+
+    template = (
+        "Cannot stage a batch: {part} is {value!r}. It becomes part of a file name: an attempt has at most 150 "
+        "letters, digits, '_', '.', '~', '-' and no dot or dash in front, a nonce at most 40 letters and digits, "
+        "a batch id is >= 0."
+    )
+
+
+class InvalidSinkError(InvalidInputError):
+    """A sink was described in a way that cannot work. ``setting``, ``value``, ``reason``."""
+
+    template = "{sink} cannot be used: {setting}={value!r} {reason}"
+
+
+class SinkInputError(InvalidInputError):
+    """What flows into a sink cannot be written there."""
+
+    template = "Sink {sink} cannot write what it is given: {problem}. {advice}."
+
+
+class StagedFilesMissingError(TerminalError):
+    """Staged files are neither in their staged place nor at their final name: somebody deleted them."""
+
+    template = (
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {count} staged file(s) are gone, "
+        "the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt' folders?). "
+        "Bring them back, or restore the job from a checkpoint before their batch."
+    )
+
+
+class StagedFileChangedError(TerminalError):
+    """A staged file has not the size it was staged with: a disk that lost what it had confirmed, or somebody wrote."""
+
+    template = (
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
+        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back, or restore the "
+        "job from a checkpoint before its batch."
+    )
+
+
+class ReleaseLogDamagedError(TerminalError):
+    """Entries of a log that only grows are gone. Taken for an earlier end, rows would be repeated or forgotten."""
+
+    template = (
+        "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
+        "clean-up of '_ckpt' folders?). Nothing was released or left out on account of it. Bring them back, or begin "
+        "anew with another folder."
+    )
+
+
+class StagedElsewhereError(TerminalError):
+    """The sink's target was changed while staged rows wait for their release in the old one."""
+
+    template = (
+        "Sink {sink} writes to {uri} now, but batch {handle} was staged for {staged_for}. Point the sink back to "
+        "{staged_for} until its checkpoint is released; then change the target."
+    )
+
+
+class OutputNotEmptyError(InvalidInputError):
+    """The sink's mode does not allow what the folder holds; said before anything is written."""
+
+    template = "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}"
+
+
+class OutputTakenMeanwhileError(TerminalError):
+    """The folder was empty when the job started, and another job released there before this one's first release."""
+
+    template = (
+        "The first release of sink {sink} of job {job_id!r} to {uri} is refused: meanwhile {held}. {ways} Nothing was "
+        "released; the rows stay staged, and a job with the same id releases them when mode or folder allow it."
+    )
+
+
+class OutputSupersededError(TerminalError):
+    """Another job overwrote the folder after this one: its rows are replaced, and more of them would be a mixture."""
+
+    template = (
+        "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this job "
+        "released or was about to release. Nothing more of it is released. If this job's rows are the ones that are "
+        "wanted, run it anew under a new job id."
+    )
+
+
+class ForeignReleaseError(TerminalError):
+    """Another job releases under the same name: its release stands where this one's belongs."""
+
+    template = (
+        "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "
+        "{checkpoint}: another job of this name releases there, from another root. Nothing was lost: the batch stays "
+        "staged. Stop one of the two, and give it another job id or target."
+    )
+
+
+class StagedRowCountError(TerminalError):
+    """The rows counted and the files found do not fit: going on could lose rows."""
+
+    template = (
+        "Batch {handle} was staged in {uri} with {rows} rows in {files} files, which cannot be; nothing was "
+        "published. "
+        "Rows without files: the driver and the executors do not see the same folder (a local path on a cluster?). "
+        "Files without rows: the frame was not the one that was counted."
+    )
+
+
+class UnreadableFooterError(TerminalError):
+    """A Parquet file that was just written does not show its row count."""
+
+    template = (
+        "The footer of {uri} cannot be read ({reason}); nothing was published. If the files are encrypted, give "
+        "the parquet.encryption options to the FileSink itself: its rows are then counted while they are written."
+    )
+
+
+class UnknownHandleError(TerminalError):
+    """A staged handle was made by something this version does not read."""
+
+    template = (
+        "A staged handle has format {format!r} version {version!r}; this version reads {known!r} up to version 1. "
+        "Release it with the version of airflow-provider-ckpt that staged it, or upgrade."
+    )

@@ -1,0 +1,178 @@
+"""What one epoch of a job runs: the JobMaster, and its tasks in this process."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.job.graph import Vertex
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.collector import collect_garbage
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.report.status import StatusReporter
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.preparation import PreparedJob
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.spark.task.progress import Runner
+from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
+from airflow_provider_ckpt.storage.storage import Storage
+
+ALIGNED_TIMEOUT = 10.0
+"""Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
+
+
+@dataclass(frozen=True)
+class ClaimedJob:
+    """A job that is ours to run. ``logs``: subtask -> its log, opened: every attempt before is fenced; ``restore``:
+    the checkpoint it goes back to, None to go on from what is published."""
+
+    prepared: PreparedJob
+    storage: Storage
+    storage_options: Mapping[str, Any] = field(repr=False)
+    journal: OwnedJournal
+    taken: takeover.TakenOver
+    logs: Mapping[str, SubtaskLog]
+    sinks: Mapping[str, BoundSink]
+    frozen: Mapping[str, FrozenFiles]
+    restore: RestorePoint | None
+
+
+class Deployment:
+    """Use once: :meth:`run`. Making it makes every task's Spark folder, and deletes what the attempts before left."""
+
+    def __init__(self, claimed: ClaimedJob, status: StatusReporter) -> None:
+        self._claimed, self._status = claimed, status
+        self._plan, self._options = claimed.prepared.plan, claimed.prepared.options
+        self._inbox: queue.Queue[object] = queue.Queue()
+        self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-batch")
+        self._context = self._make_context()
+        self._runners = self._make_runners()
+        taken, graph = claimed.taken, self._plan.graph
+        if taken.resumed:
+            fence = claimed.journal.check_fenced
+            job_id = self._options.job_id
+            collect_garbage(claimed.storage, job_id, graph, claimed.logs, claimed.sinks, taken.attempt, fence)
+
+    def run(self) -> Outcome:
+        """What :meth:`JobMaster.run` gives, and raises."""
+        try:
+            return self._job_master().run()
+        finally:
+            self._batch_thread.shutdown(wait=False, cancel_futures=True)
+
+    def late_files(self) -> set[str]:
+        """Normal paths of files that bounded sources read though they are not in their frozen lists."""
+        return set().union(*(runner.late_files() for runner in self._runners.values()))
+
+    def _job_master(self) -> JobMaster:
+        claimed, graph = self._claimed, self._plan.graph
+        final_only = frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final")
+        coordinator = Coordinator(
+            graph,
+            self._checkpoint_options(),
+            epoch=claimed.taken.epoch,
+            restored=takeover.restored(claimed.journal.state),
+            now=time.time(),
+        )
+        releaser = Releaser(
+            graph,
+            claimed.logs,
+            claimed.sinks,
+            final_only,
+            epoch=claimed.taken.epoch,
+            post=self._inbox.put,
+            check_fenced=claimed.journal.check_fenced,
+        )
+        retention = Retention(
+            claimed.storage,
+            self._options.job_id,
+            graph,
+            claimed.journal,
+            claimed.logs,
+            retained=self._options.retained_checkpoints,
+            final_only=final_only,
+        )
+        identity = JobIdentity(claimed.storage, self._options.job_id, claimed.taken.epoch, self._options)
+        gateway = LocalGateway(self._context, self._runners)
+        return JobMaster(
+            identity, coordinator, claimed.journal, gateway, releaser, retention, self._status, self._inbox
+        )
+
+    def _checkpoint_options(self) -> CheckpointOptions:
+        options = self._options
+        return CheckpointOptions(
+            interval=options.checkpoint_interval,
+            min_pause=options.min_pause,
+            timeout=options.checkpoint_timeout,
+            tolerable_failed=options.tolerable_failed_checkpoints,
+            periodic=self._plan.mode == "streaming",
+        )
+
+    def _make_context(self) -> RunContext:
+        claimed = self._claimed
+        return RunContext(
+            spark=claimed.prepared.spark,
+            storage=claimed.storage,
+            storage_options=claimed.storage_options,
+            job=claimed.prepared.job,
+            job_id=self._options.job_id,
+            graph=self._plan.graph,
+            options=self._options,
+            epoch=claimed.taken.epoch,
+            attempt=claimed.taken.attempt,
+            post=self._inbox.put,
+            check_fenced=claimed.journal.check_fenced,
+        )
+
+    def _make_runners(self) -> dict[str, Runner]:
+        claimed, state = self._claimed, self._claimed.journal.state
+        factory = SubtaskFactory(
+            self._context,
+            claimed.logs,
+            claimed.sinks,
+            claimed.frozen,
+            self._plan.schemas,
+            self._plan.unions,
+            aligned=self._plan.aligned(),
+            aligned_timeout=ALIGNED_TIMEOUT,
+            whole=self._plan.has_event_time(),
+            restore=claimed.restore,
+        )
+        runners: dict[str, Runner] = {}
+        for vertex in self._plan.graph.vertices:
+            subtask = f"{vertex.uid}/0"
+            if claimed.logs[subtask].state.closed:
+                continue
+            if self._plan.mode == "batch":
+                runners[subtask] = self._batch_runner(factory, vertex)
+            else:
+                dropped = frozenset(state.dropped.get(vertex.uid, ()))
+                runners[subtask] = factory.runner(vertex, dropped, state.since(vertex.uid))
+        return runners
+
+    def _batch_runner(self, factory: SubtaskFactory, vertex: Vertex) -> BatchRunner:
+        claimed = self._claimed
+        return BatchRunner(
+            self._context,
+            vertex,
+            f"{vertex.uid}/0",
+            claimed.logs,
+            factory.outputs(vertex),
+            claimed.frozen,
+            self._plan.schemas,
+            self._batch_thread,
+        )

@@ -1,0 +1,35 @@
+"""What a person is told when a run begins, beside that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airflow_provider_ckpt.job.definition import JobDefinition
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.planning import JobPlan
+
+
+def finished_without_a_file(state: JobState) -> Iterator[str]:
+    """A source that ended with its first start, because its folder was the wrong one, is finished for good."""
+    known = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+    for uid in state.finished_operators():
+        frozen, source = state.frozen.get(uid), known.sources.get(uid) if known is not None else None
+        if frozen is not None and frozen.path is not None and frozen.count == 0:
+            where = ", ".join(source.paths) if source is not None else "its folder"
+            yield (
+                f"bounded source {uid} is finished and has read nothing: there was no file in {where} when the job "
+                "began; to read what is there now, run the job under another id"
+            )
+
+
+def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenFiles]) -> Iterator[str]:
+    for uid in [uid for uid, files in frozen.items() if not files.files]:
+        where = ", ".join(plan.reads[uid].paths)
+        yield f"bounded source {uid} ends at once: there is no file in {where}"
+
+
+def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:
+    """``sinks``: (sink, vertex) of those that were added behind what is finished."""
+    for sink, vertex in sinks:
+        yield f"sink {sink} is new, and {vertex} is finished: it gets no rows; for those, use another job id"

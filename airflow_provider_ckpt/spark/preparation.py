@@ -1,0 +1,78 @@
+"""Before a job is claimed: all that can be checked is, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.decision import Decision
+from airflow_provider_ckpt.spark.errors import OutputTakenError
+from airflow_provider_ckpt.spark.lost_output import refuse_lost_output
+from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query.resumable import check_resumable
+from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.task.outputs import bind_sinks
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """Everything that could be checked was. ``base``: what was decided from the journal; ``anew``: the refusal for
+    which the job does not go on from what it has, but begins anew."""
+
+    job: Job
+    options: RunOptions
+    spark: SparkSession
+    plan: JobPlan
+    base: Decision
+    sinks: Mapping[str, BoundSink]
+    anew: InvalidInputError | None = None
+
+    def bounded_reads(self) -> dict[str, Any]:
+        """What the bounded sources read that are not over."""
+        reads = self.plan.reads
+        return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
+
+
+def prepare(
+    job: Job, options: RunOptions, storage: Storage, storage_options: Mapping[str, Any], decision: Decision
+) -> PreparedJob:
+    """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
+    spark = build_session(options.job_id, options.conf)
+    plan, anew = _plan(spark, job, options, decision)
+    refuse_own_output(job, plan.reads, storage_options)
+    sinks = bind_sinks(job, options.job_id, storage_options)
+    if decision.is_new or anew:
+        _refuse_taken(sinks, options.job_id, storage.uri)
+    refuse_lost_output(decision.state, sinks)
+    return PreparedJob(job, options, spark, plan, decision, sinks, anew)
+
+
+def _plan(
+    spark: SparkSession, job: Job, options: RunOptions, decision: Decision
+) -> tuple[JobPlan, InvalidInputError | None]:
+    try:
+        plan = plan_job(spark, job, options, decision.done)
+        check_resumable(decision.state, plan, allow_non_restored_state=options.allow_non_restored_state)
+    except InvalidInputError as refused:
+        if not decision.may_begin_anew:
+            raise
+        # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
+        return plan_job(spark, job, options), refused
+    return plan, None
+
+
+def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:
+    for uid, sink in sinks.items():
+        released = sink.last_released()
+        if released:  # by a job of this id, of which this root knows nothing
+            raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
+        sink.check_target()

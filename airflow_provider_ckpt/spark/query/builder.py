@@ -1,0 +1,233 @@
+"""From a vertex to the one DataFrame of its query: readers, union by name, the user's functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.graph import Edge, Vertex
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.spark.errors import (
+    CleanSourceError,
+    FunctionFailedError,
+    NotADataFrameError,
+    NotAStreamError,
+    OneSourceError,
+    UnreadableNameError,
+)
+from airflow_provider_ckpt.spark.query.frozen import find_glob_name
+from airflow_provider_ckpt.spark.query.plan import has_watermark, is_stateful, streaming_leaves
+from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
+from airflow_provider_ckpt.spark.query.source_options import refuse_options
+from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
+from airflow_provider_ckpt.spark.session import activate
+
+EdgeFrame = Callable[[str], DataFrame]
+"""Edge uid -> the frame that reads it."""
+
+
+@dataclass(frozen=True)
+class BuiltQuery:
+    frame: DataFrame
+    output_mode: str
+    reads: Mapping[str, SourceReads]
+    """Source uid -> what its function did with the reader."""
+    watermark: bool
+    stateful: bool
+
+    @property
+    def schema(self) -> StructType:
+        return self.frame.schema
+
+
+@dataclass
+class SourceCalls:
+    """Calls source functions, for streaming or for batch; remembers what each read."""
+
+    spark: SparkSession
+    streaming: bool
+    limit: int | None = None
+    frozen: Callable[[str, SourceReads], list[str] | None] = lambda uid, reads: None
+    reads: dict[str, SourceReads] = field(default_factory=dict)
+    _checked: set[str] = field(default_factory=set)
+
+    def __call__(self, operator: Operator) -> DataFrame:
+        reader = self._reader(operator)
+        frame = call(operator, {"": reader})
+        self.reads[operator.uid] = reader.reads
+        if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
+            raise OneSourceError(uid=operator.uid, location=operator.location, loads=reader.reads.loads)
+        cleans = next((v for k, v in reader.reads.options.items() if k.lower() == "cleansource"), "off")
+        if cleans.lower() != "off":
+            raise CleanSourceError(uid=operator.uid, location=operator.location, value=cleans)
+        if self.streaming and not frame.isStreaming:
+            raise NotAStreamError(uid=operator.uid, location=operator.location)
+        late = self.streaming and (operator.watermark is not None or has_watermark(frame))
+        refuse_options(operator, reader.reads.options, streaming=self.streaming, watermark=late)
+        self._check_names(operator, reader.reads)
+        if operator.watermark is not None:
+            frame = frame.withWatermark(operator.watermark.column, operator.watermark.delay)
+        return frame
+
+    def _check_names(self, operator: Operator, reads: SourceReads) -> None:
+        """Of the files that are there: once, by whoever plans the job. A name that turns up later fails its batch."""
+        if not self.streaming or not reads.is_file or operator.uid in self._checked:
+            return
+        self._checked.add(operator.uid)
+        found = find_glob_name(self.spark, reads)
+        if found is not None:
+            raise UnreadableNameError(uid=operator.uid, location=operator.location, path=found)
+
+    def _reader(self, operator: Operator) -> StreamReader | BatchReader:
+        if not self.streaming:
+            return BatchReader(self.spark, functools.partial(self.frozen, operator.uid))
+        reader = StreamReader(self.spark, operator.uid, self.limit if operator.bounded else None)
+        return reader.options(**operator.options.to_spark())  # type: ignore[no-any-return]
+
+
+def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
+    """Call the user's function. The parameter "" is positional (a source's reader, whatever its name)."""
+    named = {name: value for name, value in arguments.items() if name}
+    _activate(arguments.values())
+    try:
+        result = operator(*([arguments[""]] if "" in arguments else []), **named)
+    except Exception as error:
+        raise FunctionFailedError(
+            uid=operator.uid, location=operator.location, cause=f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(result, DataFrame):
+        raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(result).__name__)
+    return result
+
+
+def _activate(arguments: Iterable[object]) -> None:
+    """Make ``SparkSession.getActiveSession()`` answer in the function, whichever thread of the driver calls it."""
+    for one in arguments:
+        spark = one.sparkSession if isinstance(one, DataFrame) else getattr(one, "_spark", None)
+        if isinstance(spark, SparkSession):
+            activate(spark)
+            return
+
+
+class QueryBuilder:
+    """Builds the frame of one vertex. ``edge_frame`` reads an input edge; ``calls`` a source. ``known``: the unions as
+    they were before any input was left out."""
+
+    def __init__(
+        self,
+        job: Job,
+        vertex: Vertex,
+        edges: Iterable[Edge],
+        calls: SourceCalls,
+        edge_frame: EdgeFrame,
+        known: Unions | None = None,
+    ) -> None:
+        self._operators: Mapping[str, Operator] = job.operators
+        self._vertex = vertex
+        self._edges = {(edge.operator, edge.producer): edge.uid for edge in edges}
+        self._calls = calls
+        self._edge_frame = edge_frame
+        self._built: dict[str, DataFrame | None] = {}
+        self.inputs: dict[str, DataFrame] = {}
+        """Source or edge uid -> its frame, of the last build."""
+        self._known: Unions = known or {}
+        self.unions: dict[tuple[str, str], Union] = {}
+        """What the last build united."""
+        self._without: frozenset[str] = frozenset()
+
+    def build(self, without: frozenset[str] = frozenset()) -> BuiltQuery:
+        """``without``: source and edge uids that ended and are left out of the query."""
+        self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
+        output = self._frame(self._vertex.uid)
+        assert output is not None, f"every input of {self._vertex.uid} was dropped"
+        if self._calls.streaming:
+            self._check_stream(output)
+        return BuiltQuery(
+            frame=output,
+            output_mode=self._output_mode(),
+            reads=dict(self._calls.reads),
+            watermark=has_watermark(output),
+            stateful=is_stateful(output),
+        )
+
+    def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
+        """Whether every parameter in the vertex still has an input without ``uid`` (and ``dropped``)."""
+        return self._remains(self._vertex.uid, dropped | {uid}, top=True)
+
+    def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:
+        operator = self._operators[uid]
+        if operator.kind == "source":
+            return uid not in without
+        kept = [[self._input_remains(uid, one, without) for one in uids] for uids in operator.inputs.values()]
+        if all(any(one) for one in kept):
+            return True
+        if top or any(any(one) for one in kept):
+            raise _NotDroppable
+        return False
+
+    def _input_remains(self, consumer: str, uid: str, without: frozenset[str]) -> bool:
+        if uid in self._vertex.operators:
+            return self._remains(uid, without)
+        return self._edges[consumer, uid] not in without
+
+    def _frame(self, uid: str) -> DataFrame | None:
+        if uid not in self._built:
+            self._built[uid] = self._make(uid)
+        return self._built[uid]
+
+    def _input(self, consumer: str, uid: str) -> DataFrame | None:
+        if uid in self._vertex.operators:
+            return self._frame(uid)
+        edge = self._edges[consumer, uid]
+        if edge in self._without:
+            return None
+        self.inputs[edge] = self._edge_frame(edge)
+        return self.inputs[edge]
+
+    def _make(self, uid: str) -> DataFrame | None:
+        operator = self._operators[uid]
+        if operator.kind == "source":
+            if uid in self._without:
+                return None
+            self.inputs[uid] = self._calls(operator)
+            return self.inputs[uid]
+        arguments: dict[str, object] = {}
+        for parameter, uids in operator.inputs.items():
+            frames = {one: frame for one in uids if (frame := self._input(uid, one)) is not None}
+            if not frames:
+                return None
+            arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
+        return call(operator, arguments)
+
+    def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+        known = self._known.get((uid, parameter))
+        is_whole = len(frames) == len(self._operators[uid].inputs[parameter])
+        united = unite(list(frames.values()) if is_whole or known is None else without_ended(frames, known))
+        inputs = {one: frame.schema for one, frame in frames.items()}
+        self.unions[uid, parameter] = Union(united.schema, inputs)
+        return united
+
+    def _check_stream(self, frame: DataFrame) -> None:
+        output = self._operators[self._vertex.uid]
+        if not frame.isStreaming:
+            raise NotAStreamError(uid=output.uid, location=output.location)
+
+    def _output_mode(self) -> str:
+        modes = [self._operators[uid].output_mode for uid in self._vertex.operators]
+        return next((mode for mode in reversed(modes) if mode != "append"), "append")
+
+
+class _NotDroppable(Exception):
+    """A parameter would be left without any input."""
+
+
+def can_drop(builder: QueryBuilder, uid: str, dropped: frozenset[str]) -> bool:
+    try:
+        return builder.droppable(uid, dropped)
+    except _NotDroppable:
+        return False

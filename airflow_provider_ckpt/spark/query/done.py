@@ -1,0 +1,82 @@
+"""What of a job that ran before is over, and what was decided about it: nothing of it is worked out again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.definition import JobDefinition
+from airflow_provider_ckpt.job.options import RuntimeMode
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.query.edge_schema import marked
+from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
+
+
+@dataclass(frozen=True)
+class Done:
+    """``over``: uids of sources that are finished; their functions are not called again, their folders may be gone.
+    ``inline``: bounded source -> whether it was made part of an unbounded vertex, of every source that the job had.
+    ``dropped``: vertex -> sources and edges left out. ``schemas``: vertex at its end of data -> its output, with its
+    event time. ``mode``: the runtime mode it began in, None if it has not begun. ``unions``: vertex with sources or
+    edges left out -> what it unites, as it was with them."""
+
+    over: frozenset[str] = frozenset()
+    inline: Mapping[str, bool] = field(default_factory=dict)
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    schemas: Mapping[str, StructType] = field(default_factory=dict)
+    mode: RuntimeMode | None = None
+    unions: Mapping[str, Unions] = field(default_factory=dict)
+
+    @staticmethod
+    def of(state: JobState) -> Done:
+        """Of the graph as it ran; whether the job may still be run with another one is checked later."""
+        if state.plan is None:
+            return Done()
+        definition = JobDefinition.from_json(state.plan.definition)
+        vertices = state.plan.graph["vertices"]
+        ended = [
+            vertex
+            for vertex in vertices
+            if {f"{vertex['uid']}/{index}" for index in range(vertex["parallelism"])} <= state.end_of_data
+        ]
+        over = {uid for vertex in ended for uid in vertex["sources"]}
+        over |= {uid for uids in state.dropped.values() for uid in uids}
+        return Done(
+            frozenset(over),
+            {uid: not vertex["bounded"] for vertex in vertices for uid in vertex["bounded_sources"]},
+            {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
+            {one["uid"]: _schema(one["uid"], state, definition) for one in ended},
+            recorded_mode(state),
+            {
+                vertex: read_unions(definition.vertices[vertex].unions)
+                for vertex, uids in state.dropped.items()
+                if uids and definition is not None and vertex in definition.vertices
+            },
+        )
+
+    @staticmethod
+    def again(state: JobState) -> Done:
+        """For a job that goes back to a checkpoint: what is over may be running again, how it runs stays."""
+        known = Done.of(state)
+        return Done(inline=known.inline, mode=known.mode)
+
+
+def recorded_mode(state: JobState) -> RuntimeMode | None:
+    if state.plan is None:
+        return None
+    definition = JobDefinition.from_json(state.plan.definition)
+    if definition is not None:
+        return definition.mode
+    mode = state.created.mode if state.created is not None else None
+    return cast("RuntimeMode | None", mode)
+
+
+def _schema(uid: str, state: JobState, definition: JobDefinition | None) -> StructType:
+    assert state.plan is not None
+    schema = StructType.fromJson(json.loads(state.plan.schemas[uid]))
+    known = definition.vertices.get(uid) if definition is not None else None
+    return schema if known is None or known.watermark is None else marked(schema, known.watermark)

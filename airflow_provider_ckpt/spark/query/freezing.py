@@ -1,0 +1,51 @@
+"""Freezing the ends of the bounded sources, once for all attempts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.journal.events import SourceFrozen
+from airflow_provider_ckpt.spark.errors import UnreadableNameError
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.seen_files import glob_name
+from airflow_provider_ckpt.storage.layout import frozen_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+def freeze_sources(
+    spark: SparkSession,
+    storage: Storage,
+    job_id: str,
+    journal: OwnedJournal,
+    reads: Mapping[str, SourceReads],
+    locations: Mapping[str, str] | None = None,
+) -> dict[str, FrozenFiles]:
+    """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
+    each is defined, in STREAMING mode: there a name that Spark takes for a pattern would never be read under it.
+
+    Raises UnreadableNameError, with nothing frozen of that source.
+    """
+    frozen: dict[str, FrozenFiles] = {}
+    state = journal.state
+    for uid, read in reads.items():
+        known = state.frozen.get(uid)
+        path = frozen_path(job_id, uid, state.since(uid))
+        if known is not None:
+            if known.path is not None:
+                frozen[uid] = read_frozen(storage, f"{job_id}/{known.path}")
+            continue
+        if not read.is_file:
+            journal.write(SourceFrozen(uid, None, 0, time.time()))
+            continue
+        files = list_files(spark, read)
+        if locations is not None and (found := glob_name(map(unescaped_path, files))) is not None:
+            raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
+        frozen[uid] = freeze(storage, path, uid, files)
+        inside = path[len(job_id) + 1 :]
+        journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))
+    return frozen

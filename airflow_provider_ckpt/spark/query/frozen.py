@@ -1,0 +1,82 @@
+"""The end of a bounded file source, frozen once for all attempts (R11), and what it means to have reached it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.seen_files import glob_name, normal_path
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError
+from airflow_provider_ckpt.storage.storage import Storage
+
+KIND = "frozen-files"
+VERSION = 1
+_ESCAPED_GLOB = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]")
+
+
+@dataclass(frozen=True)
+class FrozenFiles:
+    """``files``: URIs as Spark spells them, nothing escaped."""
+
+    uid: str
+    files: tuple[str, ...]
+
+    @property
+    def normal(self) -> frozenset[str]:
+        return frozenset(unescaped_path(file) for file in self.files)
+
+
+def unescaped_path(uri: str) -> str:
+    """The normal path of a URI in which nothing is escaped."""
+    return normal_path(uri.partition(":")[2].lstrip("/")) if ":/" in uri else normal_path(uri)
+
+
+def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
+    """The files a file source would read now, by Spark's own listing (globs, hidden files, partitions)."""
+    return tuple(sorted(unquote(uri) for uri in _frame(spark, reads).inputFiles()))
+
+
+def find_glob_name(spark: SparkSession, reads: SourceReads) -> str | None:
+    """The path of a file that is there now and that Spark's streaming reader would take for a pattern."""
+    try:
+        found: Any = _frame(spark, reads)._jdf.inputFiles()
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":  # a folder, or what a pattern stands for, may come later
+            return None
+        raise
+    jvm: Any = spark._jvm
+    # one call, as the folder may hold many; what is between the braces is escaped, but for the asterisk
+    if not _ESCAPED_GLOB.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
+        return None
+    return glob_name(normal_path(uri) for uri in found)
+
+
+def _frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
+    reader = spark.read.format(reads.format).options(**reads.options)
+    if reads.schema is not None:
+        reader = reader.schema(reads.schema)
+    return reader.load(list(reads.paths))
+
+
+def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
+    """Write the list if there is none; the list that is there wins (another attempt froze it first)."""
+    frozen = FrozenFiles(uid, tuple(files))
+    try:
+        storage.create(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))
+    except AlreadyExistsError:
+        return read_frozen(storage, path)
+    return frozen
+
+
+def read_frozen(storage: Storage, path: str) -> FrozenFiles:
+    """Raises NewerFormatError, MalformedDocumentError."""
+    body = decode_document(storage.read(path), KIND, VERSION, uri=storage.full_uri(path))
+    return FrozenFiles(body["uid"], tuple(body["files"]))

@@ -1,0 +1,276 @@
+"""From a job to what will run, before anything is written: graph, queries, schemas, refusals."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
+from airflow_provider_ckpt.job.definition import (
+    JobDefinition,
+    VertexDefinition,
+    plain_path,
+    selecting,
+    sink_definitions,
+    source_definition,
+)
+from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import Mode, RunOptions, RuntimeMode
+from airflow_provider_ckpt.job.redaction import redact_uri
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.spark.errors import (
+    HeldWatermarkError,
+    UnsupportedQueryError,
+    WatermarkOverPartitionError,
+    WatermarkOverUnionError,
+)
+from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
+from airflow_provider_ckpt.spark.query.done import Done
+from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
+from airflow_provider_ckpt.spark.query.plan import (
+    batch_refusal,
+    holds_watermark,
+    is_stateful,
+    joins_streams,
+    leaf_ids,
+    refusal,
+    watermark_over,
+    watermark_over_union,
+)
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.unions import Unions
+
+DEFAULT_LIMIT = 128 * 1024 * 1024
+"""Bytes of a bounded file source in one micro-batch: history must not starve the live feed beside it."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    graph: ExecutionGraph
+    mode: RuntimeMode
+    schemas: Mapping[str, StructType]
+    """Vertex uid -> schema of its output."""
+    reads: Mapping[str, SourceReads]
+    """Source uid -> what it reads."""
+    definition: JobDefinition
+    changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Sink uid -> keys of its definition that may differ between two runs."""
+    unions: Mapping[str, Unions] = field(default_factory=dict)
+    """Vertex uid -> what it unites; of those that are not over."""
+
+    def schemas_json(self) -> dict[str, str]:
+        return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
+
+    def has_event_time(self) -> bool:
+        """Whether some query follows event time, and with it the order of what the queries in front give it."""
+        return any(vertex.event_time for vertex in self.definition.vertices.values())
+
+    def aligned(self) -> bool:
+        """Sinks at different depths show the same source prefix only if barriers are aligned (R24)."""
+        depth: dict[str, int] = {}
+        for vertex in self.graph.vertices:
+            inputs = self.graph.inputs(vertex.uid)
+            depth[vertex.uid] = 1 + max((depth[edge.producer] for edge in inputs), default=0)
+        return len({depth[v.uid] for v in self.graph.vertices if v.sinks}) > 1
+
+
+def read_limit(options: RunOptions) -> int:
+    return options.max_bytes_per_trigger or DEFAULT_LIMIT
+
+
+def plan_job(spark: SparkSession, job: Job, options: RunOptions, done: Done | None = None) -> JobPlan:
+    """Calls the user's functions, but for what is ``done``, and analyses every query; reads schemas, no data.
+
+    Raises InvalidInputError.
+    """
+    done = done or Done()
+    mode = job.runtime_mode(_mode(options, done))
+    calls = SourceCalls(spark, streaming=mode == "streaming", limit=read_limit(options))
+    inline = {source.uid for source in job.sources if source.bounded and _is_inline(job, source.uid, calls, done)}
+    graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline)
+    with tempfile.TemporaryDirectory(prefix="ckpt-plan-") as nothing:
+        planner = _Planner(spark, job, graph, calls, nothing, done)
+        for vertex in graph.vertices:
+            planner.plan(vertex)
+    changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
+    definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
+    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions)
+
+
+def _mode(options: RunOptions, done: Done) -> Mode:
+    """The mode the job began in, unless another one is asked for: then the comparison refuses it."""
+    return options.mode if options.mode != "auto" or done.mode is None else done.mode
+
+
+def _is_inline(job: Job, uid: str, calls: SourceCalls, done: Done) -> bool:
+    """As it was decided when the job began; what became impossible since shows as an operator that moved."""
+    known = done.inline.get(uid)
+    if known is not None and (uid in done.over or not known):
+        return known
+    return _can_inline(job, uid, calls)
+
+
+def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
+    """What can be told without calling a function of the user's."""
+    return _definition(job, mode, {}, {}, params)
+
+
+def _definition(
+    job: Job,
+    mode: RuntimeMode,
+    reads: Mapping[str, SourceReads],
+    vertices: Mapping[str, VertexDefinition],
+    params: Mapping[str, str],
+) -> JobDefinition:
+    sources = {}
+    for operator in job.sources:
+        sources[operator.uid] = source_definition(operator)
+        if read := reads.get(operator.uid):
+            sources[operator.uid] = replace(
+                sources[operator.uid],
+                format=read.format.lower(),
+                paths=tuple(redact_uri(plain_path(path)) for path in read.paths),
+                selects=selecting(read.options),
+            )
+    inputs = {uid: operator.input_uids for uid, operator in job.operators.items() if operator.inputs}
+    return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks), dict(params), inputs)
+
+
+def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
+    """Its end can be read off a file list, and nothing between it and its unbounded consumer keeps state."""
+    frame = calls(job.operators[uid])
+    if not calls.reads[uid].is_file:
+        return False
+    for name in bounded_chain(job, uid):
+        operator = job.operators[name]
+        if len(operator.inputs) != 1:
+            return False
+        frame = call(operator, dict.fromkeys(operator.inputs, frame))
+    return not is_stateful(frame)
+
+
+class _Planner:
+    """``nothing``: an empty folder, which stands for result partitions that do not exist yet."""
+
+    def __init__(
+        self, spark: SparkSession, job: Job, graph: ExecutionGraph, calls: SourceCalls, nothing: str, done: Done
+    ) -> None:
+        self._spark, self._job, self._graph, self._calls, self._nothing = spark, job, graph, calls, nothing
+        self._done = done
+        self.schemas: dict[str, StructType] = {}
+        self.vertices: dict[str, VertexDefinition] = {}
+        """Of those that are planned; what is over keeps the definition it has."""
+        self.unions: dict[str, Unions] = {}
+        self._mixed: set[str] = set()
+        """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
+
+    def plan(self, vertex: Vertex) -> None:
+        if vertex.uid in self._done.schemas:
+            self.schemas[vertex.uid] = self._done.schemas[vertex.uid]
+            if self._unites(vertex):
+                self._mixed.add(vertex.uid)
+            return
+        edges = {edge.uid: edge.producer for edge in self._graph.inputs(vertex.uid)}
+
+        def placeholder(edge: str) -> DataFrame:
+            return self._placeholder(edge, self.schemas[edges[edge]])
+
+        known = self._done.unions.get(vertex.uid)
+        builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder, known)
+        dropped = self._done.dropped.get(vertex.uid, frozenset())
+        built = builder.build(dropped)
+        self._check_supported(vertex, built)
+        edges_in = self._graph.inputs(vertex.uid)
+        bounded = {edge.uid for edge in edges_in if self._graph.vertex(edge.producer).bounded}
+        bounded = (bounded | set(vertex.bounded_sources)) - dropped
+        if self._calls.streaming and not vertex.bounded and bounded:
+            self._check_event_time(vertex, builder, built, bounded, dropped)
+        if self._calls.streaming:
+            self._follow_event_time(vertex, builder, built, dropped)
+        # Files carry no watermark. One that is worked out anew from rows of several sources would go with the
+        # fastest, and make those of the others late.
+        self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
+        mark = event_time(self.schemas[vertex.uid])
+        self.unions[vertex.uid] = builder.unions
+        unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
+        parts = self._shuffle_partitions(built)
+        self.vertices[vertex.uid] = VertexDefinition(
+            built.output_mode, built.stateful, mark, unions, built.watermark, parts
+        )
+        self._check_sinks(vertex, built)
+
+    def _shuffle_partitions(self, built: BuiltQuery) -> int | None:
+        """Of a streaming query that keeps state. Spark does not record it in offsets that are keyed by source."""
+        if not (built.stateful and self._calls.streaming):
+            return None
+        return int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
+
+    def _follow_event_time(
+        self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
+    ) -> None:
+        """By the graph and not by what is left of it: a source that is over is left out, and has left its rows."""
+        edges = self._graph.inputs(vertex.uid)
+        for edge in edges:
+            read = edge.producer in self._mixed and edge.uid not in dropped
+            if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
+                location = self._job.operators[vertex.uid].location
+                raise WatermarkOverPartitionError(uid=vertex.uid, location=location, producer=edge.producer)
+        if self._unites(vertex) or joins_streams(built.frame):
+            self._mixed.add(vertex.uid)
+
+    def _unites(self, vertex: Vertex) -> bool:
+        edges = self._graph.inputs(vertex.uid)
+        return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
+
+    def _check_sinks(self, vertex: Vertex, built: BuiltQuery) -> None:
+        columns = tuple((one["name"], one["type"]) for one in json.loads(built.schema.json())["fields"])
+        for uid in vertex.sinks:
+            given = SinkInput(uid, columns, built.output_mode if self._calls.streaming else "append", vertex.bounded)
+            self._job.operators[uid].sink.check_input(given)
+
+    def _check_supported(self, vertex: Vertex, built: BuiltQuery) -> None:
+        if self._calls.streaming:
+            cause, how = refusal(built.frame, built.output_mode), f"in output mode {built.output_mode!r}"
+        else:
+            cause, how = batch_refusal(built.frame), "in batch mode"
+        if cause is None:
+            return
+        hint = ""
+        mixed = [edge.producer for edge in self._graph.inputs(vertex.uid) if edge.producer in self._mixed]
+        if "watermark" in cause.lower() and mixed:
+            hint = (
+                f"; {mixed[0]!r} unites or joins several sources in a query of its own, and event time is not carried "
+                "out of that: work on the sources themselves, or let the two share a query (no chain=False, no sink "
+                "or second consumer between them)"
+            )
+        elif "watermark" in cause.lower():
+            hint = (
+                "; give the sources a watermark and group by a window or a column with it (by F.window(...) itself, "
+                "not by its start), or choose another output_mode"
+            )
+        location = self._job.operators[vertex.uid].location
+        raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
+
+    def _check_event_time(
+        self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
+    ) -> None:
+        """A watermark that a bounded and a live input share makes history late; and (R13) a bounded input that
+        cannot be left out when it ends would hold event time for ever."""
+        location = self._job.operators[vertex.uid].location
+        if watermark_over_union(built.frame):
+            raise WatermarkOverUnionError(uid=vertex.uid, location=location)
+        for uid in sorted(bounded) if built.stateful else ():
+            if not can_drop(builder, uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
+                raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
+
+    def _placeholder(self, edge: str, schema: StructType) -> DataFrame:
+        if not self._calls.streaming:
+            return self._spark.createDataFrame([], plain(schema))
+        frame = self._spark.readStream.name(edge).schema(plain(schema)).parquet(f"file://{self._nothing}")
+        return with_watermark(frame, schema)

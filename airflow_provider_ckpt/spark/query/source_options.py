@@ -1,0 +1,59 @@
+"""Reader options and Spark settings with which rows would get lost in silence: refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.spark.errors import LosingOptionError, LosingSettingError
+
+_TRUE = ("ignoremissingfiles", "ignorecorruptfiles", "filenameonly")
+_WHY = {
+    "ignoremissingfiles": "the rows of a file that vanishes would be left out without a word",
+    "ignorecorruptfiles": "the rows of a file that cannot be read would be left out without a word",
+    "filenameonly": "of two files of one name in two folders only one would be read",
+    "failondataloss": "what is gone before it was read would be left out without a word",
+    "maxfileage": "files of the bounded source that are older than that would never be read",
+    "latestfirst": "rows of the older files would come late, and be dropped",
+    "modifiedbefore": "a streaming source cannot filter files by their time",
+    "modifiedafter": "a streaming source cannot filter files by their time",
+}
+_SETTINGS = {
+    "spark.sql.files.ignoremissingfiles": ("true", _WHY["ignoremissingfiles"]),
+    "spark.sql.files.ignorecorruptfiles": ("true", _WHY["ignorecorruptfiles"]),
+    "spark.sql.files.ignoreinvalidpartitionpaths": ("true", "folders that are no partitions would be left out"),
+    "spark.sql.orc.ignorecorruptfiles": ("true", _WHY["ignorecorruptfiles"]),
+    "spark.sql.streaming.unsupportedoperationcheck": ("false", "queries that give wrong results would be run"),
+    "spark.sql.streaming.statefuloperator.checkcorrectness.enabled": (
+        "false",
+        "queries that drop rows between two stateful operators would be run",
+    ),
+}
+_MODES = ("asyncprogresstracking", "continuous", "realtimemode")
+_ASYNC = "batches would not end at a point that a checkpoint can name"
+
+
+def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming: bool, watermark: bool) -> None:
+    """Raises LosingOptionError. ``options``: what the source was given; ``watermark``: whether its rows can be late."""
+    for key, value in options.items():
+        name, given = key.lower(), value.strip().lower()
+        refused = (
+            (name in _TRUE and given == "true")
+            or (name == "failondataloss" and given == "false")
+            or (streaming and name == "maxfileage" and operator.bounded)
+            or (streaming and name == "latestfirst" and given == "true" and (operator.bounded or watermark))
+            or (streaming and name in ("modifiedbefore", "modifiedafter"))
+        )
+        if refused:
+            raise LosingOptionError(uid=operator.uid, location=operator.location, key=key, value=value, why=_WHY[name])
+
+
+def refuse_settings(conf: Mapping[str, str]) -> None:
+    """Raises LosingSettingError. ``conf``: what the user set, here or for spark-submit."""
+    for key, value in conf.items():
+        wrong, why = _SETTINGS.get(key.lower(), ("", ""))
+        if wrong and str(value).strip().lower() == wrong:
+            raise LosingSettingError(key=key, value=value, why=why)
+        rest = key.lower().removeprefix("spark.sql.streaming.")
+        if rest != key.lower() and rest.startswith(_MODES):
+            raise LosingSettingError(key=key, value=value, why=_ASYNC)

@@ -1,0 +1,119 @@
+"""Several inputs as one frame, which stays the same frame when an input that ended is left out of it.
+
+Spark takes the order of a union's columns from its first input, and their types from all of them: without history, a
+live feed would come in an order and with types of its own, in the middle of a job. So the schema of each union is
+recorded with the plan, and what is left of it is brought to that.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructField, StructType
+
+from airflow_provider_ckpt.job.definition import UnionDefinition
+from airflow_provider_ckpt.spark.errors import SchemaChangedError
+from airflow_provider_ckpt.spark.query.edge_schema import plain
+
+
+@dataclass(frozen=True)
+class Union:
+    """``schema``: of the united frame; ``inputs``: input uid -> its own schema, of those that were read."""
+
+    schema: StructType
+    inputs: Mapping[str, StructType]
+
+    def recorded(self, operator: str, parameter: str) -> UnionDefinition:
+        inputs = {uid: plain(schema).jsonValue() for uid, schema in self.inputs.items()}
+        return UnionDefinition(operator, parameter, plain(self.schema).jsonValue(), inputs)
+
+
+Unions = Mapping[tuple[str, str], Union]
+"""(Operator, parameter) -> what it unites; of the parameters with several inputs."""
+
+
+def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], Union]:
+    return {
+        (one.operator, one.parameter): Union(
+            StructType.fromJson(dict(one.schema)),
+            {uid: StructType.fromJson(dict(schema)) for uid, schema in one.inputs.items()},
+        )
+        for one in recorded
+    }
+
+
+def unite(frames: list[DataFrame]) -> DataFrame:
+    """Union by column name. ``withWatermark`` on the union is applied to each input, so that the slowest
+    one holds event time back, as Flink's sources do: a live feed must not make history late."""
+    if len(frames) == 1:
+        return frames[0]
+    united = functools.reduce(DataFrame.unionByName, frames)
+
+    def with_watermark(eventTime: str, delayThreshold: str) -> DataFrame:  # noqa: N803 - Spark's names
+        return unite([frame.withWatermark(eventTime, delayThreshold) for frame in frames])
+
+    united.withWatermark = with_watermark  # type: ignore[method-assign]
+    return united
+
+
+def without_ended(frames: Mapping[str, DataFrame], known: Union) -> list[DataFrame]:
+    """The inputs that are left, each as it was in the whole union. Raises SchemaChangedError."""
+    return [_as_before(uid, frame, known.schema, known.inputs.get(uid)) for uid, frame in frames.items()]
+
+
+def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType | None) -> DataFrame:
+    """``frame`` with the columns of ``united``, in their order and of their types. ``own``: the schema that the input
+    had. A column that it has lost since then is refused: no union would have taken that, and what goes by position
+    would take another one for it. What is new comes last, and what has another type keeps it: the comparison of the
+    outputs sees whether that matters.
+
+    A column that needs no cast is a plain reference, which keeps its event time.
+    """
+    named, wanted = _by_name(frame, frame.schema), _by_name(frame, united)
+    if wanted.keys() - named.keys() or len(named) < len(frame.schema.fields):
+        before, after = (own or united).simpleString(), frame.schema.simpleString()
+        raise SchemaChangedError(vertex=uid, before=before, after=after)
+    before_of = {} if own is None else _by_name(frame, own)
+    columns, is_same = [], [*named] == [*wanted]
+    for name, want in wanted.items():
+        have, known = named.pop(name), before_of.get(name)
+        column = F.col(_quoted(have.name))
+        if not same_type(have.dataType, want.dataType) and known and same_type(have.dataType, known.dataType):
+            column, is_same = column.cast(want.dataType).alias(want.name), False
+        elif have.name != want.name:
+            column, is_same = column.alias(want.name), False
+        columns.append(column)
+    if is_same:
+        return frame
+    return frame.select(*columns, *(F.col(_quoted(have.name)) for have in named.values()))
+
+
+def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
+    """As Spark's ``unionByName`` finds columns."""
+    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    return {one.name if exact else one.name.lower(): one for one in schema.fields}
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def same_type(one: DataType, other: DataType) -> bool:
+    return bool(shape(one.jsonValue()) == shape(other.jsonValue()))
+
+
+def shape(schema: Any) -> Any:
+    """Names and types of a Spark schema as JSON. Whether a column may be null is left to Spark: a union of which an
+    ended input was left out may say otherwise than before, of the same columns."""
+    if isinstance(schema, list):
+        return [shape(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    told = ("nullable", "containsNull", "valueContainsNull", "metadata")
+    return {key: shape(value) for key, value in schema.items() if key not in told}

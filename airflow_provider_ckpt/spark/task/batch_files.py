@@ -1,0 +1,72 @@
+"""What was planned must be there: the files a micro-batch was planned with, against those Spark really reads.
+
+Spark lists the planned paths again when it runs a batch. A path that is gone by then is left out without a word, and a
+name with characters of a glob makes it read other files of the batch twice. So both lists are compared before
+anything of the batch is staged. A file that vanishes after that fails the query by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.spark.errors import GlobNameError, PlannedFilesGoneError, QueryFailedError
+from airflow_provider_ckpt.sparkfiles.seen_files import glob_name, normal_path
+
+
+def refuse_glob_names(planned: Mapping[str, Iterable[str]]) -> None:
+    """Raises GlobNameError. ``planned``: source -> normal paths."""
+    for uid, paths in planned.items():
+        found = glob_name(paths)
+        if found is not None:
+            raise GlobNameError(uid=uid, path=found)
+
+
+def refuse_other_files(vertex: str, planned: Mapping[str, Sequence[str]], read: Iterable[Sequence[str]]) -> None:
+    """Raises PlannedFilesGoneError, or QueryFailedError if files are read that nobody planned, or twice.
+
+    ``planned``: source -> normal paths; ``read``: the same, one list for each file source that the query reads from.
+    """
+    expected = {uid: sorted(paths) for uid, paths in planned.items() if paths}
+    found = [sorted(paths) for paths in read]
+    there = {path for paths in found for path in paths}
+    for uid, paths in expected.items():
+        gone = [path for path in paths if path not in there]
+        if gone:
+            raise PlannedFilesGoneError(uid=uid, count=len(gone), path=gone[0])
+    for uid, paths in expected.items():
+        if paths not in found:
+            raise QueryFailedError(vertex=vertex, cause=f"Spark reads other files of {uid!r} than it had planned")
+        found.remove(paths)
+
+
+def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
+    """Normal paths of the files that the micro-batch which is calling ``foreachBatch`` in this thread reads, one list
+    for each file source. Tables and files that the query joins are none of its sources.
+
+    The frame that ``foreachBatch`` is given does not tell; the plan of the running query does. Some ten calls of the
+    JVM for a source, and one for a file. ``spark``: the session the query was started with; the batch has a copy.
+    """
+    streams: Any = spark._jsparkSession.streams()
+    running = streams.get(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
+    if running is None:
+        raise QueryFailedError(vertex=vertex, cause="its micro-batch does not say which query it belongs to")
+    leaves = running.streamingQuery().lastExecution().logical().collectLeaves()
+    relations = [leaf.relation() for leaf in map(leaves.apply, range(leaves.size())) if _is_relation(leaf)]
+    locations = [relation.location() for relation in relations if _kind(relation) == "HadoopFsRelation"]
+    # sources of other kinds (Delta's) list their files by an index of their own, and answer for them
+    return [
+        [normal_path(path) for path in location.inputFiles()]
+        for location in locations
+        if _kind(location) == "InMemoryFileIndex"
+    ]
+
+
+def _is_relation(leaf: Any) -> bool:
+    return bool(leaf.isStreaming()) and leaf.nodeName() == "LogicalRelation"
+
+
+def _kind(one: Any) -> str:
+    return str(one.getClass().getSimpleName())

@@ -1,0 +1,43 @@
+"""What the tasks of one driver share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """``storage`` is the root's. ``post`` hands a message to the JobMaster's inbox (any thread);
+    ``check_fenced`` raises when a later epoch has claimed the job (R8)."""
+
+    spark: SparkSession
+    storage: Storage
+    storage_options: Mapping[str, Any] = field(repr=False)
+    job: Job
+    job_id: str
+    graph: ExecutionGraph
+    options: RunOptions
+    epoch: int
+    attempt: str
+    post: Callable[[object], None] = field(repr=False)
+    check_fenced: Callable[[], None] = field(repr=False)
+    failed: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+    """Set with the first failure of a task. That one ends the run, and is the one that is logged in full."""
+
+
+@dataclass(frozen=True)
+class InputAdvanced:
+    """Something was appended to a log that ``subtask`` reads: of a task to another one, by way of the JobMaster's
+    inbox."""
+
+    subtask: str

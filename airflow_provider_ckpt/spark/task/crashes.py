@@ -1,0 +1,33 @@
+"""What a task failed with, as a report."""
+
+from __future__ import annotations
+
+import logging
+
+from airflow_provider_ckpt.coordinator.messages import SubtaskFailed, SubtaskFenced
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.context import RunContext
+
+log = logging.getLogger(__name__)
+
+
+def report_crash(context: RunContext, subtask: str, error: BaseException) -> None:
+    """Tell the JobMaster what ended a thread or a query of the subtask. Any thread may call it, and more than once."""
+    context.post(_report(context, subtask, error))
+
+
+def _report(context: RunContext, subtask: str, error: BaseException) -> SubtaskFailed | SubtaskFenced:
+    world = (context.epoch, subtask, context.attempt)
+    if isinstance(error, OvertakenError):
+        return SubtaskFenced(*world, cause=str(error))
+    if context.failed.is_set():
+        log.error("subtask %s failed too: %s", subtask, error)
+    else:
+        context.failed.set()
+        log.error("subtask %s failed", subtask, exc_info=error)
+    terminal = isinstance(error, CkptError) and not error.retryable
+    found = find_cause(error.__cause__) if error.__cause__ is not None else None
+    if found is None or found.traceback is None:
+        return SubtaskFailed(*world, str(error), terminal)
+    return SubtaskFailed(*world, str(error), terminal, found.message, found.traceback)

@@ -1,0 +1,166 @@
+"""What ``foreachBatch`` does with a batch: stage it for every sink, write it to the result partition.
+
+Each call writes to places that no other call has, not even one for the same batch (R5).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.partitions.attempts import epoch_of, is_before
+from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext, StageRequest
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+KIND = "prepared"
+VERSION = 1
+_FOOTER_CHECK = 64 * 1024
+_EXCHANGE_OPTIONS = {
+    # read once or twice and deleted: building dictionaries costs more than it saves (numbers: a quarter of the write)
+    "parquet.enable.dictionary": "false",
+}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch that is staged and written but not published: Spark has not committed it yet (R1)."""
+
+    attempt: str
+    batch_id: int
+    files: tuple[PartitionFile, ...]
+    handles: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class PartitionTarget:
+    """``data`` is the folder the files go to, ``root`` the one their paths are relative to."""
+
+    root: str
+    data: str
+
+
+class Outputs:
+    """The outputs of one subtask attempt. ``scratch``: folder for a copy that several outputs read."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        attempt: str,
+        sinks: Mapping[str, BoundSink],
+        partition: PartitionTarget | None,
+        scratch: str,
+    ) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._attempt = attempt
+        self._sinks = sinks
+        self._partition = partition
+        self._scratch = scratch
+
+    def stage(self, frame: DataFrame, batch_id: int) -> Prepared:
+        """Consume the frame exactly once (R18): several outputs read one materialised copy of it."""
+        nonce = uuid.uuid4().hex[:12]
+        files: tuple[PartitionFile, ...] = ()
+        copy: str | None = None
+        if self._partition is not None:
+            copy = f"{self._partition.data}/{self._attempt}-{batch_id}-{nonce}"
+            files = self._write(frame, copy)
+        elif len(self._sinks) != 1:
+            copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
+            self._write(frame, copy)
+        source = frame if copy is None else self._read(copy, frame)
+        request = StageRequest(self._attempt, batch_id, nonce, counted)
+        handles = {uid: sink.stage(source, request) for uid, sink in self._sinks.items()}
+        if copy is not None and self._partition is None:
+            self._storage.delete_tree(copy)
+        return Prepared(self._attempt, batch_id, files, handles)
+
+    def _read(self, path: str, frame: DataFrame) -> DataFrame:
+        return self._spark.read.schema(frame.schema).parquet(self._storage.spark_uri(path))
+
+    def _write(self, frame: DataFrame, path: str) -> tuple[PartitionFile, ...]:
+        frame.write.options(**_EXCHANGE_OPTIONS).parquet(self._storage.spark_uri(path))
+        if self._partition is None:
+            return ()
+        self._storage.sync(path)  # before the record of the batch names them
+        inside = path[len(self._partition.root) + 1 :]
+        return tuple(
+            PartitionFile(f"{inside}/{name}", size)
+            for name, size in self._storage.files(path)
+            if not name.startswith("_") and self._has_rows(f"{path}/{name}", size)
+        )
+
+    def _has_rows(self, path: str, size: int) -> bool:
+        """A file without rows would only wake the consumer for an empty batch."""
+        if size > _FOOTER_CHECK:
+            return True
+        try:
+            from pyarrow import parquet
+        except ImportError:  # pragma: no cover - pyarrow comes with every Spark that runs Python
+            return True
+        return bool(parquet.ParquetFile(BytesIO(self._storage.read(path))).metadata.num_rows)
+
+
+def bind_sinks(job: Job, job_id: str, storage_options: Mapping[str, Any]) -> dict[str, BoundSink]:
+    """The sinks of the job by uid; nothing is written yet."""
+    return {
+        operator.uid: operator.sink.bind(SinkContext(job_id, operator.uid, storage_options)) for operator in job.sinks
+    }
+
+
+def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The frame with a row count taken in flight; the count may be asked for after the frame was consumed."""
+    observation = Observation()
+    observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
+    return observed, lambda: int(observation.get["rows"])
+
+
+class PreparedStore:
+    """The durable record of the last prepared batch, one object per attempt."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage = storage
+        self._folder = folder
+
+    def write(self, prepared: Prepared) -> None:
+        document = encode_document(
+            KIND,
+            VERSION,
+            attempt=prepared.attempt,
+            batch_id=prepared.batch_id,
+            files=[{"path": file.path, "size": file.size} for file in prepared.files],
+            handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
+        )
+        self._storage.replace(self._path(prepared.attempt), document)
+
+    def read(self, attempt: str) -> Prepared | None:
+        path = self._path(attempt)
+        try:
+            data = self._storage.read(path)
+        except ObjectNotFoundError:
+            return None
+        body = decode_document(data, KIND, VERSION, uri=self._storage.full_uri(path))
+        files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
+        return Prepared(body["attempt"], body["batch_id"], files, body["handles"])
+
+    def delete_before(self, attempt: str) -> None:
+        """Those of earlier epochs, when nothing that they prepared can be published any more: what Spark had
+        committed of it is published, and a look at the fence found nobody who goes on from before that."""
+        epoch = epoch_of(attempt)
+        for name in self._storage.list(self._folder):
+            if epoch is not None and is_before(name, epoch):
+                self._storage.delete(f"{self._folder}/{name}")
+
+    def _path(self, attempt: str) -> str:
+        return f"{self._folder}/{attempt}.json"

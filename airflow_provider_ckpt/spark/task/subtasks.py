@@ -1,0 +1,159 @@
+"""Builds the runner of a subtask: its log, its Spark folder, what it reads, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.graph import Vertex
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.partitions.input_gate import InputGate
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
+from airflow_provider_ckpt.spark.query.edge_schema import plain, with_watermark
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.planning import read_limit
+from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
+from airflow_provider_ckpt.spark.query.unions import Unions
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.inputs import BoundedInput, EdgeInput, Inputs
+from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget, PreparedStore
+from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before
+from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
+
+
+class SubtaskFactory:
+    """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
+    batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
+    packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
+    ``restore``: the checkpoint to go back to; None: go on from what is published."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        logs: Mapping[str, SubtaskLog],
+        sinks: Mapping[str, BoundSink],
+        frozen: Mapping[str, FrozenFiles],
+        schemas: Mapping[str, StructType],
+        unions: Mapping[str, Unions],
+        *,
+        aligned: bool,
+        aligned_timeout: float | None,
+        whole: bool = False,
+        restore: RestorePoint | None = None,
+    ) -> None:
+        self._restore, self._whole = restore, whole
+        self._context, self._logs, self._sinks = context, logs, sinks
+        self._frozen, self._schemas, self._unions = frozen, schemas, unions
+        self._aligned, self._aligned_timeout = aligned, aligned_timeout
+
+    def runner(self, vertex: Vertex, dropped: frozenset[str], since: int = 0) -> VertexRunner:
+        """Makes the subtask's Spark folder. Its log is opened: the attempts before are fenced. ``since``: the epoch
+        from which on attempts of the vertex count."""
+        context, subtask = self._context, f"{vertex.uid}/0"
+        home = subtask_path(context.job_id, vertex.uid, 0)
+        log = self._logs[subtask]
+        folders = AttemptFolders(context.storage, f"{home}/spark")
+        previous = folders.previous(log.records(), context.attempt, since)
+        last = log.state.last_batch
+        rewound = self._restore is not None
+        folders.refuse_lost(previous, last, rewinds=rewound)  # before anything is fed, published or deleted
+        # before the folder is complete: a restore that was interrupted is repeated until every folder is
+        edges = {edge: e for edge, e in self._edges(vertex, previous is None).items() if edge not in dropped}
+        folder = folders.create(
+            context.attempt,
+            previous if last is not None or not rewound else None,
+            rewind_to=last.batch_id if last is not None and rewound else None,
+            edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
+        )
+        prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
+        publisher = Publisher(
+            context,
+            vertex,
+            subtask,
+            log=log,
+            folder=folder,
+            inputs=self._inputs(vertex, edges, dropped, folder),
+            outputs=self.outputs(vertex),
+            prepared=prepared,
+            dropped=dropped,
+        )
+        publisher.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt, since)))
+        publisher.check_fenced()  # nothing was appended yet that would have told
+        folders.delete_before(context.attempt)
+        prepared.delete_before(context.attempt)
+        return VertexRunner(context, publisher, self._builder(vertex, edges))
+
+    def _edges(self, vertex: Vertex, is_new: bool) -> dict[str, EdgeInput]:
+        """``is_new``: no query of the vertex has read anything that counts."""
+        context = self._context
+        found: dict[str, EdgeInput] = {}
+        for edge in context.graph.inputs(vertex.uid):
+            partition = partition_path(context.job_id, edge.producer, 0)
+            siblings = [other.uid for other in context.graph.outputs(edge.producer)]
+            location = feed_folder(partition, siblings, edge.uid)
+            feed = EdgeFeed(context.storage, location, partition, epoch=context.epoch)
+            last = self._logs[f"{vertex.uid}/0"].state.last_batch
+            read = 0 if last is None else last.inputs.get(edge.uid, 0)
+            if self._restore is not None or is_new:
+                feed.reset()
+            start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
+            found[edge.uid] = EdgeInput(
+                edge, self._logs[f"{edge.producer}/0"], feed, offered=start, read=read, passed=start
+            )
+        return found
+
+    def _inputs(
+        self, vertex: Vertex, edges: Mapping[str, EdgeInput], dropped: frozenset[str], folder: SparkFolder
+    ) -> Inputs:
+        gate = InputGate(edges, epoch=self._context.epoch, aligned=self._aligned, aligned_timeout=self._aligned_timeout)
+        bounded = {
+            uid: BoundedInput(uid, set(self._frozen[uid].normal), self._frozen[uid].normal)
+            for uid in vertex.bounded_sources
+            if uid in self._frozen and uid not in dropped
+        }
+        storage = self._context.storage
+        return Inputs(edges, bounded, gate, lambda uid: SeenFiles(storage, f"{folder.path}/sources/{uid}"))
+
+    def _builder(self, vertex: Vertex, edges: Mapping[str, EdgeInput]) -> QueryBuilder:
+        context = self._context
+        limit = read_limit(context.options)
+        calls = SourceCalls(context.spark, streaming=True, limit=limit)
+
+        def edge_frame(uid: str) -> DataFrame:
+            edge = edges[uid]
+            schema = self._schemas[edge.edge.producer]
+            reader = context.spark.readStream.name(uid).schema(plain(schema))
+            # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
+            options: dict[str, Any] = {"recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
+            if not self._whole:
+                options["maxBytesPerTrigger"] = limit
+            frame = reader.options(**options).parquet(edge.feed.location)
+            return with_watermark(frame, schema)
+
+        edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
+        return QueryBuilder(context.job, vertex, edges_in, calls, edge_frame, known)
+
+    def outputs(self, vertex: Vertex) -> Outputs:
+        context = self._context
+        edges = [edge.uid for edge in context.graph.outputs(vertex.uid)]
+        partition = partition_path(context.job_id, vertex.uid, 0)
+        target = PartitionTarget(partition, data_folder(partition, edges)) if edges else None
+        sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
+        return Outputs(
+            context.spark,
+            context.storage,
+            context.attempt,
+            sinks,
+            target,
+            f"{subtask_path(context.job_id, vertex.uid, 0)}/scratch",
+        )

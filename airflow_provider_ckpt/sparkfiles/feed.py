@@ -1,0 +1,238 @@
+"""How a consumer's query sees a result partition: a log in the form of Spark's own file sink, written by us.
+
+Spark's file source, pointed at a folder that holds a ``_spark_metadata`` log, reads exactly the files the
+log names. So a published batch of the producer becomes visible to the consumer by one small file, data moves
+at the speed of Spark's Parquet source, and no code of ours runs in the executors. What lies behind a barrier is not
+named before the snapshot (R19).
+
+Each driver has a feed of its own, in a folder named after its epoch, and takes up what the one before had fed and the
+query has not read. So nothing that an overtaken driver still feeds, forgets or resets is ever seen by its successor,
+whatever the moment (R4, R8).
+
+The data of a partition with several consumers lie below one folder per edge (``partition/<edge>/<edge>/data``): where
+the feeds were before each driver had its own. A feed need not be a folder above the files as long as they are looked
+for recursively.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from urllib.parse import quote
+
+from airflow_provider_ckpt.partitions.published_files import refuse_damaged
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+COMPACT_EVERY = 10
+"""Spark's default interval; readers find the compact entries by it."""
+_EPOCH_MS = 1_600_000_000_000
+_STEP_MS = 1_000
+
+
+def data_folder(partition: str, edges: Collection[str]) -> str:
+    """Where the producer writes: below one folder per edge, sorted by uid."""
+    return "/".join([partition, *sorted(edges), "data"])
+
+
+def feed_folder(partition: str, edges: Collection[str], edge: str) -> str:
+    nested = sorted(edges)
+    return "/".join([partition, *nested[: nested.index(edge) + 1]])
+
+
+class EdgeFeed:
+    """``path``: the edge's folder; ``partition``: the folder that PartitionFile paths are relative to; ``epoch``: the
+    driver's. Made before the consumer's Spark folder is copied: what a driver before feeds later is fed again."""
+
+    def __init__(self, storage: Storage, path: str, partition: str, *, epoch: int) -> None:
+        self._storage = storage
+        self._feeds = _Feeds(storage, path, epoch)
+        self._path = self._feeds.own
+        self._partition = partition
+        self._next = 0
+        self._before: tuple[str, int] = ("", -1)
+        """The feed that this one was taken up from, and the number of its last entry that was read."""
+        self._lines: dict[str, str] = {}
+        self._positions: dict[str, int] = {}
+        self.fed = -1
+        """Highest position of the producer's log that was fed."""
+        self._read_before: set[str] = set()
+        """Normal paths that the query has read already, and that are going to be fed once more."""
+        self._is_new = False
+        """It was empty, or was reset: whatever the query has read may be fed once more."""
+        self._load()
+
+    @property
+    def location(self) -> str:
+        return self._storage.spark_uri(self._path)
+
+    def add(self, position: int, batch: Batch) -> None:
+        """Make the batch at ``position`` visible; a no-op if it is already."""
+        if position <= self.fed:
+            return
+        lines = [self._line(position, index, file.path, file.size) for index, file in enumerate(batch.files)]
+        compact = _is_compact(self._next)
+        self._write([*(self._lines.values() if compact else ()), *lines])
+        for line in lines:
+            self._remember(line)
+        self.fed = position
+        if compact:
+            self._forget_before(self._next - 1 - COMPACT_EVERY)
+
+    def _forget_before(self, number: int) -> None:
+        """Delete entries that two compact ones cover; Spark may still be reading from the older of them."""
+        for found in self._feeds.numbers(self._path):
+            if found < number:
+                self._storage.delete(_name(self._path, found))
+
+    def consumed(self, paths: Collection[str]) -> int | None:
+        """Forget files (normal paths) that a published batch has read, so that compaction leaves them out;
+        returns the highest position among them."""
+        positions = self._fed_by_others([path for path in paths if path not in self._positions])
+        positions += [self._positions.pop(path) for path in paths if path in self._positions]
+        for path in paths:
+            self._lines.pop(path, None)
+        return max(positions, default=None)
+
+    def refuse_damaged(self, paths: Collection[str]) -> None:
+        """Of files (normal paths) that a batch is going to read. Raises PartitionFilesDamagedError."""
+        root = normal_path(self._storage.spark_uri(self._partition))
+        unread = [path for path in paths if path in self._lines]
+        files = [PartitionFile(path[len(root) + 1 :], json.loads(self._lines[path])["size"]) for path in unread]
+        refuse_damaged(self._storage, self._partition, files)
+
+    def has_unread(self) -> bool:
+        return bool(self._positions)
+
+    def reset(self) -> None:
+        """Forget all that was fed; for a rewind, when part of it became void. Before the query is started."""
+        self._lines, self._positions, self.fed = {}, {}, -1
+        self._read_before, self._is_new = set(), True
+        self._begin()
+
+    def _load(self) -> None:
+        """Take up what earlier attempts fed: from the newest compact entry on."""
+        while not self._absorb(self._feeds.newest()):
+            self._lines, self._positions, self.fed = {}, {}, -1
+        self._is_new = self.fed < 0
+        self._begin()
+
+    def _absorb(self, feed: str) -> bool:
+        """False if a driver before us, which is still alive, deleted entries while they were read."""
+        numbers = self._feeds.numbers(feed)
+        compact = max(filter(_is_compact, numbers), default=0)
+        self._before = (feed, -1)
+        try:
+            for number in [n for n in numbers if n >= compact]:
+                for _, _, line in self._parse(feed, number):
+                    self._remember(line)
+                self._before = (feed, number)
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def _begin(self) -> None:
+        """All that is unread, in one entry, before the first query: without a log Spark would list the folder."""
+        self._storage.delete_tree(f"{self._path}/_spark_metadata")
+        self._next = 0
+        self._write(self._lines.values())
+
+    def _fed_by_others(self, paths: Collection[str]) -> list[int]:
+        """Positions of files that the query has read and we have not fed: the driver before us fed them after we had
+        looked. Those that were compacted away before have none."""
+        if not paths:
+            return []
+        feed, last = self._before
+        late: dict[str, int] = {}
+        for number in [n for n in self._feeds.numbers(feed) if n > last]:
+            try:
+                late |= {path: position for path, position, _ in self._parse(feed, number)}
+            except ObjectNotFoundError:
+                continue  # compacted: the position is found when it is fed again
+            self._before = (feed, number)
+        self._read_before.update(path for path in paths if self._is_new or late.get(path, -1) > self.fed)
+        return [late[path] for path in paths if path in late]
+
+    def _parse(self, feed: str, number: int) -> list[tuple[str, int, str]]:
+        """(normal path, position, line) of what an entry names."""
+        lines = self._storage.read(_name(feed, number)).decode().splitlines()[1:]
+        return [(*_read_line(line), line) for line in lines]
+
+    def _remember(self, line: str) -> None:
+        path, position = _read_line(line)
+        if path in self._read_before:
+            self._read_before.discard(path)
+        else:
+            self._lines[path] = line
+            self._positions[path] = position
+        self.fed = max(self.fed, position)
+
+    def _write(self, lines: Iterable[str]) -> None:
+        try:
+            self._storage.create(_name(self._path, self._next), "\n".join(["v1", *lines]).encode())
+        except AlreadyExistsError:
+            pass  # the epoch is ours alone: only the reply was lost
+        self._next += 1
+
+    def _line(self, position: int, index: int, path: str, size: int) -> str:
+        uri = self._storage.spark_uri(f"{self._partition}/{path}")
+        scheme, _, rest = uri.partition(":")
+        return json.dumps(
+            {
+                "path": f"{scheme}:{quote(rest)}",
+                "size": size,
+                "isDir": False,
+                # Spark reads in the order of modification times: the order of the producer's log
+                "modificationTime": _EPOCH_MS + position * _STEP_MS + min(index, _STEP_MS - 1),
+                "blockReplication": 1,
+                "blockSize": 33_554_432,
+                "action": "add",
+            },
+            separators=(",", ":"),
+        )
+
+
+class _Feeds:
+    """The feeds of one edge, one for each driver."""
+
+    def __init__(self, storage: Storage, path: str, epoch: int) -> None:
+        self._storage = storage
+        self._path = path
+        self._epoch = epoch
+        self.own = f"{path}/feeds/{epoch:04d}"
+
+    def newest(self) -> str:
+        """That of the last driver before this one which had begun it; of the time before epochs, if there is none."""
+        epochs = sorted(filter(str.isdigit, self._storage.list(f"{self._path}/feeds")), key=int, reverse=True)
+        for name in epochs:
+            feed = f"{self._path}/feeds/{name}"
+            if int(name) < self._epoch and self.numbers(feed):
+                return feed
+        return self._path
+
+    def numbers(self, feed: str) -> list[int]:
+        names = (name.partition(".")[0] for name in self._storage.list(f"{feed}/_spark_metadata"))
+        return sorted(map(int, filter(str.isdigit, names)))
+
+
+def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
+    """Those of the drivers before ``epoch``, whose own has begun. After a look at the fence."""
+    for name in storage.list(f"{path}/feeds"):
+        if name.isdigit() and int(name) < epoch:
+            storage.delete_tree(f"{path}/feeds/{name}")
+    storage.delete_tree(f"{path}/_spark_metadata")
+
+
+def _name(feed: str, number: int) -> str:
+    return f"{feed}/_spark_metadata/{number}{'.compact' if _is_compact(number) else ''}"
+
+
+def _is_compact(number: int) -> bool:
+    return (number + 1) % COMPACT_EVERY == 0
+
+
+def _read_line(line: str) -> tuple[str, int]:
+    entry = json.loads(line)
+    return normal_path(entry["path"]), (entry["modificationTime"] - _EPOCH_MS) // _STEP_MS

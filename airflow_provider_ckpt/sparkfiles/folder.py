@@ -1,0 +1,191 @@
+"""The Spark checkpoint folder of one attempt: its own copy, so that no other driver can touch it (R8)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.seen_files import forget_after, glob_name, is_file_offset, log_offset, taken_after
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+MAX_WATERMARK = 253_402_300_799_000
+"""Milliseconds: the last instant Spark's timestamps can print, its stand-in for Flink's MAX_WATERMARK."""
+
+# commits first: whatever a copied commit points to was written before it, so it is there to be copied
+_COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")
+
+_NAMES_SCHEMAS = re.compile(r"state/[^/]+/_metadata/")
+_SCHEMA = re.compile(r"state/[^/]+/_stateSchema/.+$")
+
+
+class SparkFolder:
+    """``path`` is relative to ``storage``; ``location`` is what ``checkpointLocation`` takes."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.storage = storage
+        self.path = path
+
+    @property
+    def location(self) -> str:
+        return self.storage.spark_uri(self.path)
+
+    def copy_from(self, other: SparkFolder) -> int:
+        """Copy another attempt's folder (hard links on a local disk); returns the number of files.
+
+        The other driver may still be alive and writing: temporary files are skipped, and a commit is
+        copied before what it points to.
+        """
+        copied = 0
+        done: set[str] = set()
+        for part in _COPY_ORDER:
+            for name in self._parts(other, part):
+                if name in done or _is_temporary(name):
+                    continue
+                try:
+                    self._copy(other, name)
+                except ObjectNotFoundError:
+                    continue  # purged or renamed by the other driver meanwhile
+                done.add(name)
+                copied += 1
+        return copied
+
+    def _copy(self, other: SparkFolder, name: str) -> None:
+        if not _NAMES_SCHEMAS.match(name):
+            self.storage.copy(f"{other.path}/{name}", f"{self.path}/{name}")
+            return
+        try:
+            lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
+            moved = "\n".join(map(self._moved, lines))
+        except ValueError:
+            uri = self.storage.full_uri(f"{other.path}/{name}")
+            raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
+        self.storage.replace(f"{self.path}/{name}", moved.encode())
+
+    def _moved(self, line: str) -> str:
+        """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""
+        body = json.loads(line) if line.startswith("{") else None
+        if not isinstance(body, dict):
+            return line
+        for store in body.get("stateStoreInfo", ()):
+            paths = [_SCHEMA.search(path) for path in store.get("stateSchemaFilePaths") or ()]
+            if paths:
+                store["stateSchemaFilePaths"] = [f"{self.location}/{one[0]}" for one in paths if one is not None]
+        return json.dumps(body, separators=(",", ":"))
+
+    @staticmethod
+    def _parts(other: SparkFolder, part: str) -> list[str]:
+        folder = f"{other.path}/{part}" if part else other.path
+        prefix = f"{part}/" if part else ""
+        return [prefix + name for name, _ in other.storage.files(folder)]
+
+    def newest_offsets(self) -> int | None:
+        return self._newest("offsets")
+
+    def newest_commit(self) -> int | None:
+        return self._newest("commits")
+
+    def is_committed(self, batch_id: int) -> bool:
+        return self.storage.exists(f"{self.path}/commits/{batch_id}")
+
+    def at_boundary(self) -> bool:
+        """No batch is planned that is not committed (R2)."""
+        return self.newest_offsets() == self.newest_commit()
+
+    def offsets(self, batch_id: int) -> dict[str, str]:
+        """Source name -> offset JSON as planned for the batch (offset log format 2)."""
+        lines = self._lines(f"offsets/{batch_id}")
+        named = (line.split(":", 1) for line in lines[2:] if ":" in line)
+        return {name: offset for name, offset in named if offset != "-"}
+
+    def planned_watermark(self, batch_id: int) -> int:
+        return int(json.loads(self._lines(f"offsets/{batch_id}")[1])["batchWatermarkMs"])
+
+    def watermark_after(self, batch_id: int) -> int | None:
+        """The watermark the next batch will use; None while the query has seen no event time."""
+        body = json.loads(self._lines(f"commits/{batch_id}")[1])
+        return int(body.get("nextBatchWatermarkMs", 0)) or None
+
+    def plan_final_batch(self, after: int, now_ms: int) -> int:
+        """Plan a batch without data at the maximal watermark, so that Spark fires every window (R12).
+
+        The folder must be at a boundary and belong to this attempt. Returns the planned batch id.
+        """
+        lines = self._lines(f"offsets/{after}")
+        meta = json.loads(lines[1])
+        meta["batchWatermarkMs"] = MAX_WATERMARK
+        meta["batchTimestampMs"] = now_ms
+        body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
+        self.storage.create(f"{self.path}/offsets/{after + 1}", body.encode())
+        return after + 1
+
+    def is_final(self) -> bool:
+        """The newest planned batch is the one at the maximal watermark: the query can only end (R12)."""
+        newest = self.newest_offsets()
+        return newest is not None and self.planned_watermark(newest) == MAX_WATERMARK
+
+    def has_batch(self, batch_id: int) -> bool:
+        """Whether the folder can go on after the batch; Spark purges old ones (``minBatchesToRetain``)."""
+        return all(self.storage.exists(f"{self.path}/{log}/{batch_id}") for log in ("offsets", "commits"))
+
+    def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:
+        """Go back to just after ``batch_id``: forget what was planned and committed later. Own folder only.
+
+        ``edges``: sources that read result partitions. What they took later is void; left in their logs, Spark
+        would read it again, beside what the producer publishes in its place (R4).
+        """
+        offsets = self.offsets(batch_id)
+        for edge in edges:
+            forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))
+        for log in ("commits", "offsets"):
+            for name in self.storage.list(f"{self.path}/{log}"):
+                if name.isdigit() and int(name) > batch_id:
+                    self.storage.delete(f"{self.path}/{log}/{name}")
+
+    def forget_unreadable(self) -> bool:
+        """Forget what is planned, or taken, behind the newest commit, if it names a file that Spark's reader takes for
+        a pattern: planned once, the name would be asked for at every start, renamed or not. Returns whether there was
+        such a name. Own folder only.
+
+        Entries of the sources' logs without an ``offsets`` entry count, too: Spark writes them first.
+        """
+        commit, newest = self.newest_commit(), self.newest_offsets()
+        committed = {} if commit is None else self.offsets(commit)
+        planned = committed if newest is None or newest == commit else self.offsets(newest)
+        files = [uid for uid in self.storage.list(f"{self.path}/sources") if is_file_offset(planned.get(uid))]
+        bad = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed))}
+        kept = planned
+        if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in bad.items()):
+            self.forget_planned()  # first: entries that no plan names are taken up by the next plan
+            kept = committed
+        for uid in bad:
+            forget_after(self.storage, f"{self.path}/sources/{uid}", log_offset(kept.get(uid)))
+        return bool(bad)
+
+    def _unreadable(self, uid: str, committed: Mapping[str, str]) -> list[int]:
+        taken = taken_after(self.storage, f"{self.path}/sources/{uid}", log_offset(committed.get(uid)))
+        return [number for number, path in taken if glob_name([path])]
+
+    def forget_planned(self) -> None:
+        """Drop a planned batch that never committed (only late files of an ended source)."""
+        newest, commit = self.newest_offsets(), self.newest_commit()
+        if newest is not None and newest != commit:
+            self.storage.delete(f"{self.path}/offsets/{newest}")
+            self.storage.delete(f"{self.path}/offsets/.{newest}.crc")
+
+    def delete(self) -> None:
+        self.storage.delete_tree(self.path)
+
+    def _newest(self, log: str) -> int | None:
+        numbers = [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]
+        return max(numbers, default=None)
+
+    def _lines(self, name: str) -> list[str]:
+        return self.storage.read(f"{self.path}/{name}").decode().splitlines()
+
+
+def _is_temporary(name: str) -> bool:
+    leaf = name.rpartition("/")[2]
+    return leaf.startswith(".") or re.search(r"\.tmp$|\.crc$", leaf) is not None

@@ -1,0 +1,143 @@
+"""Whether the Spark folder that an attempt goes on from is whole, looked at before anything is published or deleted.
+
+Spark takes what is missing for something that never was: a folder that is gone begins at batch 0 again, and a file
+that comes after a lost entry of a source's log gets a number of which the offsets say that it was read. Both end in
+rows that nobody misses. What Spark does miss it names by a stack trace, in the copy, when the folder before is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NoReturn
+
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+
+_COMPACT = ".compact"
+
+
+class FolderCheck:
+    """Of the folder before. ``last``: the last published batch that counts; ``rewinds``: the attempt goes back to it,
+    and what was planned and committed later is of no interest."""
+
+    def __init__(self, folder: SparkFolder, last: Batch | None, *, rewinds: bool) -> None:
+        self._folder, self._storage = folder, folder.storage
+        self._last, self._rewinds = last, rewinds
+
+    def run(self) -> None:
+        """Raises SparkFolderLostError."""
+        try:
+            self._look()
+        except SparkFolderLostError:
+            self._look()  # a driver that is fenced and not gone may have compacted a log meanwhile
+
+    def _look(self) -> None:
+        commit, newest = self._ends()
+        if newest is None:
+            return  # its query never came to plan a batch
+        self._metadata()
+        if commit is not None:
+            self._commit(commit)
+        # Spark reads the newest entry and the one before it, from which it says what the newest batch reads
+        plans = {number: self._offsets(number) for number in range(max(0, newest - 1), newest + 1)}
+        self._same_as_published(plans)
+        for uid, offset in plans[newest].items():
+            number = _file_offset(offset)
+            if number is not None:
+                self._source_log(uid, number)
+
+    def _ends(self) -> tuple[int | None, int | None]:
+        """(newest commit, newest offsets) that the attempt goes on from."""
+        last = None if self._last is None else self._last.batch_id
+        commit, newest = self._folder.newest_commit(), self._folder.newest_offsets()
+        if last is not None and (commit is None or commit < last):
+            self._refuse(f"commits/{last}", f"is missing, and batch {last} is published")
+        if self._rewinds and last is not None:
+            return last, last
+        if commit is not None and (newest is None or newest < commit):
+            self._refuse(f"offsets/{commit}", f"is missing, and batch {commit} is committed")
+        return commit, newest
+
+    def _metadata(self) -> None:
+        try:
+            body = json.loads(self._read("metadata"))
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or "id" not in body:
+            self._refuse("metadata", "is not what Spark wrote")
+
+    def _commit(self, number: int) -> None:
+        name = f"commits/{number}"
+        if len(lines := self._lines(name)) < 2 or not _is_object(lines[1]):
+            self._refuse(name, "is not what Spark wrote")
+
+    def _offsets(self, number: int) -> dict[str, str]:
+        name = f"offsets/{number}"
+        lines = self._lines(name)
+        if len(lines) < 3 or not _is_object(lines[1]) or not all(map(_is_offset, lines[2:])):
+            self._refuse(name, "is not what Spark wrote")
+        return self._folder.offsets(number)
+
+    def _same_as_published(self, plans: Mapping[int, Mapping[str, str]]) -> None:
+        last = self._last
+        if last is not None and last.batch_id in plans and plans[last.batch_id] != dict(last.offsets):
+            self._refuse(f"offsets/{last.batch_id}", "names other offsets than those that were published")
+
+    def _source_log(self, uid: str, offset: int) -> None:
+        """Spark reads the newest compacted entry and all behind it. It deletes what a compacted entry covers, and
+        writes an entry before the plan that names it."""
+        entries: dict[int, str] = {}
+        for name in self._storage.list(f"{self._folder.path}/sources/{uid}"):
+            if (digits := name.removesuffix(_COMPACT)).isdigit():
+                entries[int(digits)] = name
+        newest = max(entries, default=-1)
+        first = max((number for number, name in entries.items() if name.endswith(_COMPACT)), default=0)
+        for number in range(first, max(newest, offset) + 1):
+            if number not in entries:
+                self._refuse(f"sources/{uid}/{number}", f"is missing, and {uid} was read up to entry {offset}")
+            name = f"sources/{uid}/{entries[number]}"
+            lines = self._lines(name)  # an entry without files has the line of its version alone
+            if not lines or (len(lines) > 1 and not _is_object(lines[-1])):
+                self._refuse(name, "is not what Spark wrote")
+
+    def _lines(self, name: str) -> list[str]:
+        """Of a file with a version in its first line; none if it has no such line."""
+        try:
+            lines = self._read(name).decode().splitlines()
+        except UnicodeDecodeError:
+            return []
+        return lines if lines and lines[0][:1] == "v" and lines[0][1:].isdigit() else []
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return self._storage.read(f"{self._folder.path}/{name}")
+        except ObjectNotFoundError:
+            self._refuse(name, "is missing")
+
+    def _refuse(self, name: str, problem: str) -> NoReturn:
+        raise SparkFolderLostError(uri=self._storage.full_uri(f"{self._folder.path}/{name}"), problem=problem)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _is_offset(line: str) -> bool:
+    """``<source>:<offset>``; "-" for none yet. Sources choose the form of their offsets, most take JSON."""
+    _, colon, offset = line.partition(":")
+    return bool(colon and offset) and (not offset.startswith("{") or _is_object(offset))
+
+
+def _file_offset(offset: str) -> int | None:
+    """The number in a file source's offset; None for that of another kind of source, or one that took nothing."""
+    if not offset.startswith("{"):
+        return None
+    body = json.loads(offset)
+    number = body.get("logOffset") if body.keys() == {"logOffset"} else None
+    return number if isinstance(number, int) and number >= 0 else None

@@ -1,0 +1,151 @@
+"""Which files a file source has taken, read off the log Spark keeps of it (``<checkpoint>/sources/<name>``).
+
+Spark writes an entry when it plans a batch. Only what a committed batch took counts as read:
+:meth:`SeenFiles.advance` is given the offset of one (R2).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from airflow_provider_ckpt.storage.storage import Storage
+
+_COMPACT_EVERY = 10
+"""Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
+_GLOB = re.compile(r"[{}\[\]*?\\]")
+"""Whatever makes Hadoop take a path for a pattern (``SparkHadoopUtil.isGlobPath``)."""
+
+
+def glob_name(paths: Iterable[str]) -> str | None:
+    """The first of the normal paths that Spark would take for a pattern."""
+    return min((path for path in paths if _GLOB.search(path)), default=None)
+
+
+def normal_path(path: str) -> str:
+    """One spelling for a file's path, whoever names it: no scheme, no leading slash, nothing escaped."""
+    if _SCHEME.match(path):
+        return unquote(_SCHEME.sub("", path)).lstrip("/")
+    return path.lstrip("/")
+
+
+class SeenFiles:
+    """Incremental reader of one source's log; ``path`` is the folder of the log."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._read_up_to = -1
+        self._planned: tuple[int, list[str]] | None = None
+        """What :meth:`planned` has read: (offset, paths)."""
+
+    def planned(self, offset: int) -> list[str]:
+        """Normal paths that a batch up to ``offset`` takes, each as often as the log names it; the next
+        :meth:`advance` to it reads nothing again."""
+        if offset <= self._read_up_to:
+            return []
+        if self._planned is None or self._planned[0] != offset:
+            self._planned = (offset, list(self._take(offset)))
+        return self._planned[1]
+
+    def skip_to(self, offset: int) -> None:
+        """What was taken up to ``offset`` is of no interest: nothing is read."""
+        self._read_up_to = max(self._read_up_to, offset)
+
+    def advance(self, offset: int) -> set[str]:
+        """Normal paths taken by the source's own batches since the last call, up to ``offset``."""
+        taken = set(self.planned(offset))
+        self.skip_to(offset)
+        self._planned = None
+        return taken
+
+    def _take(self, offset: int) -> Iterator[str]:
+        names = self._names(offset)
+        for number in sorted(names):
+            yield from self._parse(names[number], self._read_up_to, offset)
+
+    def _names(self, offset: int) -> dict[int, str]:
+        """Log entries to read: the newest compact one covers everything before it."""
+        if self._read_up_to == offset - 1:
+            for name in (f"{offset}", f"{offset}.compact"):
+                if self._storage.exists(f"{self._path}/{name}"):
+                    return {offset: name}
+        found: dict[int, str] = {}
+        compact = -1
+        for name in self._storage.list(self._path):
+            number, _, suffix = name.partition(".")
+            if not number.isdigit():
+                continue
+            if suffix == "compact":  # one behind the offset counts too: Spark deletes what it covers
+                compact = max(compact, int(number))
+                found[int(number)] = name
+            elif not suffix and int(number) <= offset:
+                found.setdefault(int(number), name)
+        return {n: name for n, name in found.items() if n >= compact and (n > self._read_up_to or n == compact)}
+
+    def _parse(self, name: str, after: int, up_to: int) -> list[str]:
+        lines = self._storage.read(f"{self._path}/{name}").decode().splitlines()[1:]
+        return [normal_path(entry["path"]) for entry in _entries(lines) if after < entry["batchId"] <= up_to]
+
+
+def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
+    """(batch of the source, normal path) of what a file source's log names behind ``offset``; nothing for what
+    another kind of source keeps there."""
+    found: list[tuple[int, str]] = []
+    for name in storage.list(path):
+        number = name.partition(".")[0]
+        if number.isdigit() and int(number) > offset:
+            found += _files_named(storage.read(f"{path}/{name}"))
+    return [one for one in found if one[0] > offset]
+
+
+def _files_named(entry: bytes) -> list[tuple[int, str]]:
+    try:
+        lines = [json.loads(line) for line in entry.decode().splitlines()[1:] if line]
+        return [(int(line["batchId"]), normal_path(line["path"])) for line in lines]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def forget_after(storage: Storage, path: str, offset: int) -> None:
+    """Take a source's log back to ``offset``: the files it took later are void (R4). For a folder of our own,
+    before its query starts."""
+    numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if name[0].isdigit()}
+    later = [name for name, number in numbers.items() if number > offset]
+    compact = max((name for name in later if name.endswith(".compact")), key=numbers.__getitem__, default=None)
+    lines = [] if compact is None else storage.read(f"{path}/{compact}").decode().splitlines()[1:]
+    for name in later:
+        storage.delete(f"{path}/{name}")
+    if compact is not None and offset >= 0:
+        _write_log(storage, path, [line for line in lines if line], offset)
+
+
+def _write_log(storage: Storage, path: str, lines: list[str], offset: int) -> None:
+    """The log up to ``offset``, of which Spark may have deleted what its next compact entry covers."""
+    last_compact = (offset + 1) // _COMPACT_EVERY * _COMPACT_EVERY - 1
+    by_batch = [(int(json.loads(line)["batchId"]), line) for line in lines]
+    names = {number: f"{number}" for number in range(last_compact + 1, offset + 1)}
+    if last_compact >= 0:
+        names[last_compact] = f"{last_compact}.compact"
+    for number, name in names.items():
+        own = [line for batch, line in by_batch if batch == number or batch < number == last_compact]
+        storage.replace(f"{path}/{name}", "\n".join(["v1", *own]).encode())
+
+
+def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
+    return (json.loads(line) for line in lines if line)
+
+
+def log_offset(offset: str | None) -> int:
+    """The source's own batch number in a file source's offset JSON; -1: it has taken nothing, or is none."""
+    body = None if offset is None else json.loads(offset)
+    return int(body.get("logOffset", -1)) if isinstance(body, dict) else -1
+
+
+def is_file_offset(offset: str | None) -> bool:
+    """Whether it is that of a file source; one that has no offset yet may be."""
+    return offset is None or log_offset(offset) >= 0

@@ -1,0 +1,142 @@
+"""Errors of storages, of logs in them and of the root."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
+
+
+class InvalidStorageUriError(InvalidInputError):
+    template = "the storage URI {uri!r} is refused: {reason}"
+
+
+class InvalidStorageOptionsError(InvalidInputError):
+    """Names the options only: their values may be secrets."""
+
+    template = "the storage options {names} are refused for {uri}: {reason}"
+
+
+class InvalidPathError(TerminalError):
+    template = (
+        "the path {path!r} is refused: a path is relative to its storage, with '/' between its parts, "
+        "and no part is empty, '.' or '..'"
+    )
+
+
+class InvalidJobIdError(InvalidInputError):
+    template = (
+        "the job id {job_id!r} is refused: use 1 to 200 characters out of A-Z a-z 0-9 _ . ~ -, the first of "
+        "them a letter, a digit or _"
+    )
+
+
+class ObjectNotFoundError(TerminalError):
+    template = "{uri} does not exist"
+
+
+class AlreadyExistsError(TerminalError):
+    """Create-if-absent found the name taken. After a lost reply the object may be the caller's own (R17)."""
+
+    template = "{uri} exists already"
+
+
+class MoveConflictError(TerminalError):
+    template = (
+        "{source} cannot be moved to {target}: another file with other content is there, and it is not "
+        "overwritten; move it out of the way by hand"
+    )
+
+
+class StorageTransientError(TransientError):
+    """The verb may or may not have taken effect."""
+
+    template = "the storage failed to {verb} {uri}: {reason}"
+
+
+class StorageUnreachableError(TransientError):
+    template = "the storage {uri} cannot be reached: {reason}; check the address, the bucket and the network"
+
+
+class StorageReadOnlyError(TerminalError):
+    template = "writing to {uri} was refused: {reason}; the job must be able to create, list and delete there"
+
+
+class StorageDeniedError(TerminalError):
+    template = "reading {uri} was refused: {reason}; check the credentials and the rights they carry"
+
+
+class StorageFailedError(TerminalError):
+    template = "the storage cannot {verb} {uri}: {reason}"
+
+
+class StorageUnsuitableError(TerminalError):
+    template = (
+        "{uri} cannot hold checkpoints: {reason}; use a local or shared file system with hard links, "
+        "or an object store with conditional writes (S3, GCS, Azure)"
+    )
+
+
+class MalformedDocumentError(TerminalError):
+    template = "{uri} is not a readable {what} file: {reason}"
+
+
+class NewerFormatError(TerminalError):
+    template = (
+        "{uri} is a {what} file of version {found}, and this release reads up to version {known}; "
+        "upgrade airflow_provider_ckpt to the release that wrote it, or a newer one"
+    )
+
+
+class ForeignRootError(TerminalError):
+    template = "{uri} is not a checkpoint root: its marker says {found!r}; choose another folder"
+
+
+class RootInsideRootError(InvalidInputError):
+    template = (
+        "the root {uri} lies inside another checkpoint root, {outer}: its files would look like a job's there, and be "
+        "deleted with it; choose a folder outside"
+    )
+
+
+class RootAboveRootError(InvalidInputError):
+    template = (
+        "the root {uri} would lie around another checkpoint root, {inner}, whose files would look like a job's; "
+        "choose another folder, or use that root"
+    )
+
+
+class RootIsPatternError(InvalidInputError):
+    template = (
+        "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would look for other "
+        "folders; choose a path without"
+    )
+
+
+class NoRootError(TerminalError):
+    template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
+
+
+class CorruptLogError(TerminalError):
+    """``data``: ``uri`` of the damaged entry, its ``number``, ``reason``, ``intact`` (the entries before it, in
+    order, kept ones included) and ``last`` (True if no entry follows the damaged one)."""
+
+    template = (
+        "{uri} is damaged: {reason}; entries are written whole or not at all, so the object was changed or "
+        "removed behind our back: bring it back from a backup or an object version"
+    )
+
+
+class LostRaceError(TerminalError):
+    """Somebody else holds the number this writer wanted; ``data["entry"]`` is their entry."""
+
+    template = "{uri} was written by another writer ({writer}); this writer has not seen it and must not go on"
+
+
+class BelowHeadError(TerminalError):
+    template = (
+        "{uri}: the next entry to read is {next_number}, but the log was truncated up to {head}; "
+        "a reader never skips entries: load the log again"
+    )
+
+
+class NoSuchHeadError(TerminalError):
+    template = "{uri} cannot be truncated up to {head}: its entries end before {next_number}"

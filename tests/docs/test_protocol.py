@@ -1,0 +1,201 @@
+"""docs/protocol.md says what the rules are that code and tests cite, who keeps them, and which tests show it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.examples import ROOT
+from tests.docs.protocol import (
+    PACKAGE,
+    PAGE,
+    TESTS,
+    Citation,
+    Rule,
+    citations,
+    cited_by,
+    named_tests,
+    numbers_of,
+    rules,
+    shown_texts,
+    sources,
+)
+from tests.mutants.catalogue import MUTANTS
+
+RULES = rules(PAGE.read_text("utf-8"))
+KNOWN = frozenset(rule.number for rule in RULES)
+MUTANT_RULES = {mutant.id: mutant.rule for mutant in MUTANTS}
+ALL_TESTS = {(path, name) for path in sources(TESTS) for name in named_tests(path)}
+CARRIED = frozenset(number for _, name in ALL_TESTS for number in numbers_of(name))
+
+each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"R{rule.number}")
+
+
+def problems(rule: Rule) -> list[str]:
+    """What is wrong with what the page says of the rule."""
+    return [*_form(rule), *_keepers(rule), *_proofs(rule), *_mutants(rule)]
+
+
+def _form(rule: Rule) -> list[str]:
+    found = []
+    if not rule.statement.endswith("."):
+        found.append("the heading is one sentence")
+    if "\n**Without it.** " not in rule.text:
+        found.append("it does not say what goes wrong without it")
+    if not rule.is_open and not (rule.kept and rule.proved):
+        found.append("nobody keeps or proves it, and it is not said to be not built")
+    if bool(rule.kept) != bool(rule.proved):
+        found.append("it is kept and not proved, or proved and not kept")
+    if rule.kept and rule.number not in CARRIED:
+        found.append("no test carries its number")
+    return found
+
+
+def _keepers(rule: Rule) -> list[str]:
+    found = []
+    for name in rule.kept:
+        path = PACKAGE / name
+        if not path.is_file():
+            found.append(f"there is no file {name}")
+        elif rule.number not in cited_by(path.read_text("utf-8")):
+            found.append(f"{name} does not cite it")
+    return found
+
+
+def _proofs(rule: Rule) -> list[str]:
+    found = []
+    for name in rule.proved:
+        path, _, function = name.partition("::")
+        if (ROOT / path, function) not in ALL_TESTS:
+            found.append(f"there is no test {name}")
+        elif numbers_of(function) - {rule.number} and rule.number not in numbers_of(function):
+            found.append(f"{name} carries the number of another rule")
+    if rule.proved and not any(rule.number in numbers_of(name.rpartition("::")[2]) for name in rule.proved):
+        found.append("no test that is named for it carries its number")
+    return found
+
+
+def _mutants(rule: Rule) -> list[str]:
+    wrong = {name: MUTANT_RULES.get(name, "no mutant") for name in rule.mutants}
+    return [f"mutant {name}: {cited}" for name, cited in wrong.items() if cited != f"R{rule.number}"]
+
+
+def unknown(found: list[Citation], known: frozenset[int] = KNOWN) -> list[str]:
+    return [f"{citation.where} cites R{citation.number}" for citation in found if citation.number not in known]
+
+
+def _citations(path: Path) -> list[Citation]:
+    return citations(path.read_text("utf-8"), str(path.relative_to(ROOT)))
+
+
+@each_rule
+def test_what_is_said_of_a_rule_is_so(rule: Rule) -> None:
+    assert problems(rule) == []
+
+
+def test_the_rules_are_numbered_without_gaps() -> None:
+    assert [rule.number for rule in RULES] == list(range(1, len(RULES) + 1))
+
+
+def test_every_rule_that_is_cited_is_on_the_page() -> None:
+    pages = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+    here = Path(__file__)  # cites rules that there are not
+    files = [path for path in (*sources(PACKAGE), *sources(TESTS), *pages) if path != here]
+    found = [citation for path in files for citation in _citations(path)]
+    assert len(found) > 100
+    assert unknown(found) == []
+
+
+def test_every_test_with_a_number_belongs_to_a_rule() -> None:
+    assert len(CARRIED) > 20
+    assert [name for _, name in sorted(ALL_TESTS) if numbers_of(name) - KNOWN] == []
+
+
+def test_every_mutant_stands_for_a_rule() -> None:
+    strays = {name: rule for name, rule in MUTANT_RULES.items() if rule not in {f"R{number}" for number in KNOWN}}
+    assert strays == {}
+
+
+@pytest.mark.parametrize("path", sources(PACKAGE), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_that_is_shown_cites_a_rule(path: Path) -> None:
+    """Who reads a message does not have this page at hand: it says the thing itself."""
+    texts = shown_texts(path.read_text("utf-8"))
+    assert [f"line {line}: {text!r}" for line, text in texts if cited_by(text)] == []
+
+
+# ---- each of these can fail
+
+_SOUND = """# Rules
+
+## R3. A number is not freed.
+
+**Without it.** Rows are lost.
+
+Kept by: `storage/append_log.py`, `journal/journal.py`
+
+Proved by: `tests/storage/test_append_log.py::test_r3_what_took_the_log_over_survives_every_truncation`,
+`mutant:claims-truncated`
+"""
+
+
+def _problems_with(old: str, new: str) -> list[str]:
+    page = _SOUND.replace(old, new)
+    assert page != _SOUND
+    (rule,) = rules(page)
+    return problems(rule)
+
+
+def test_a_sound_rule_has_no_problems() -> None:
+    (rule,) = rules(_SOUND)
+    assert problems(rule) == []
+    assert len(rule.kept) == 2
+    assert len(rule.proved) == len(rule.mutants) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("is not freed.", "is not freed", "one sentence"),
+        ("**Without it.** Rows are lost.", "Rows are lost.", "what goes wrong"),
+        ("journal/journal.py", "journal/journals.py", "no file"),
+        ("journal/journal.py", "journal/buffer.py", "no file"),
+        ("journal/journal.py", "journal/codec.py", "does not cite"),
+        ("test_r3_what_took", "test_r3_who_took", "no test tests"),
+        ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r17_a_lost_reply_is_no_defeat", "another"),
+        ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r17_a_lost_reply_is_no_defeat", "is named"),
+        ("mutant:claims-truncated", "mutant:claims-cut", "no mutant"),
+        ("mutant:claims-truncated", "mutant:creation-overwrites", "R17"),
+        ("Proved by: ", "Shown by: ", "nobody keeps or proves"),
+        ("Kept by: ", "Not built yet: ", "proved and not kept"),
+        ("## R3.", "## R99.", "no test carries"),
+    ],
+)
+def test_a_page_that_is_wrong_is_noticed(old: str, new: str, problem: str) -> None:
+    assert any(problem in found for found in _problems_with(old, new))
+
+
+def test_a_list_with_words_in_it_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="backquotes"):
+        rules(_SOUND.replace("`, `journal", "` and `journal"))
+
+
+def test_a_rule_that_is_not_built_needs_no_keeper() -> None:
+    (rule,) = rules("## R14. A split belongs once.\n\n**Without it.** Twice.\n\nNot built yet: there are none.\n")
+    assert problems(rule) == []
+
+
+def test_a_citation_of_no_rule_is_noticed() -> None:
+    text = '"""Kept (R3, R98)."""\nx = 1  # R99: see there\nPAIR4, R2D2, AR7 = 1, 2, 3\n'
+    assert unknown(citations(text, "f.py")) == ["f.py:1 cites R98", "f.py:2 cites R99"]
+
+
+def test_all_numbers_of_a_test_are_taken() -> None:
+    assert numbers_of("test_r9_r12_the_coordinator_goes_on") == {9, 12}
+    assert numbers_of("test_rows_r4_are_read") == frozenset()
+
+
+def test_a_message_that_cites_a_rule_is_noticed() -> None:
+    source = '"""R1."""\nclass E:\n    """R2."""\n    template = "full (R3)"\n    x = f"{1} (R4)"\n    """R5."""\n'
+    assert [text for _, text in shown_texts(source) if re.search(r"R\d", text)] == ["full (R3)", " (R4)"]

@@ -1,0 +1,116 @@
+"""Imports go down only, in every folder, also those inside functions; and none goes in a circle."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import airflow_provider_ckpt
+
+NAME = "airflow_provider_ckpt"
+PACKAGE = Path(airflow_provider_ckpt.__file__).parent
+LAYERS = (
+    ("operators", "sensors", "get_provider_info", "cli"),
+    ("triggers",),
+    ("hooks",),
+    ("spark", "packaging"),
+    ("jobmaster",),
+    ("sparkfiles", "report"),
+    ("sinks",),
+    ("coordinator",),
+    ("job",),
+    ("partitions",),
+    ("journal",),
+    ("storage",),
+    ("errors",),
+)
+"""From the top. Folders of one line do not import each other."""
+AIRFLOW = {"operators", "sensors", "triggers", "hooks"}
+HEAVY = {
+    "airflow": AIRFLOW,
+    "pyspark": {"spark"},
+    "py4j": {"spark"},
+    "fsspec": {"storage"},
+}
+"""Third party -> the folders that may import it."""
+RANK = {folder: rank for rank, line in enumerate(LAYERS) for folder in line}
+
+
+def folder_of(module: str) -> str:
+    """``airflow_provider_ckpt.spark.query.plan`` -> ``spark``; of the package itself: nothing."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def module_of(path: Path) -> str:
+    parts = list(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path, *, typing_too: bool = True) -> Iterator[tuple[int, str]]:
+    """(line, module). Those ``if TYPE_CHECKING`` are never carried out."""
+    tree = ast.parse(path.read_text())
+    checked = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    passed_over = {id(one) for block in checked for one in ast.walk(block)} if not typing_too else set()
+    for node in ast.walk(tree):
+        if id(node) in passed_over:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield node.lineno, whole if whole in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+MODULES = {module_of(path): path for path in FILES}
+
+
+def test_every_folder_has_a_layer() -> None:
+    assert {folder_of(module) for module in MODULES} - {""} == set(RANK)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
+def test_imports_go_down(path: Path) -> None:
+    mine = folder_of(module_of(path))
+    if not mine:  # the package: its names are imported when they are used
+        return
+    for line, module in imports(path):
+        theirs = folder_of(module) if module.partition(".")[0] == NAME else ""
+        if theirs and theirs != mine:
+            assert RANK[theirs] > RANK[mine], f"{path}:{line} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
+def test_third_parties_are_imported_where_they_belong(path: Path) -> None:
+    mine = folder_of(module_of(path))
+    for line, module in imports(path, typing_too=False):
+        allowed = HEAVY.get(module.partition(".")[0])
+        assert allowed is None or mine in allowed, f"{path}:{line} imports {module}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {
+        module: {to for _, to in imports(path) if to in MODULES and to != module} for module, path in MODULES.items()
+    }
+    graph.pop(NAME)
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names them
+
+
+def test_no_folder_holds_the_lion_s_share() -> None:
+    """15 % of the lines: then it is time to take it apart."""
+    lines = {path: len(path.read_text().splitlines()) for path in FILES}
+    folders = {path.parent for path in FILES}
+    shares = {
+        str(folder.relative_to(PACKAGE)): sum(n for path, n in lines.items() if path.parent == folder)
+        / sum(lines.values())
+        for folder in folders
+    }
+    assert {folder: round(share, 3) for folder, share in shares.items() if share > 0.15} == {}

@@ -1,0 +1,94 @@
+"""The JobMaster and its tasks say to each other what survives JSON, and no more."""
+
+from __future__ import annotations
+
+import json
+import typing
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.messages import Command, DrainSubtask, FinishSubtask, Report, SubtaskFenced
+from airflow_provider_ckpt.coordinator.wire import from_json, to_json
+from airflow_provider_ckpt.spark import deployment
+from airflow_provider_ckpt.spark.task.context import InputAdvanced, RunContext
+from airflow_provider_ckpt.spark.task.local_gateway import LocalGateway
+from tests.spark.harness import World
+from tests.spark.jobs import bounded, mixed
+
+
+def over_json(message: Any) -> Any:
+    return from_json(json.loads(json.dumps(to_json(message))))
+
+
+class OverJson(LocalGateway):
+    """Commands go through JSON on their way to the tasks."""
+
+    def send(self, command: Command) -> None:
+        super().send(over_json(command))
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Reports go through JSON on their way to the JobMaster; their types."""
+    heard: list[str] = []
+
+    def context(**given: Any) -> Any:
+        post = given.pop("post")
+
+        def through(message: Any) -> None:
+            if isinstance(message, (*typing.get_args(Report), SubtaskFenced)):
+                heard.append(type(message).__name__)
+                message = over_json(message)
+            else:
+                assert isinstance(message, InputAdvanced), message
+            post(message)
+
+        return RunContext(**given, post=through)
+
+    monkeypatch.setattr(deployment, "LocalGateway", OverJson)
+    monkeypatch.setattr(deployment, "RunContext", context)
+    return heard
+
+
+def test_a_job_runs_to_its_end_through_json(world: World, told: list[str]) -> None:
+    expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
+    stopped = world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() > 0))
+    assert (stopped.status, stopped.cause) == ("STOPPED", None)
+    run = world.run(mixed(world, chain=False), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert {"SubtaskRunning", "BarrierAcknowledged", "SubtaskAtEndOfData", "SubtaskDone"} <= set(told)
+
+
+def test_a_batch_job_runs_to_its_end_through_json(world: World, told: list[str]) -> None:
+    expected = world.put_ids("history", 2, 2)
+    assert world.run(bounded(world, chain=False), mode="batch").status == "FINISHED"
+    assert world.released_ids() == sorted(expected)
+    assert "SubtaskAtEndOfData" in told
+
+
+@pytest.mark.parametrize(
+    ("epoch", "attempt", "taken"),
+    [(2, "0002-b", True), (2, None, True), (2, "0002-a", False), (1, "0002-b", False), (3, None, False)],
+)
+def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
+    epoch: int, attempt: str | None, taken: bool
+) -> None:
+    drained: list[str] = []
+    runner: Any = SimpleNamespace(drain=lambda: drained.append("v/0"))
+    context: Any = SimpleNamespace(epoch=2, attempt="0002-b")
+    LocalGateway(context, {"v/0": runner}).send(DrainSubtask(epoch, "v/0", attempt))
+    assert drained == ["v/0"] * taken
+
+
+def test_a_task_that_finished_takes_no_more_commands() -> None:
+    done: list[str] = []
+    runner: Any = SimpleNamespace(finish=lambda: done.append("finish"), drain=lambda: done.append("drain"))
+    context: Any = SimpleNamespace(epoch=1, attempt="a")
+    gateway = LocalGateway(context, {"v/0": runner})
+    gateway.send(FinishSubtask(1, "v/0", "a"))
+    gateway.send(DrainSubtask(1, "v/0", "a"))
+    gateway.send(DrainSubtask(1, "w/0", "a"))
+    assert done == ["finish"]
