@@ -185,6 +185,8 @@ def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     stopped = world.run(job(world, running), world.ask("stop", lambda: world.released_count() > 0))
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
     number = world.state().last_completed
+    # the first run may have read all there was on its way out
+    expected += Counter(one % 3 for one in world.put_ids("live", 2, 1, 3000))
     with suppress(TransientError):
         world.run(job(world, running), storage=NothingIsPublished(world.storage), checkpoint_interval=600)
     path = f"{world.root}/{world.job_id}/checkpoints/chk-{number}"
