@@ -377,6 +377,7 @@ _TAKE_OVER = (
             "tests/spark/test_takeovers.py::test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says",
         ),
         "a subtask whose log is closed is waited for, in every run",
+        hangs=True,
     ),
     Mutant(
         "frozen-again",
