@@ -68,7 +68,7 @@ def slow(world: World) -> tuple[Job, Callable[[], bool]]:
 
 
 def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: World) -> None:
-    expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
+    expected = world.put_ids("history", 30, 1) | world.put_ids("live", 2, 2, 1000)
     storage, asked = NoBarrier(world.storage), []
     drain = world.drain_at(len(expected))
 
@@ -80,8 +80,8 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
             storage.broken = False
         drain(line)
 
-    # so long an interval that the only checkpoint is the stop's until it has failed
-    run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=3, tolerable_failed_checkpoints=1)
+    # so long an interval, and so much history, that the only checkpoint is the stop's until it has failed
+    run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=8, tolerable_failed_checkpoints=1)
     assert (run.status, run.cause) == ("FINISHED", None)
     outcome = world.state().outcomes[asked[0]]
     assert outcome.startswith("failed: the stop did not take place: 2 savepoints failed (1 tolerated)")
