@@ -31,10 +31,6 @@ class OwnedJournal:
         with self._lock:
             self._journal.tick(now)
 
-    def flush(self) -> None:
-        with self._lock:
-            self._journal.flush()
-
     def check_fenced(self) -> None:
         with self._lock:
             self._journal.check_fenced()

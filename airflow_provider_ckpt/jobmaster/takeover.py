@@ -22,10 +22,9 @@ from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import job_path, subtask_log_path
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
-LEFT_BEHIND = 3600.0
-"""Seconds after which a temporary file is nobody's: a living writer has one for as long as it writes one object."""
 GRACE = 10.0
 """Seconds a fenced driver on this host gets to leave by itself before it is killed."""
 

@@ -19,14 +19,11 @@ from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest, attempt_of
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-LEFT_BEHIND = 3600.0
-"""Seconds after which nobody writes a temporary file any more, not even a driver that was paused."""
 
 
 class BoundFileSink(BoundSink):

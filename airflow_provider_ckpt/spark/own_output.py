@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.redaction import redact_uri
 from airflow_provider_ckpt.spark.errors import OutputReadError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 from airflow_provider_ckpt.storage.opening import canonical_uri
 
+_S3 = re.compile(r"s3[an]?://([^/]*@)?")
+
 
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], storage_options: Mapping[str, Any]) -> None:
     """Raises OutputReadError if what a sink writes lies where a source reads. Whether Spark looks into a folder
     depends on its name and on options: no folder of a sink may lie in that of a source."""
-    folders = {operator.uid: uri for operator in job.sinks for uri, _ in operator.sink.spark_folders(storage_options)}
+    folders = [(one.uid, uri) for one in job.sinks for uri, _ in one.sink.spark_folders(storage_options)]
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
-            for sink, folder in folders.items():
+            for sink, folder in folders:
                 if _meet(_segments(path), _segments(folder)):
-                    raise OutputReadError(source=uid, path=path, sink=sink, folder=folder)
+                    raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=redact_uri(folder))
 
 
 def _segments(uri: str) -> list[str]:
@@ -30,8 +34,8 @@ def _segments(uri: str) -> list[str]:
     except InvalidStorageUriError:  # a pattern may hold what no folder does
         plain = uri
     plain = plain.removeprefix("file://")
-    for scheme in ("s3a://", "s3n://"):
-        plain = plain.replace(scheme, "s3://", 1) if plain.startswith(scheme) else plain
+    bucket = _S3.match(plain)  # by whatever scheme, and with whatever credentials
+    plain = plain if bucket is None else f"s3:/{plain[bucket.end() :]}"
     return [part for part in plain.split("/") if part]
 
 

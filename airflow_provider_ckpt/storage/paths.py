@@ -21,6 +21,11 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
+LEFT_BEHIND = 3600.0
+"""Seconds after which a temporary file is nobody's, not even a paused driver's: a living writer has one for as long as
+it writes one object."""
+
+
 def is_temporary(path: str) -> bool:
     """Names that start with a dot are temporary (ours, Hadoop's checksums): no listing shows them."""
     return path.startswith(".") or "/." in path

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
@@ -135,6 +136,7 @@ def test_a_sink_in_the_folder_of_a_source_is_refused_and_nothing_is_written(
     [
         ("s3a://b/in/*", "s3://b/in/out", True),
         ("s3a://b/in", "s3://other/in/out", False),
+        ("s3a://lake/in", "/lake/in/out", False),
         ("/lake/{in,out}", "/lake/out", True),
         ("/lake/{in,also}", "/lake/out", False),
         ("/lake/*/events", "/lake/out", False),
@@ -153,6 +155,28 @@ def test_where_a_pattern_meets_a_folder(source: str, sink: str, meet: bool) -> N
             refuse_own_output(job, reads, {})
     else:
         refuse_own_output(job, reads, {})
+
+
+def test_credentials_in_a_path_hide_nothing_and_are_not_told() -> None:
+    job = reading("s3a://key:hunter2@b/in/*", "s3://b/in/out")
+    with pytest.raises(OutputReadError) as caught:
+        refuse_own_output(job, {"live": SourceReads("parquet", paths=["s3a://key:hunter2@b/in/*"])}, {})
+    assert "hunter2" not in f"{caught.value} {caught.value.data}"
+
+
+class TwoFolders(FileSink):
+    """Lets Spark write in another folder, too."""
+
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+        return [*super().spark_folders(storage_options), ("/elsewhere", {})]
+
+
+def test_every_folder_of_a_sink_is_looked_at() -> None:
+    job = Job("two")
+    job.sink("out", job.source(uid="live")(lambda read: read), TwoFolders("/lake/out"))
+    for path in ("/lake/out", "/elsewhere"):
+        with pytest.raises(OutputReadError):
+            refuse_own_output(job, {"live": SourceReads("parquet", paths=[path])}, {})
 
 
 # ---- what would run nothing, or read nothing
