@@ -1,6 +1,8 @@
 """Flink's checkpoint semantics for mixed bounded and unbounded PySpark jobs, run from Airflow or without it.
 
-Names are imported when they are used: this package alone imports neither Airflow, Spark nor fsspec.
+What is exported here, and by :mod:`airflow_provider_ckpt.testing`, is public (docs/public.md); every other module is
+private and may change in any release. Names are imported when they are used: this package alone imports neither
+Airflow, Spark nor fsspec.
 """
 
 from __future__ import annotations
@@ -9,38 +11,103 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TerminalError, TransientError
+    from airflow_provider_ckpt.client import JobClient, list_jobs
+    from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+    from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.job import Job
+    from airflow_provider_ckpt.journal.errors import (
+        JobNotEndedError,
+        JobNotRunningError,
+        JobWaitTimeoutError,
+        NoSuchJobError,
+        RequestOvertakenError,
+    )
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
     from airflow_provider_ckpt.sinks.file_sink import FileSink
+    from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
+    from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
+    from airflow_provider_ckpt.storage.errors import NoRootError
+    from airflow_provider_ckpt.storage.location import Location
+    from airflow_provider_ckpt.storage.opening import open_storage
+    from airflow_provider_ckpt.storage.storage import Storage
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BoundSink",
     "CheckpointHook",
     "CheckpointSensor",
     "CheckpointedSparkJobOperator",
     "CkptError",
     "FileSink",
+    "Handle",
     "InvalidInputError",
     "Job",
+    "JobClient",
+    "JobNotEndedError",
+    "JobNotRunningError",
+    "JobState",
+    "JobStatus",
+    "JobWaitTimeoutError",
+    "Location",
+    "Manifest",
+    "NoRootError",
+    "NoSuchJobError",
+    "OvertakenError",
+    "RequestOvertakenError",
+    "Sink",
+    "SinkContext",
+    "SinkInput",
+    "StageRequest",
+    "Storage",
     "TerminalError",
     "TransientError",
     "__version__",
+    "build_graph",
+    "list_jobs",
+    "open_storage",
+    "read_manifests",
+    "released_files",
 ]
 
 _MODULES = {
+    "BoundSink": "sinks.sink",
     "CheckpointHook": "hooks.checkpoint",
     "CheckpointSensor": "sensors.checkpoint",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
     "FileSink": "sinks.file_sink",
+    "Handle": "sinks.sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
+    "JobClient": "client",
+    "JobNotEndedError": "journal.errors",
+    "JobNotRunningError": "journal.errors",
+    "JobState": "journal.state",
+    "JobStatus": "model.job_status",
+    "JobWaitTimeoutError": "journal.errors",
+    "Location": "storage.location",
+    "Manifest": "sinks.manifests",
+    "NoRootError": "storage.errors",
+    "NoSuchJobError": "journal.errors",
+    "OvertakenError": "errors",
+    "RequestOvertakenError": "journal.errors",
+    "Sink": "sinks.sink",
+    "SinkContext": "sinks.sink",
+    "SinkInput": "sinks.sink",
+    "StageRequest": "sinks.sink",
+    "Storage": "storage.storage",
     "TerminalError": "errors",
     "TransientError": "errors",
+    "build_graph": "job.chaining",
+    "list_jobs": "client",
+    "open_storage": "storage.opening",
+    "read_manifests": "sinks.manifests",
+    "released_files": "sinks.manifests",
 }
 
 

@@ -71,10 +71,10 @@ class Clock:
         self._wanted = wanted
         self._until_read = until_read
 
-    def __call__(self, line: dict[str, Any]) -> None:
-        if line["kind"] == "checkpoint":
-            self.told[line["checkpoint"]] = time.time()
-        if line["kind"] == "source_ended" if self._until_read else len(self.told) >= self._wanted:
+    def __call__(self, line: Any) -> None:
+        if line.kind == "checkpoint":
+            self.told[line.data["checkpoint"]] = time.time()
+        if line.kind == "source_ended" if self._until_read else len(self.told) >= self._wanted:
             self.enough.set()
 
     def seconds(self, journal: Path) -> list[float]:

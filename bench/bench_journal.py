@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 
 COUNTS = (50_000, 100_000, 200_000, 400_000)
@@ -25,15 +26,13 @@ ROUNDS = 3
 def mixed(count: int) -> Iterator[ev.Event]:
     for number in range(count):
         at = 1_700_000_000.0 + number / 1000
-        kind = number % 5
+        kind = number % 3
         if kind == 0:
-            yield ev.CheckpointTriggered(number, at)
+            yield ev.CheckpointAborted(number, "CHECKPOINT_EXPIRED", at)
         elif kind == 1:
-            yield ev.CheckpointAborted(number - 1, "CHECKPOINT_EXPIRED", at)
-        elif kind == 2:
-            yield ev.SubtaskEndOfData(f"daily_revenue/{number % 1000}", "manual~t1", at)
+            yield ev.LateFilesFound("history", (f"part-{number}.parquet",), False, at)
         else:
-            yield ev.SubtaskFinished(f"daily_revenue/{number % 1000}", "manual~t1", at)
+            yield ev.RequestAnswered(f"r-{number}", "stop", "already stopping", at)
 
 
 def measure(folder: str, count: int) -> tuple[float, float, int]:
@@ -43,17 +42,17 @@ def measure(folder: str, count: int) -> tuple[float, float, int]:
     for round_ in range(ROUNDS):
         storage = open_storage(f"{folder}/{count}-{round_}")
         journal = Journal(storage, "bench")
-        journal.claim("t1", {}, 0.0)
+        journal.claim("t1", Worker(), 0.0)
         start = time.perf_counter()
         for event in events:
-            journal.write(event, 0.0)
+            journal.write(event)
         journal.flush()
         writes.append(time.perf_counter() - start)
         start = time.perf_counter()
         state = Journal(storage, "bench").replay()
         replays.append(time.perf_counter() - start)
-        if len(state.finished) != 400:
-            raise SystemExit(f"replay lost events: {len(state.finished)} subtasks finished")
+        if state.aborted_count != (count + 2) // 3:
+            raise SystemExit(f"replay lost events: {state.aborted_count} checkpoints aborted")
         entries = len(storage.list("bench/journal"))
         storage.delete_tree("")
     return min(writes), min(replays), entries
@@ -63,11 +62,11 @@ def measure_decisions(folder: str) -> tuple[float, float]:
     """Seconds for one flushed decision: median and 99th percentile."""
     storage = open_storage(f"{folder}/decisions")
     journal = Journal(storage, "bench")
-    journal.claim("t1", {}, 0.0)
+    journal.claim("t1", Worker(), 0.0)
     took = []
     for number in range(DECISIONS):
         start = time.perf_counter()
-        journal.write_now(ev.CheckpointTriggered(number, 0.0))
+        journal.write(ev.CheckpointTriggered(number, 0.0))
         took.append(time.perf_counter() - start)
     storage.delete_tree("")
     took.sort()

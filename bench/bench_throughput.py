@@ -8,7 +8,7 @@ B   history + live, count and sums by 100,000 customers, update mode -> Parquet 
 Sides: ckpt (the library, one query), exchange (the library with chain=False: history is a query of its own and goes
 through a result partition), foreachBatch (plain, writes a folder a batch), native (plain, Spark's file sink).
 
-Targets: ckpt at 0.97 of the plain query's rows a second or better, exchange at 0.6 or better.
+Targets: ckpt at 0.97 of the plain query's rows a second or better, exchange at 0.95 or better.
 """
 
 from __future__ import annotations

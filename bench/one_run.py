@@ -157,7 +157,7 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
         checkpoint_interval=run.checkpoint_interval,
         conf=conf,
     )
-    lines: list[tuple[float, dict[str, Any]]] = []
+    lines: list[tuple[float, Any]] = []
 
     def covering() -> list[int]:
         """Checkpoints that released the last batch of the history."""
@@ -175,7 +175,7 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
     if code:
         raise RuntimeError(f"exit code {code}: {lines[-1:]}")
 
-    return min(at for at, line in lines if line["kind"] == "released" and line["released"] >= min(covering()))
+    return min(at for at, line in lines if line.kind == "released" and line.data["released"] >= min(covering()))
 
 
 def _report(run: Run, batches: list[MicroBatch], meters: list[CpuMeter]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ with DAG("flights_report", schedule=None, catchup=False, tags=["ckpt"]):
 
         import pyarrow.parquet as pq
 
-        from airflow_provider_ckpt.sinks.manifests import read_manifests
+        from airflow_provider_ckpt import read_manifests
 
         folder = Path(lake, "flights")
         counts: Counter[str] = Counter()

@@ -11,11 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from airflow_provider_ckpt import __version__
-from airflow_provider_ckpt.cli import checkpoints, doctor, jobs, request, run, show
+from airflow_provider_ckpt.cli import checkpoints, doctor, jobs, release, request, run, show
 from airflow_provider_ckpt.cli.refusals import REFUSED, print_refusal
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.report.exit_code import ExitCode
 
-COMMANDS = (run, jobs, show, checkpoints, request, doctor)
+COMMANDS = (run, jobs, show, checkpoints, request, release, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -38,11 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
     except CkptError as error:
         print_refusal(error)
-        return 2 if isinstance(error, REFUSED) else 1
+        return ExitCode.REFUSED if isinstance(error, REFUSED) else ExitCode.FAILED
     except KeyboardInterrupt:
         print("ckpt: interrupted", file=sys.stderr)
-        return 130
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:  # `ckpt jobs | head`
         sys.stderr.close()
-        return 1
+        return ExitCode.FAILED
     return code

@@ -9,16 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ckpt.cli.errors import BadAssignmentError
-from airflow_provider_ckpt.job.options import read_storage_options
+from airflow_provider_ckpt.job.options import OPTIONS, read_storage_options
+from airflow_provider_ckpt.storage.location import Location
 
 
 def add_root(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    parser.add_argument(
-        "--root",
-        required=required,
-        metavar="URI",
-        help="where the jobs keep everything durable: a path or s3://…",
-    )
+    [root] = (option for option in OPTIONS if option.name == "root")
+    parser.add_argument("--root", required=required, metavar=root.kind.placeholder, help=root.help)
     parser.add_argument(
         "--storage-option",
         action="append",
@@ -39,8 +36,13 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=what)
 
 
+def location(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Location:
+    """The root, with its storage options."""
+    return Location(args.root, storage_options(args, environ))
+
+
 def storage_options(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """CKPT_STORAGE_OPTIONS, overridden by what is on the command line. Never print the result."""
+    """CKPT_STORAGE_OPTIONS, overridden by what is on the command line."""
     given = {key: _value(text) for key, text in assignments("--storage-option", args.storage_option).items()}
     return {**read_storage_options(environ), **given}
 

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from airflow_provider_ckpt.cli import arguments, text
-from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
+from airflow_provider_ckpt.cli.job_client import job_client
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,7 +17,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    view = read_job(open_root_for_reading(args), args.job).checkpoint_view()
+    view = job_client(args).checkpoints()
     if args.json:
         print(json.dumps(view, indent=1))
         return 0

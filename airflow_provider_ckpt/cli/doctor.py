@@ -167,7 +167,7 @@ def try_root(args: argparse.Namespace) -> Finding:
     from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root, read_root
 
     try:
-        storage = open_storage(args.root, arguments.storage_options(args))
+        storage = open_storage(arguments.location(args))
         check_root(storage)
         if storage.exists(ROOT_MARKER):
             read_root(storage)

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from airflow_provider_ckpt.cli import arguments, text
-from airflow_provider_ckpt.cli.reading import list_jobs, open_root_for_reading
 from airflow_provider_ckpt.cli.status import shown_status
+from airflow_provider_ckpt.client import list_jobs
 from airflow_provider_ckpt.journal.worker import is_alive
 
 
@@ -20,7 +20,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    states = list_jobs(open_root_for_reading(args))
+    states = list_jobs(arguments.location(args))
     rows: list[dict[str, Any]] = [
         {
             "job_id": state.job_id,

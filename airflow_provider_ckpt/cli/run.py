@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.doctor import spark_absent
 from airflow_provider_ckpt.cli.errors import JobIdNeededError, SparkMissingError
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.loading import load_job
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.option import Option
+from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.layout import check_job_id
-
-OK, FAILED, REFUSED = 0, 1, 2
-_WRONG = frozenset({"failed", "refused", "fenced"})
-
-# Field of RunOptions -> (placeholder, what it is). One that is not given keeps its default there.
-_VALUES = {
-    "checkpoint_interval": ("DURATION", "from one checkpoint's start to the next one's (default 30s)"),
-    "min_pause": ("DURATION", "least time from one checkpoint's end to the next one's start (default 0)"),
-    "checkpoint_timeout": ("DURATION", "a checkpoint that takes longer is aborted (default 10m)"),
-    "trigger_interval": ("DURATION", "of micro-batches (default: one after the other, as fast as they go)"),
-    "max_bytes_per_trigger": ("SIZE", "read limit of a bounded file source beside an unbounded one"),
-    "journal_flush_interval": ("DURATION", "how long events that decide nothing wait in memory (default 1s)"),
-    "restore": (
-        "latest|none|PATH",
-        "where to go on from; a PATH is a checkpoint's folder (default latest)",
-    ),
-}
-_COUNTS = {
-    "tolerable_failed_checkpoints": "failed checkpoints in a row that do not fail the job (default 0)",
-    "retained_checkpoints": "completed checkpoints that stay restorable (default 3)",
-}
-_ENDINGS = {
-    "stop_after": ("DURATION", "stop with a savepoint after this time; the next run goes on from there"),
-    "drain_after": ("DURATION", "after this time end the sources, finish what is in flight, and the job"),
-    "stop_at": ("TIME", "as --stop-after, at an ISO time with its zone"),
-    "drain_at": ("TIME", "as --drain-after, at an ISO time with its zone"),
-}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,68 +27,53 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Run a job in this process. One that ran before under this root and id goes on from "
         "its last completed checkpoint. Durations: 500ms, 30s, 1m30s, 2h. Sizes: 64k, 1m, 2g.",
     )
-    parser.add_argument("job", metavar="FILE.py:JOB", help="the Job: path/to/file.py:name or module:name")
+    parser.add_argument("job", metavar=kinds.JOB.placeholder, help=f"the Job: {kinds.JOB.allowed}")
     arguments.add_root(parser)
-    parser.add_argument("--job-id", help="identity of the job under the root (default: the Job's name)")
-    parser.add_argument(
-        "--mode",
-        choices=("auto", "streaming", "batch"),
-        help="auto (default): batch if every source is bounded, else streaming",
-    )
-    for name, (metavar, what) in _VALUES.items():
-        parser.add_argument(_flag(name), metavar=metavar, help=what)
-    for name, what in _COUNTS.items():
-        parser.add_argument(_flag(name), metavar="N", type=int, help=what)
     ending = parser.add_mutually_exclusive_group()
-    for name, (metavar, what) in _ENDINGS.items():
-        ending.add_argument(_flag(name), metavar=metavar, help=what)
-    parser.add_argument(
-        "--journal-buffer",
-        dest="journal_buffer_bytes",
-        metavar="SIZE",
-        help="size of the journal's write buffer (default 1m)",
-    )
-    parser.add_argument(
-        "--allow-non-restored-state",
-        action="store_true",
-        default=None,
-        help="restore although state belongs to operators the job no longer has",
-    )
-    parser.add_argument(
-        "--resume-failed",
-        action="store_true",
-        default=None,
-        help="go on with a job that failed terminally, after its cause was mended",
-    )
-    parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="NAME=TEXT",
-        help="what the job reads with job.param(NAME); may be repeated. It is recorded and shown: no secrets",
-    )
-    parser.add_argument("--conf", action="append", default=[], metavar="K=V", help="a Spark setting; may be repeated")
+    for option in FLAGS:
+        (ending if option.ends else parser).add_argument(str(option.flag), dest=option.name, **_settings(option))
     arguments.add_json(parser, "print the status as JSON lines")
     parser.set_defaults(run=run)
 
 
+FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "root")
+"""The root is every command's."""
+
+
+def _settings(option: Option) -> dict[str, Any]:
+    """How argparse is told. One that is not given stays None, and keeps its default in RunOptions."""
+    kind = option.kind
+    unset = option.unset or option.shown_default
+    default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""
+    said: dict[str, Any] = {"help": f"{option.help}{default}".replace("%", "%%")}
+    if kind is kinds.FLAG:
+        return {**said, "action": "store_true", "default": None}
+    if kind.choices:
+        return {**said, "choices": kind.choices}
+    if kind in PAIRS:
+        return {**said, "metavar": kind.placeholder, "action": "append", "default": []}
+    return {**said, "metavar": kind.placeholder, "type": str if kind.is_text else int}
+
+
+PAIRS = (kinds.CONF, kinds.PARAMS)
+
+
 def run(args: argparse.Namespace) -> int:
     options = run_options(args)
-    secrets = arguments.storage_options(args)
+    location = arguments.location(args)
     absent = spark_absent()
     if absent:
         raise SparkMissingError(problem=absent)
     from airflow_provider_ckpt.spark.main import run_job, stop_session
     from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 
-    told = LeaveOnSignal(options, secrets, _printer(args.json))
+    told = LeaveOnSignal(options, location, _printer(args.json))
     try:
-        code = run_job(options, secrets, told)
+        code = run_job(options, location.options, told)
     finally:
         told.restore()
         stop_session()
-    # The driver's finer codes (3 failed terminally, 4 fenced) are for the Airflow operator.
-    return code if code in (OK, REFUSED) else FAILED
+    return code.coarse
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
@@ -120,16 +81,15 @@ def run_options(args: argparse.Namespace) -> RunOptions:
 
     Without --job-id the user's file is loaded here, for the Job's name, and once more by the driver.
     """
-    names = (*_VALUES, *_COUNTS, *_ENDINGS, "mode", "allow_non_restored_state", "resume_failed", "journal_buffer_bytes")
-    given = {name: getattr(args, name) for name in names}
-    conf = arguments.assignments("--conf", args.conf)
-    params = arguments.assignments("--param", args.param)
+    given = {option.name: getattr(args, option.name) for option in FLAGS}
+    for option in FLAGS:
+        if option.kind in PAIRS:
+            given[option.name] = arguments.assignments(str(option.flag), given[option.name])
+    job_id = given.pop("job_id")
     return RunOptions(
         job=args.job,
         root=args.root,
-        job_id=check_job_id(args.job_id) if args.job_id else default_job_id(args.job, conf, params),
-        conf=conf,
-        params=params,
+        job_id=check_job_id(job_id) if job_id else default_job_id(args.job, given["conf"], given["params"]),
         **{name: value for name, value in given.items() if value is not None},
     )
 
@@ -148,28 +108,23 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
         raise JobIdNeededError(reference=reference, name=name) from None
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _printer(as_json: bool) -> Callable[[Mapping[str, Any]], None]:
+def _printer(as_json: bool) -> OnStatus:
     return print_json if as_json else print_sentence
 
 
 # Flushed line by line: whoever follows a long job through a pipe wants to see it now.
-def print_json(status: Mapping[str, Any]) -> None:
-    print(json.dumps(dict(status)), flush=True)
+def print_json(line: StatusLine) -> None:
+    print(line.dumps(), flush=True)
 
 
-def print_sentence(status: Mapping[str, Any]) -> None:
+def print_sentence(line: StatusLine) -> None:
     """Quiet lines are for programs. What went wrong goes to standard error, behind the user's own traceback if it
     was their code."""
-    if status.get("quiet"):
+    if line.is_quiet:
         return
-    wrong = status.get("kind") in _WRONG
-    if not wrong:
-        print(status["message"], flush=True)
-    if status.get("traceback"):
-        print(status["traceback"], end="", file=sys.stderr, flush=True)
-    if wrong:
-        print(f"ckpt: error: {status['message']}", file=sys.stderr, flush=True)
+    if not line.went_wrong:
+        print(line.message, flush=True)
+    if line.traceback is not None:
+        print(line.traceback, end="", file=sys.stderr, flush=True)
+    if line.went_wrong:
+        print(f"ckpt: error: {line.message}", file=sys.stderr, flush=True)

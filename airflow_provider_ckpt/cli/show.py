@@ -6,12 +6,13 @@ import argparse
 import json
 
 from airflow_provider_ckpt.cli import arguments, text
+from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.cli.job_view import job_view
-from airflow_provider_ckpt.cli.reading import open_root_for_reading, read_job
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.model.worker import Worker
 
 LATE_FILES_SHOWN = 5
 
@@ -24,7 +25,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    state = read_job(open_root_for_reading(args), args.job)
+    state = job_client(args).state()
     if args.json:
         print(json.dumps(job_view(state, is_alive(state.worker)), indent=1))
         return 0
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 def summary(state: JobState) -> list[tuple[str, object]]:
     """(name, value) pairs; a value that is None or empty is not shown."""
-    worker = state.worker or {}
+    worker = state.worker
     return [
         ("job", state.job_id),
         ("status", shown_status(state)),
@@ -46,8 +47,8 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("created", text.instant(state.created.at if state.created else None)),
         ("epoch", state.epoch),
         ("attempt", state.attempt),
-        ("driver", _driver(worker.get("host"), worker.get("pid"))),
-        ("application", worker.get("application_id")),
+        ("driver", _driver(worker)),
+        ("application", worker.application_id),
         ("last completed", state.last_completed or "none"),
         ("last released", state.last_released or "none"),
         ("completed", state.completed_count),
@@ -58,12 +59,12 @@ def summary(state: JobState) -> list[tuple[str, object]]:
 
 
 def _params(state: JobState) -> str:
-    params = state.created.options.get("params", {}) if state.created else {}
+    params = state.created.options.params if state.created else {}
     return ", ".join(f"{name}={value}" for name, value in params.items())
 
 
-def _driver(host: object, pid: object) -> str | None:
-    return f"{host}, pid {pid}" if host and pid else None
+def _driver(worker: Worker) -> str | None:
+    return f"{worker.host}, pid {worker.pid}" if worker.host and worker.pid else None
 
 
 def unserved(state: JobState) -> list[str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker import is_alive
 
-_UNDER_WAY = ("CREATED", "RUNNING")
-
 
 def shown_status(state: JobState) -> str | None:
     """The journal's status; a killed driver leaves RUNNING behind, which is said if it can be seen from here."""
-    if state.status in _UNDER_WAY and is_alive(state.worker) is False:
-        return f"{state.status} (its driver is gone; the next run goes on)"
+    if state.is_held and is_alive(state.worker) is False:
+        return f"{state.status or 'not RUNNING yet'} (its driver is gone; the next run goes on)"
     return state.status

@@ -8,8 +8,8 @@ from airflow_provider_ckpt.coordinator.messages import (
     Message,
     ReleaseDone,
     ReleaseFailed,
-    StoppedAtBoundary,
     StopRequested,
+    SubtaskPaused,
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.parts import Parts
@@ -21,7 +21,7 @@ class Admission:
     (not pending, or acknowledged already), stale (repeated or overtaken); None if it is taken."""
 
     def __init__(self, epoch: int, parts: Parts) -> None:
-        self._epoch, self._subtasks, self._drops = epoch, parts.subtasks, parts.drops
+        self._epoch, self._subtasks, self._pauses = epoch, parts.subtasks, parts.pauses
         self._requests, self._cycle = parts.requests, parts.cycle
 
     def refuse(self, message: Message) -> str | None:
@@ -41,8 +41,8 @@ class Admission:
             return "attempt"
         if isinstance(message, (BarrierAcknowledged, BarrierDeclined)):
             return self._refuse_answer(message)
-        if isinstance(message, StoppedAtBoundary):
-            return None if self._awaits_boundary(message.subtask, message.uid) else "stale"
+        if isinstance(message, SubtaskPaused):
+            return None if self._pauses.awaits(message.subtask, message.reason) else "stale"
         return None
 
     def _refuse_answer(self, message: BarrierAcknowledged | BarrierDeclined) -> str | None:
@@ -56,10 +56,7 @@ class Admission:
             return "attempt"
         if self._subtasks.has_ended(message.subtask):
             return "stale"
-        drop = self._drops.current
-        # From before the stop at the boundary: the query stands still until the drop is durable.
-        overtaken = drop is not None and self._awaits_boundary(message.subtask, drop[1])
-        return "stale" if overtaken else None
-
-    def _awaits_boundary(self, subtask: str, uid: str) -> bool:
-        return self._drops.current == (subtask, uid) and not self._drops.current_is_durable
+        if message.plan < self._pauses.plan(message.subtask):
+            return "stale"  # from before it stood still
+        pause = self._pauses.current
+        return "stale" if pause is not None and self._pauses.awaits(message.subtask, pause.reason) else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.completed import CutCheck, completed_event
+from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, FailureTracker
 from airflow_provider_ckpt.coordinator.messages import (
     Append,
@@ -13,13 +15,14 @@ from airflow_provider_ckpt.coordinator.messages import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint
 from airflow_provider_ckpt.coordinator.plan import CheckpointPlan, plan
-from airflow_provider_ckpt.coordinator.restarts import SourceDrops
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus, SubtaskTable
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.checkpoint import CheckpointKind
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.snapshot import Snapshot
 
 RETRY_PAUSE = 1.0
 """Seconds before an aborted checkpoint that somebody waits for (an end of data, a stop) is tried again."""
@@ -30,7 +33,7 @@ class Completed:
     """A checkpoint that completed, and the ends of data that lie before its barriers."""
 
     checkpoint: int
-    kind: str
+    kind: CheckpointKind
     covered: frozenset[str]
 
 
@@ -48,11 +51,13 @@ class CheckpointCycle:
         epoch: int,
         restored: Restored,
         subtasks: SubtaskTable,
-        drops: SourceDrops,
+        sources: EndedSources,
+        pauses: Pauses,
         out: list[Effect],
     ) -> None:
         self._graph, self._options, self._epoch = graph, options, epoch
-        self._subtasks, self._drops, self._out = subtasks, drops, out
+        self._subtasks, self._out = subtasks, out
+        self._sources, self._pauses = sources, pauses
         self._cut = CutCheck(graph)
         self._snapshots: dict[str, Snapshot] = dict(restored.snapshots)
         self._uncovered: set[End] = set()
@@ -95,7 +100,7 @@ class CheckpointCycle:
         """Why none can be triggered now, whatever the time; such a checkpoint is not taken, not counted."""
         if self.pending is not None:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
-        if self._drops.current is not None:
+        if self._pauses.current is not None:
             return CheckpointFailureReason.PLANNED_RESTART
         off = not self._options.checkpoints_after_tasks_finish
         blocked = off and self._subtasks.some_finished and not self._subtasks.all_ended
@@ -109,15 +114,15 @@ class CheckpointCycle:
 
     # -- trigger
 
-    def trigger(self, kind: str, now: float) -> None:
-        planned = self._plan(*self._finished_and_absent())
+    def trigger(self, kind: CheckpointKind, now: float) -> None:
+        planned = self._plan(self._subtasks.in_status(SubtaskStatus.FINISHED))
         self.last_triggered += 1
         self.pending = PendingCheckpoint(
             self.last_triggered,
             kind,
             planned,
             covers=frozenset(self._uncovered),
-            ended=self._drops.all_ended,
+            ended=self._sources.all_ended,
             now=now,
         )
         self._interval_from = now
@@ -126,15 +131,11 @@ class CheckpointCycle:
         for subtask in planned.trigger:
             self._send(self.pending, subtask)
 
-    def started(self, subtask: str, *, again: bool) -> None:
-        """A subtask that never ran before, or (``again``) a new attempt of one, runs. It is told of the
-        pending barrier if it was acknowledged for, or if the attempt before was told and did not answer."""
+    def started_again(self, subtask: str) -> None:
+        """A new attempt of a subtask runs. It is told of the pending barrier if the attempt before was told and did
+        not answer."""
         pending = self.pending
-        if pending is None:
-            return
-        if pending.counts_on_absence_of(subtask):
-            pending.expect(subtask)
-        if pending.waits_for(subtask) and (not again or pending.was_triggered(subtask)):
+        if pending is not None and pending.waits_for(subtask) and pending.was_triggered(subtask):
             self._send(pending, subtask)
 
     def _send(self, pending: PendingCheckpoint, subtask: str) -> None:
@@ -154,17 +155,11 @@ class CheckpointCycle:
         """A subtask closed. One that put no barrier is finished in the pending checkpoint, and those it
         would have sent the barrier to are triggered (R20). Raises CutViolatedError."""
         pending = self.pending
-        if pending is None:
-            return None
-        if pending.counts_on_absence_of(subtask):
-            pending.expect(subtask)
-        if not pending.waits_for(subtask):
+        if pending is None or not pending.waits_for(subtask):
             return None
         pending.finish(subtask)
-        again = self._plan(set(pending.finished), set(pending.never_started))
-        for root in again.trigger:
-            heard_of = self._subtasks.status(root) is not SubtaskStatus.NEVER_STARTED
-            if heard_of and pending.waits_for(root) and not pending.was_triggered(root):
+        for root in self._plan(pending.finished).trigger:
+            if pending.waits_for(root) and not pending.was_triggered(root):
                 self._send(pending, root)
         return self._complete(now)
 
@@ -175,12 +170,6 @@ class CheckpointCycle:
             return None
         if not pending.acknowledged:
             self.abort(CheckpointFailureReason.ALL_TASKS_FINISHED, now)
-            return None
-        late = self._cut.read_from_absent(pending)
-        if late:
-            # It started behind our back; its own SubtaskRunning is on the way and gets it the barrier.
-            for subtask in late:
-                pending.expect(subtask)
             return None
         self._cut.check(pending)
         return self._commit(pending, now)
@@ -214,12 +203,8 @@ class CheckpointCycle:
 
     # -- small things
 
-    def _plan(self, finished: set[str], absent: set[str]) -> CheckpointPlan:
-        return plan(self._graph, finished, absent, through_partitions=self._options.periodic)
-
-    def _finished_and_absent(self) -> tuple[set[str], set[str]]:
-        finished = set(self._subtasks.in_status(SubtaskStatus.FINISHED))
-        return finished, set(self._subtasks.in_status(SubtaskStatus.NEVER_STARTED))
+    def _plan(self, finished: Iterable[str]) -> CheckpointPlan:
+        return plan(self._graph, set(finished), through_partitions=self._options.periodic)
 
     @staticmethod
     def _after(moment: float | None, pause: float) -> float:

@@ -7,38 +7,29 @@ from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.pending import NOTHING, PendingCheckpoint
-from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
-from airflow_provider_ckpt.partitions.codec import snapshot_to_json
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.channel import channel_key
+from airflow_provider_ckpt.model.checkpoint import OperatorState
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.snapshot import Snapshot
 
-RUNNING = "running"
-PARTIALLY_FINISHED = "partially finished"
-FINISHED = "finished"
+RUNNING: OperatorState = "running"
+PARTIALLY_FINISHED: OperatorState = "partially finished"
+FINISHED: OperatorState = "finished"
 
 
 class CutCheck:
     """Compares what consumers read with what producers had published at their barrier (R19).
 
-    ``Snapshot.inputs`` is keyed by the edge's uid when the producer has one subtask, by
-    "<edge uid>/<producer index>" when it has several. Cost: one look-up per entry of a snapshot.
+    ``Snapshot.inputs`` is keyed as :class:`Channel` says. Cost: one look-up per entry of a snapshot.
     """
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._producer: dict[str, tuple[Edge, str]] = {}
         for edge in graph.edges:
             producers = graph.vertex(edge.producer).subtasks
-            for index, producer in enumerate(producers):
-                self._producer[f"{edge.uid}/{index}"] = (edge, producer)
-            if len(producers) == 1:
-                self._producer[edge.uid] = (edge, producers[0])
-
-    def read_from_absent(self, pending: PendingCheckpoint) -> tuple[str, ...]:
-        """Subtasks acknowledged for at position 0 of which somebody has read: they did start (R15)."""
-        if not pending.never_started:
-            return ()
-        read = {name for _, name, _, position in self._reads(pending) if position > 0}
-        return tuple(name for name in pending.never_started if name in read)
+            for producer in producers:
+                self._producer[channel_key(edge, producer.number, len(producers))] = (edge, producer)
 
     def check(self, pending: PendingCheckpoint) -> None:
         """Consumer position <= producer position on every edge; else CutViolatedError. A producer
@@ -68,19 +59,18 @@ def completed_event(
 ) -> tuple[CheckpointCompleted, dict[str, Snapshot]]:
     """The commit point of ``pending``, and the snapshots in it.
 
-    Every subtask has a snapshot: the acknowledged one; position 0 if it never started; if it was
-    finished without a barrier, its last known one out of ``before``, marked ``finished`` and
-    ``finished_on_restore`` (a restore does not start it; the end of its log holds, not the position).
+    Every subtask has a snapshot: the acknowledged one; if it was finished without a barrier, its last known one out of
+    ``before``, marked ``finished`` and ``finished_on_restore`` (a restore does not start it; the end of its log holds,
+    not the position).
     """
     snapshots = dict(pending.acknowledged)
-    snapshots.update(dict.fromkeys(pending.never_started, NOTHING))
     snapshots.update((name, _finished_snapshot(before.get(name, NOTHING))) for name in pending.finished)
     event = CheckpointCompleted(
         checkpoint=pending.checkpoint,
         triggered_at=pending.triggered_at,
         at=now,
         kind=pending.kind,
-        subtasks={name: snapshot_to_json(snapshots[name]) for name in sorted(snapshots)},
+        subtasks={name: snapshots[name] for name in sorted(snapshots)},
         operators=_operator_states(graph, snapshots, pending.ended),
     )
     return event, snapshots
@@ -92,8 +82,8 @@ def _finished_snapshot(last: Snapshot) -> Snapshot:
 
 def _operator_states(
     graph: ExecutionGraph, snapshots: Mapping[str, Snapshot], known_ended: Collection[tuple[str, str]]
-) -> dict[str, str]:
-    states: dict[str, str] = {}
+) -> dict[str, OperatorState]:
+    states: dict[str, OperatorState] = {}
     for vertex in graph.vertices:
         of_vertex = [snapshots[name] for name in vertex.subtasks]
         # As in Flink, "ran to its end of data" is not "finished": only what a restore need not start is.
@@ -107,7 +97,7 @@ def _operator_states(
     return states
 
 
-def _state(finished: int, vertex: Vertex) -> str:
+def _state(finished: int, vertex: Vertex) -> OperatorState:
     if finished == 0:
         return RUNNING
     return FINISHED if finished == vertex.parallelism else PARTIALLY_FINISHED

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.decider import CheckpointDecider
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
-from airflow_provider_ckpt.coordinator.job_status import JobStatus
+from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.messages import (
     Append,
@@ -21,20 +21,22 @@ from airflow_provider_ckpt.coordinator.messages import (
     ReleaseDone,
     ReleaseFailed,
     SourceAtEnd,
-    StoppedAtBoundary,
     StopRequested,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
+    SubtaskPaused,
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.parts import make_parts
+from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.pending import PendingCheckpoint
 from airflow_provider_ckpt.coordinator.release import MAX_TRIES
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
 _NO_SAVEPOINT = (
     "a job in batch mode takes no savepoint before its end; vertices that are at their end of data are not run "
@@ -65,11 +67,13 @@ class Coordinator:
         epoch: int,
         restored: Restored,
         now: float,
+        slots: int = 1,
     ) -> None:
-        """``restored``: what was replayed after ``epoch`` was claimed. ``now`` is the time of the claim."""
+        """``restored``: what was replayed after ``epoch`` was claimed. ``now`` is the time of the claim. ``slots``: so
+        many subtasks of a job in BATCH mode run at a time."""
         self._epoch = epoch
-        self._parts = make_parts(graph, options, epoch, restored)
-        self._job = JobStatus(self._parts)
+        self._parts = make_parts(graph, options, epoch, restored, slots)
+        self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._admission = Admission(epoch, self._parts)
@@ -78,7 +82,7 @@ class Coordinator:
     # -- the three entry points, and the clock
 
     def start(self, now: float) -> list[Effect]:
-        """Rolls completed checkpoints forward. The runtime starts what is not finished meanwhile."""
+        """Rolls completed checkpoints forward, and deploys what is not finished."""
         return self._advance(now)
 
     def handle(self, message: Message, now: float) -> list[Effect]:
@@ -90,7 +94,7 @@ class Coordinator:
             self._take(message, now)
         except CutViolatedError as error:
             self._parts.cycle.abort(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, now)
-            self._job.end("FAILED", str(error))
+            self._job.end(JobStatus.FAILED, str(error))
         return self._advance(now)
 
     def tick(self, now: float) -> list[Effect]:
@@ -109,8 +113,8 @@ class Coordinator:
         return self._epoch
 
     @property
-    def status(self) -> str:
-        return self._job.name
+    def status(self) -> JobStatus:
+        return self._job.status
 
     @property
     def is_over(self) -> bool:
@@ -141,9 +145,9 @@ class Coordinator:
         return self._parts.cycle.failures.in_a_row
 
     @property
-    def restart_in_progress(self) -> tuple[str, str] | None:
-        """(subtask, uid of the source that is being dropped)."""
-        return self._parts.drops.current
+    def pause(self) -> Pause | None:
+        """The pause in progress."""
+        return self._parts.pauses.current
 
     @property
     def stopping(self) -> bool:
@@ -180,8 +184,8 @@ class Coordinator:
                 self._decider.abort(CheckpointFailureReason.of(message.reason), now, message.detail)
             case SourceAtEnd():
                 self._lifecycle.source_at_end(message, now)
-            case StoppedAtBoundary():
-                self._lifecycle.stopped_at_boundary(message, now)
+            case SubtaskPaused():
+                self._lifecycle.paused(message, now)
             case ReleaseDone():
                 self._release_done(message, now)
             case ReleaseFailed():
@@ -191,7 +195,7 @@ class Coordinator:
 
     def _failed(self, message: SubtaskFailed, now: float) -> None:
         self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
-        self._job.end("FAILED" if message.terminal else "RESTARTING", f"{message.subtask}: {message.cause}")
+        self._job.end(_failed(message.terminal), f"{message.subtask}: {message.cause}")
 
     def _release_done(self, message: ReleaseDone, now: float) -> None:
         if self._parts.releases.done(message.checkpoint):
@@ -206,7 +210,7 @@ class Coordinator:
             times = "" if message.terminal else f" {MAX_TRIES} times"
             cause = f"release of checkpoint {message.checkpoint} failed{times}: {message.cause}"
             self._parts.cycle.abort(CheckpointFailureReason.JOB_STOPPED, now)
-            self._job.end("FAILED" if message.terminal else "RESTARTING", cause, at_once=True)
+            self._job.end(_failed(message.terminal), cause, at_once=True)
 
     def _requested(self, message: StopRequested, now: float) -> None:
         without = message.mode == "stop" and self._takes_no_savepoint
@@ -217,7 +221,7 @@ class Coordinator:
         if message.request is not None:
             self._parts.out.append(Append(RequestAnswered(message.request, message.mode, outcome, now)))
         if without and message.leaves:
-            self._job.end("RESTARTING", _NO_SAVEPOINT)
+            self._job.end(JobStatus.RESTARTING, _NO_SAVEPOINT)
 
     @property
     def _takes_no_savepoint(self) -> bool:
@@ -234,11 +238,12 @@ class Coordinator:
             self._lifecycle.finish_released()  # else: the next run finishes what can finish
         self._job.end_if_done(now)
         if not self._job.is_ending:
+            self._lifecycle.deploy()
             if not self._parts.cycle.wanted:
-                self._lifecycle.drop_if_quiet()  # else checkpoints longer than their interval would starve it
+                self._lifecycle.pause_if_quiet()  # else checkpoints longer than their interval would starve it
             self._decider.trigger_if_due(now)
             self._lifecycle.drain()
-            self._lifecycle.drop_if_quiet()
+            self._lifecycle.pause_if_quiet()
         effects = list(self._parts.out)
         self._parts.out.clear()
         return effects
@@ -247,3 +252,7 @@ class Coordinator:
         checkpoint = self._parts.releases.ask(now)
         if checkpoint is not None:
             self._parts.out.append(Release(checkpoint))
+
+
+def _failed(terminal: bool) -> RunEnd:
+    return JobStatus.FAILED if terminal else JobStatus.RESTARTING

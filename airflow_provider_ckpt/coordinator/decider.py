@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.checkpointing import Completed
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
-from airflow_provider_ckpt.coordinator.job_status import JobStatus
+from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
 from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.model.checkpoint import CheckpointKind
+from airflow_provider_ckpt.model.job_status import JobStatus
 
 
 class CheckpointDecider:
     """Weighs the cycle of checkpoints against releases, a stop and the end of the job."""
 
-    def __init__(self, parts: Parts, job: JobStatus) -> None:
+    def __init__(self, parts: Parts, job: JobLifecycle) -> None:
         self._parts, self._job = parts, job
 
     def next_deadline(self) -> float | None:
@@ -50,7 +52,7 @@ class CheckpointDecider:
                 self._job.fail_stop(f"{stop.failures.in_a_row} savepoints failed {tolerable}, last: {last}", now)
         elif cycle.failures.exceeded:
             cause = f"{cycle.failures.in_a_row} checkpoints failed in a row {tolerable}, last: {last}"
-            self._job.end("RESTARTING", cause)
+            self._job.end(JobStatus.RESTARTING, cause)
 
     def completed(self, completed: Completed | None) -> None:
         """What follows from a checkpoint that completed, if one did."""
@@ -67,7 +69,7 @@ class CheckpointDecider:
         if due is None or now < due:
             return
         if self._parts.subtasks.all_ended:
-            kind = "final"
+            kind: CheckpointKind = "final"
         else:
             kind = "savepoint" if self._job.waits_for_savepoint else "checkpoint"
         self._parts.cycle.trigger(kind, now)

@@ -5,12 +5,6 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
-class InvalidCheckpointOptionError(InvalidInputError):
-    """A checkpoint option cannot work. Data: option, value, must."""
-
-    template = "checkpoint option {option} is {value!r}, but it must {must}: change it where the job is run"
-
-
 class IllegalGraphChangeError(InvalidInputError):
     """The job's graph cannot go on from the checkpoint (rules of ``coordinator.finished``)."""
 

@@ -13,24 +13,14 @@ class CheckpointFailureReason(Enum):
     """
 
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False, False)
-    MINIMUM_TIME_BETWEEN_CHECKPOINTS = ("the pause between two checkpoints has not passed", False, False)
     TOO_MANY_CHECKPOINT_REQUESTS = ("another checkpoint is pending", False, False)
     PLANNED_RESTART = ("a query is being restarted without an ended source", False, False)
 
     IO_EXCEPTION = ("the barrier could not be written", True, True)
-    CHECKPOINT_ASYNC_EXCEPTION = ("the asynchronous part of the snapshot failed", True, True)
     CHECKPOINT_DECLINED = ("a subtask declined the checkpoint", True, True)
     CHECKPOINT_EXPIRED = ("not every subtask acknowledged within the checkpoint timeout", True, True)
     FINALIZE_CHECKPOINT_FAILURE = ("the acknowledged checkpoint could not be completed", True, True)
 
-    CHECKPOINT_DECLINED_TASK_NOT_READY = ("a subtask was not ready", False, True)
-    CHECKPOINT_DECLINED_TASK_CLOSING = ("a subtask was closing", False, True)
-    CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER = ("a subtask upstream gave the checkpoint up", False, True)
-    CHECKPOINT_DECLINED_SUBSUMED = ("a subtask saw a newer barrier first", False, True)
-    CHECKPOINT_DECLINED_INPUT_END_OF_STREAM = ("an input of a subtask ended first", False, True)
-    CHECKPOINT_SUBSUMED = ("a newer checkpoint completed first", False, True)
-    TASK_CHECKPOINT_FAILURE = ("the checkpoint reached no such subtask", False, True)
-    TRIGGER_CHECKPOINT_FAILURE = ("a subtask could not be triggered", False, True)
     ALL_TASKS_FINISHED = ("every subtask finished before its barrier", False, True)
     JOB_FAILURE = ("a subtask failed", False, True)
     JOB_STOPPED = ("the job was ended", False, True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from airflow_provider_ckpt.coordinator.completed import FINISHED, PARTIALLY_FINISHED
+from airflow_provider_ckpt.coordinator.completed import RUNNING
 from airflow_provider_ckpt.coordinator.errors import (
     FinishedAfterRunningError,
     MixedFinishedStateError,
     NonRestoredStateError,
 )
-from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
 
 
 class VertexFinishedState(Enum):
@@ -22,10 +22,7 @@ class VertexFinishedState(Enum):
 
 def operator_state(uid: str, operators: Mapping[str, str]) -> VertexFinishedState:
     """State of one operator by a checkpoint's ``operators``; one that is new to it is running."""
-    return {
-        FINISHED: VertexFinishedState.FULLY_FINISHED,
-        PARTIALLY_FINISHED: VertexFinishedState.PARTIALLY_FINISHED,
-    }.get(operators.get(uid, ""), VertexFinishedState.ALL_RUNNING)
+    return VertexFinishedState(operators.get(uid, RUNNING))
 
 
 def check_restore(

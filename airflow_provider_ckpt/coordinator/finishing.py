@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
 
 
 class FinalCheckpoints:

@@ -7,19 +7,21 @@ from collections.abc import Iterable
 from airflow_provider_ckpt.coordinator.checkpointing import Completed
 from airflow_provider_ckpt.coordinator.messages import (
     Append,
+    DeploySubtask,
     DrainSubtask,
-    DropSource,
     FinishSubtask,
-    ResumeWithout,
+    PauseSubtask,
+    ResumeSubtask,
     SourceAtEnd,
-    StoppedAtBoundary,
     SubtaskAtEndOfData,
     SubtaskDone,
+    SubtaskPaused,
     SubtaskRunning,
+    VertexPlan,
 )
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.state import SubtaskStatus
-from airflow_provider_ckpt.journal.events import SourceDropped, SourceEnded, SubtaskEndOfData, SubtaskFinished
+from airflow_provider_ckpt.journal.events import SourceEnded, SubtaskEndOfData, SubtaskFinished
 
 
 class SubtaskLifecycle:
@@ -33,42 +35,39 @@ class SubtaskLifecycle:
     # -- what they say
 
     def running(self, message: SubtaskRunning) -> None:
-        subtasks, drops, subtask = self._parts.subtasks, self._parts.drops, message.subtask
-        first = subtasks.status(subtask) is SubtaskStatus.NEVER_STARTED
+        subtasks, subtask = self._parts.subtasks, message.subtask
         new_attempt = subtasks.begin(subtask, message.attempt)
-        if drops.current is not None and drops.current[0] == subtask:
-            drops.finish()
+        self._parts.pauses.over(subtask)
         subtasks.set_status(subtask, SubtaskStatus.RUNNING)
-        if first or new_attempt:
-            self._parts.cycle.started(subtask, again=not first)
+        if new_attempt:
+            self._parts.cycle.started_again(subtask)
 
     def at_end_of_data(self, message: SubtaskAtEndOfData, now: float) -> None:
         parts, subtask = self._parts, message.subtask
         if parts.subtasks.has_ended(subtask):
             return
-        first = parts.subtasks.status(subtask) is SubtaskStatus.NEVER_STARTED
         parts.subtasks.set_status(subtask, SubtaskStatus.AT_END_OF_DATA)
-        self._note_ended(subtask, parts.drops.subtask_ended(subtask), now)
+        parts.pauses.over(subtask)
+        self._note_ended(subtask, parts.sources.subtask_ended(subtask), now)
         news = subtask not in self._told_end_of_data
         if news:
             self._told_end_of_data.add(subtask)
             parts.out.append(Append(SubtaskEndOfData(subtask, message.attempt, now)))
         if parts.finals.at_end_of_data(subtask, news):
             parts.cycle.want_for((subtask, None))
-        if first:
-            parts.cycle.started(subtask, again=False)
 
     def done(self, message: SubtaskDone, now: float) -> Completed | None:
         """A checkpoint may complete with the end of a subtask. Raises CutViolatedError."""
         parts, subtask = self._parts, message.subtask
-        parts.drops.subtask_ended(subtask)
+        parts.pauses.over(subtask)
+        parts.sources.subtask_ended(subtask)
         parts.finals.forget(subtask)
         parts.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
         parts.out.append(Append(SubtaskFinished(subtask, message.attempt, now)))
         return parts.cycle.finished(subtask, now)
 
     def source_at_end(self, message: SourceAtEnd, now: float) -> None:
-        news = self._parts.drops.report(message.subtask, message.uid, message.batch_id, message.droppable)
+        news = self._parts.sources.report(message.subtask, message.uid, message.batch_id, message.droppable)
         self._note_ended(message.subtask, news, now)
 
     def _note_ended(self, subtask: str, news: list[tuple[str, int]], now: float) -> None:
@@ -77,13 +76,19 @@ class SubtaskLifecycle:
             self._parts.out.append(Append(SourceEnded(vertex, uid, batch_id, now)))
             self._parts.cycle.want_for((subtask, uid))
 
-    def stopped_at_boundary(self, message: StoppedAtBoundary, now: float) -> None:
-        vertex = self._parts.subtasks.vertex(message.subtask)
-        if self._parts.drops.stopped(vertex, message.uid):
-            self._parts.out.append(Append(SourceDropped(vertex, message.uid, message.batch_id, now)))
-        self._parts.send(ResumeWithout, message.subtask, uid=message.uid)
+    def paused(self, message: SubtaskPaused, now: float) -> None:
+        parts, subtask = self._parts, message.subtask
+        number, change = parts.pauses.stood_still(message.batch_id, now)
+        if change is not None:
+            parts.out.append(Append(change))
+        parts.send(ResumeSubtask, subtask, plan=VertexPlan(number, parts.sources.dropped(subtask)))
 
     # -- what they are told
+
+    def deploy(self) -> None:
+        for subtask in self._parts.scheduler.due():
+            self._parts.subtasks.set_status(subtask, SubtaskStatus.STARTING)
+            self._parts.send(DeploySubtask, subtask)
 
     def finish_released(self) -> None:
         """Close the subtasks whose final checkpoint is released."""
@@ -100,15 +105,15 @@ class SubtaskLifecycle:
             if running and requests.drain_once(subtask):
                 self._parts.send(DrainSubtask, subtask)
 
-    def drop_if_quiet(self) -> None:
-        """Begin the next planned restart, if no checkpoint is pending and none is in progress (R20)."""
-        drops, requests = self._parts.drops, self._parts.requests
-        busy = self._parts.cycle.pending is not None or drops.current is not None
+    def pause_if_quiet(self) -> None:
+        """Have the next subtask stand still, if no checkpoint is pending and no other does (R20)."""
+        pauses, requests = self._parts.pauses, self._parts.requests
+        busy = self._parts.cycle.pending is not None or pauses.current is not None
         if busy or requests.stop is not None or requests.draining:
             return
-        for subtask, uid in drops.waiting:
-            if self._parts.subtasks.status(subtask) is SubtaskStatus.RUNNING:
-                drops.begin(subtask, uid)
-                self._parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-                self._parts.send(DropSource, subtask, uid=uid)
+        for pause, changes in pauses.wanted():
+            if self._parts.subtasks.status(pause.subtask) is SubtaskStatus.RUNNING:
+                pauses.begin(pause, changes)
+                self._parts.subtasks.set_status(pause.subtask, SubtaskStatus.PAUSED)
+                self._parts.send(PauseSubtask, pause.subtask, reason=pause.reason)
                 return

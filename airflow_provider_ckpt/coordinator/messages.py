@@ -8,22 +8,48 @@ succeeded (a journal append that fails stops the job).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from airflow_provider_ckpt.journal.events import Event
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.job_status import RunEnd
+from airflow_provider_ckpt.model.json_form import own_form
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.tagged import Tagged
 
 # ---- messages
 
 
 @dataclass(frozen=True)
+class DropSource:
+    """A reason to stand still: ``uid``, a source or an input edge that was read to its end, is to be left out."""
+
+    uid: str
+
+
+PauseReason = DropSource
+"""Why a subtask stands still. A new reason is one more of these, and a ``PlanChanges`` in the coordinator."""
+_REASONS: Tagged[PauseReason] = Tagged([DropSource])
+_REASON = own_form(_REASONS.to_json, _REASONS.from_json)
+
+
+@dataclass(frozen=True)
+class VertexPlan:
+    """What a subtask runs: the graph's vertex without ``dropped``, all that is left out and not just what is new.
+    ``number``: 0 as deployed; one more at each resume."""
+
+    number: int
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SubtaskRunning:
-    """The subtask's query runs (again): it can take barriers."""
+    """The subtask's query runs (again), under its plan number ``plan``: it can take barriers."""
 
     epoch: int
     subtask: str
     attempt: str
+    plan: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,13 +130,14 @@ class SourceAtEnd:
 
 
 @dataclass(frozen=True)
-class StoppedAtBoundary:
-    """DropSource was prepared: the query stands still, newest offsets = newest commits = ``batch_id``."""
+class SubtaskPaused:
+    """The query stands still, as PauseSubtask asked: newest offsets = newest commits = ``batch_id``, -1 if there is
+    none."""
 
     epoch: int
     subtask: str
     attempt: str
-    uid: str
+    reason: PauseReason = field(metadata=_REASON)
     batch_id: int
 
 
@@ -150,12 +177,21 @@ Report = (
     | BarrierAcknowledged
     | BarrierDeclined
     | SourceAtEnd
-    | StoppedAtBoundary
+    | SubtaskPaused
 )
 Message = Report | ReleaseDone | ReleaseFailed | StopRequested
 
 # ---- commands: the effects that a subtask carries out. ``attempt`` is None if the coordinator has heard of none yet:
 # then it is meant for the one that this epoch starts.
+
+
+@dataclass(frozen=True)
+class DeploySubtask:
+    """Start the subtask; answered by SubtaskRunning, or by SubtaskAtEndOfData if its log has the end."""
+
+    epoch: int
+    subtask: str
+    attempt: str | None
 
 
 @dataclass(frozen=True)
@@ -170,23 +206,24 @@ class TriggerBarrier:
 
 
 @dataclass(frozen=True)
-class DropSource:
-    """Stop the vertex's query at a boundary so that ``uid`` can be left out; answer StoppedAtBoundary."""
+class PauseSubtask:
+    """Come to stand still between two micro-batches; answer SubtaskPaused. One that is on its way to its end of data
+    does not answer: it says that it is there."""
 
     epoch: int
     subtask: str
     attempt: str | None
-    uid: str
+    reason: PauseReason = field(metadata=_REASON)
 
 
 @dataclass(frozen=True)
-class ResumeWithout:
-    """The drop of ``uid`` is in the journal: start the query again without it; answer SubtaskRunning."""
+class ResumeSubtask:
+    """The change for which it stands still is in the journal: go on with ``plan``; answer SubtaskRunning."""
 
     epoch: int
     subtask: str
     attempt: str | None
-    uid: str
+    plan: VertexPlan
 
 
 @dataclass(frozen=True)
@@ -207,17 +244,16 @@ class FinishSubtask:
     attempt: str | None
 
 
-Command = TriggerBarrier | DropSource | ResumeWithout | DrainSubtask | FinishSubtask
+Command = DeploySubtask | TriggerBarrier | PauseSubtask | ResumeSubtask | DrainSubtask | FinishSubtask
 
 # ---- effects
 
 
 @dataclass(frozen=True)
 class Append:
-    """Append the event to the journal; ``flush`` = durable before the next effect."""
+    """Append the event to the journal; a decision is durable before the next effect."""
 
     event: Event
-    flush: bool = True
 
 
 @dataclass(frozen=True)
@@ -236,9 +272,9 @@ class Release:
 
 @dataclass(frozen=True)
 class EndJob:
-    """Stop all queries and leave. ``status``: FINISHED, STOPPED, FAILED (terminal) or RESTARTING."""
+    """Stop all queries and leave."""
 
-    status: Literal["FINISHED", "STOPPED", "FAILED", "RESTARTING"]
+    status: RunEnd
     cause: str | None = None
 
 

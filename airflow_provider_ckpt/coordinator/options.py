@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.errors import InvalidCheckpointOptionError
+from airflow_provider_ckpt.job.errors import BadOptionError
+from airflow_provider_ckpt.job.kinds import FLAG
+from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
 
 MAX_UNRELEASED = 16
 """So many completed checkpoints may wait for their release before no new one is taken: sinks that
@@ -14,15 +15,16 @@ cannot keep up slow the checkpoints down, and the journal keeps what a release n
 
 @dataclass(frozen=True)
 class CheckpointOptions:
-    """Durations in seconds. Raises InvalidCheckpointOptionError for a value that cannot work."""
+    """Numbers, durations in seconds: those of a run, as it declares them, and what follows from its mode. Raises
+    BadOptionError and BadDurationError for a value that cannot work."""
 
-    interval: float = 30.0
+    interval: float = RunOptions.checkpoint_interval
     """Between two triggers. A missed trigger is not made up for."""
-    min_pause: float = 0.0
+    min_pause: float = RunOptions.min_pause
     """Between the end of a checkpoint and the next trigger. A savepoint does not wait for it."""
-    timeout: float = 600.0
+    timeout: float = RunOptions.checkpoint_timeout
     """A checkpoint not acknowledged by then is given up; a stop not served by then has failed."""
-    tolerable_failed: int = 0
+    tolerable_failed: int = RunOptions.tolerable_failed_checkpoints
     """So many counted failures in a row are tolerated; one more fails the job over (of the savepoints of a
     stop: fails the stop)."""
     checkpoints_after_tasks_finish: bool = True
@@ -31,20 +33,19 @@ class CheckpointOptions:
     """False (BATCH mode): one checkpoint only, when every subtask is at its end of data."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            wrong = _complaint(field.name, value)
-            if wrong:
-                raise InvalidCheckpointOptionError(option=field.name, value=value, must=wrong)
+        for name, option in _DECLARED.items():
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)):
+                raise BadOptionError(option=name, value=value, expected="a number")
+            option.read(value, name)
+        for name in ("checkpoints_after_tasks_finish", "periodic"):
+            FLAG.read(getattr(self, name), name)
 
 
-def _complaint(name: str, value: object) -> str | None:
-    if name in ("checkpoints_after_tasks_finish", "periodic"):
-        return None if isinstance(value, bool) else "be true or false"
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return "be a finite number"
-    if name == "tolerable_failed":
-        return None if isinstance(value, int) and value >= 0 else "be a whole number, 0 or more"
-    if name == "min_pause":
-        return None if value >= 0 else "be 0 or more seconds"
-    return None if value > 0 else "be more than 0 seconds"
+_NAMES = {
+    "interval": "checkpoint_interval",
+    "min_pause": "min_pause",
+    "timeout": "checkpoint_timeout",
+    "tolerable_failed": "tolerable_failed_checkpoints",
+}
+_DECLARED = {name: option for name, called in _NAMES.items() for option in OPTIONS if option.name == called}

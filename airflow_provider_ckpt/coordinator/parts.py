@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
+from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
 from airflow_provider_ckpt.coordinator.messages import Command, Effect
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.release import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
-from airflow_provider_ckpt.coordinator.restarts import SourceDrops
+from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskTable
-from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import ExecutionGraph
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class Parts:
     epoch: int
     out: list[Effect]
     subtasks: SubtaskTable
-    drops: SourceDrops
+    scheduler: Scheduler
+    sources: EndedSources
+    pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
     releases: ReleaseQueue
@@ -36,20 +40,23 @@ class Parts:
         self.out.append(command(epoch=self.epoch, subtask=subtask, attempt=self.subtasks.attempt(subtask), **fields))
 
 
-def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, restored: Restored) -> Parts:
+def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, restored: Restored, slots: int) -> Parts:
     out: list[Effect] = []
     subtasks = SubtaskTable(graph, restored)
-    drops = SourceDrops(graph, restored.ended, restored.dropped)
+    sources = EndedSources(graph, restored.ended, restored.dropped)
+    pauses = Pauses([sources])
     return Parts(
         options=options,
         epoch=epoch,
         out=out,
         subtasks=subtasks,
-        drops=drops,
+        scheduler=Scheduler(graph, subtasks, batch=not options.periodic, slots=slots),
+        sources=sources,
+        pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(graph, restored),
         releases=ReleaseQueue(restored.last_released, _unreleased(restored)),
-        cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, drops, out),
+        cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, sources, pauses, out),
     )
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.coordinator.plan import CheckpointPlan
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.checkpoint import CheckpointKind
+from airflow_provider_ckpt.model.snapshot import Snapshot
 
 End = tuple[str, str | None]
 """(subtask, None): its end of data. (subtask, uid): the end of one of its sources."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
-"""Acknowledgement for a subtask that never started (R15)."""
+"""Of a subtask of which no checkpoint knows."""
 
 
 class PendingCheckpoint:
     """Collects acknowledgements. Every subtask of the plan is in exactly one of: ``remaining``
-    (must still acknowledge), ``acknowledged``, ``finished`` (without a barrier of this checkpoint),
-    ``never_started``."""
+    (must still acknowledge), ``acknowledged``, ``finished`` (without a barrier of this checkpoint)."""
 
     def __init__(
         self,
         checkpoint: int,
-        kind: str,
+        kind: CheckpointKind,
         plan: CheckpointPlan,
         *,
         covers: frozenset[End],
@@ -39,7 +39,6 @@ class PendingCheckpoint:
         self._acknowledged: dict[str, Snapshot] = {}
         self._remaining = dict.fromkeys(plan.wait_for)
         self._finished = dict.fromkeys(plan.finished)
-        self._never_started = dict.fromkeys(plan.never_started)
         self._triggered = set(plan.trigger)
 
     @property
@@ -55,18 +54,11 @@ class PendingCheckpoint:
         return tuple(self._finished)
 
     @property
-    def never_started(self) -> tuple[str, ...]:
-        return tuple(self._never_started)
-
-    @property
     def is_complete(self) -> bool:
         return not self._remaining
 
     def waits_for(self, subtask: str) -> bool:
         return subtask in self._remaining
-
-    def counts_on_absence_of(self, subtask: str) -> bool:
-        return subtask in self._never_started
 
     def was_triggered(self, subtask: str) -> bool:
         return subtask in self._triggered
@@ -79,11 +71,6 @@ class PendingCheckpoint:
         """The subtask closed without a barrier of this checkpoint: it is finished in it (R20)."""
         del self._remaining[subtask]
         self._finished[subtask] = None
-
-    def expect(self, subtask: str) -> None:
-        """The subtask started after all: what was acknowledged for it is taken back."""
-        del self._never_started[subtask]
-        self._remaining[subtask] = None
 
     def trigger(self, subtask: str) -> None:
         self._triggered.add(subtask)

@@ -7,17 +7,18 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from airflow_provider_ckpt.job.graph import ExecutionGraph
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.snapshot import Snapshot
 
 
 class SubtaskStatus(Enum):
-    NEVER_STARTED = "never started"
-    """No ``open`` in its log: it published nothing, so it is acknowledged at position 0 for it (R15)."""
+    CREATED = "created"
+    """Not deployed yet: in BATCH mode its inputs are not complete, or there is no slot."""
     STARTING = "starting"
+    """Deployed; not heard of yet."""
     RUNNING = "running"
-    RESTARTING = "restarting"
-    """Stands still for a planned restart (R20)."""
+    PAUSED = "paused"
+    """Stands still for a change of the plan, or was told to (R20)."""
     AT_END_OF_DATA = "at end of data"
     """Waits for its final checkpoint; takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
@@ -25,7 +26,7 @@ class SubtaskStatus(Enum):
     FINISHED = "finished"
 
 
-_BLOCKING = (SubtaskStatus.STARTING, SubtaskStatus.RESTARTING)
+_BLOCKING = (SubtaskStatus.CREATED, SubtaskStatus.STARTING, SubtaskStatus.PAUSED)
 _ACTIVE = (SubtaskStatus.RUNNING, SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING)
 _ENDED = (SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING, SubtaskStatus.FINISHED)
 
@@ -36,9 +37,7 @@ class Restored:
 
     ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
     checkpoints above ``last_released``, ascending; left empty it is ``last_completed`` if that is above.
-    ``snapshots``: those of ``last_completed``. ``never_started``: subtasks without any ``open`` in
-    their log; whoever is not sure leaves a subtask out, then it is waited for.
-    ``draining``: an earlier epoch took a drain; it goes on.
+    ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on.
     """
 
     last_triggered: int = 0
@@ -50,7 +49,6 @@ class Restored:
     end_of_data: frozenset[str] = frozenset()
     finished: frozenset[str] = frozenset()
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
-    never_started: frozenset[str] = frozenset()
     draining: bool = False
 
 
@@ -65,8 +63,11 @@ class SubtaskTable:
         for vertex in graph.vertices:
             for name in vertex.subtasks:
                 self._vertex[name] = vertex.uid
-                self._status[name] = _first_status(name, restored)
+                known = name in restored.finished
+                self._status[name] = SubtaskStatus.FINISHED if known else SubtaskStatus.CREATED
         self._count = Counter(self._status.values())
+        self._size = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
+        self._ended = Counter(self._vertex[name] for name, status in self._status.items() if status in _ENDED)
 
     def __contains__(self, subtask: str) -> bool:
         return subtask in self._status
@@ -81,15 +82,20 @@ class SubtaskTable:
         return self._status[subtask]
 
     def set_status(self, subtask: str, status: SubtaskStatus) -> None:
-        self._count[self._status[subtask]] -= 1
+        before = self._status[subtask]
+        self._count[before] -= 1
         self._status[subtask] = status
         self._count[status] += 1
+        self._ended[self._vertex[subtask]] += (status in _ENDED) - (before in _ENDED)
 
     def statuses(self) -> Mapping[str, SubtaskStatus]:
         return dict(self._status)
 
     def in_status(self, *statuses: SubtaskStatus) -> Iterable[str]:
         return [name for name, status in self._status.items() if status in statuses]
+
+    def count(self, *statuses: SubtaskStatus) -> int:
+        return sum(self._count[status] for status in statuses)
 
     def attempt(self, subtask: str) -> str | None:
         """Of a subtask that reported itself in this epoch; None: it has not yet."""
@@ -114,6 +120,10 @@ class SubtaskTable:
 
     def has_ended(self, subtask: str) -> bool:
         return self._status[subtask] in _ENDED
+
+    def vertex_has_ended(self, vertex: str) -> bool:
+        """Every subtask of it is at its end of data."""
+        return self._ended[vertex] == self._size[vertex]
 
     @property
     def blocked(self) -> bool:
@@ -140,11 +150,3 @@ class SubtaskTable:
     @property
     def all_finished(self) -> bool:
         return self._count[SubtaskStatus.FINISHED] == len(self)
-
-
-def _first_status(name: str, restored: Restored) -> SubtaskStatus:
-    if name in restored.finished:
-        return SubtaskStatus.FINISHED
-    if name in restored.never_started:
-        return SubtaskStatus.NEVER_STARTED
-    return SubtaskStatus.STARTING

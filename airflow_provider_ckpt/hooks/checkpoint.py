@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -10,14 +12,13 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
-from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError, NoSuchJobError
-from airflow_provider_ckpt.hooks.settings import StorageSettings, settings
-from airflow_provider_ckpt.journal.errors import JobNotRunningError
-from airflow_provider_ckpt.journal.journal import Journal, list_jobs
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.client import JobClient, list_jobs
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.settings import settings
+from airflow_provider_ckpt.journal.errors import NoSuchJobError
 from airflow_provider_ckpt.storage.errors import NoRootError
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -50,14 +51,14 @@ class CheckpointHook(BaseHook):
         super().__init__(logger_name=logger_name)
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
-        self._settings: StorageSettings | None = None
+        self._settings: Location | None = None
         self._storage: Storage | None = None
 
     @property
     def root_uri(self) -> str:
-        return self.settings().root
+        return self.settings().uri
 
-    def settings(self) -> StorageSettings:
+    def settings(self) -> Location:
         """Root and storage options; one connection lookup for the hook's lifetime, secrets masked in logs.
 
         Raises NoCheckpointRootError, InvalidCkptConnectionError, and Airflow's AirflowNotFoundException
@@ -75,7 +76,7 @@ class CheckpointHook(BaseHook):
                 mask_secret(secret)
         return self._settings
 
-    async def asettings(self) -> StorageSettings:
+    async def asettings(self) -> Location:
         """As :meth:`settings`, for triggers: afterwards every other method may be called in a thread."""
         if self._settings is None:
             try:
@@ -100,26 +101,24 @@ class CheckpointHook(BaseHook):
     def storage(self) -> Storage:
         """The storage of the root. Nothing is read or written yet."""
         if self._storage is None:
-            found = self.settings()
-            self._storage = open_storage(found.root, found.options)
+            self._storage = open_storage(self.settings())
         return self._storage
 
     def jobs(self) -> list[JobState]:
         """Every job under the root. Raises NoRootError."""
-        return list_jobs(read_root(self.storage()))
+        return list_jobs(self.storage())
+
+    def client(self, job_id: str) -> JobClient:
+        """The job from outside: to look at it again and again, to wait for it, to ask it to end and for the answer."""
+        return JobClient(self.settings(), job_id)
 
     def job(self, job_id: str) -> JobState:
         """What the journal says about the job (``damage``: what is wrong with the journal).
 
         Raises NoSuchJobError, also when the root is not one yet.
         """
-        try:
-            state = Journal(read_root(self.storage()), job_id).replay()
-        except NoRootError as error:
-            raise NoSuchJobError(job_id=job_id, root=self.root_uri) from error
-        if state.created is None and not state.epoch and not state.damage:
-            raise NoSuchJobError(job_id=job_id, root=self.root_uri)
-        return state
+        with self._no_root_no_job(job_id):
+            return self.client(job_id).state()
 
     def checkpoints(self, job_id: str) -> list[dict[str, Any]]:
         """The checkpoints that the journal remembers, oldest first (``JobState.checkpoint_view``)."""
@@ -131,17 +130,20 @@ class CheckpointHook(BaseHook):
         Returns the name under which the journal answers (``JobState.answered``). Does not wait.
         Raises NoSuchJobError, JobNotRunningError.
         """
-        return self._request(job_id, "stop")
+        with self._no_root_no_job(job_id):
+            return self.client(job_id).stop().name
 
     def drain(self, job_id: str) -> str:
         """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED."""
-        return self._request(job_id, "drain")
+        with self._no_root_no_job(job_id):
+            return self.client(job_id).drain().name
 
-    def _request(self, job_id: str, kind: str) -> str:
-        state = self.job(job_id)
-        if state.status not in ("CREATED", "RUNNING"):
-            raise JobNotRunningError(job_id=job_id, kind=kind, status=state.status)
-        return write_request(self.storage(), job_id, kind, state.epoch)
+    @contextmanager
+    def _no_root_no_job(self, job_id: str) -> Iterator[None]:
+        try:
+            yield
+        except NoRootError as error:
+            raise NoSuchJobError(job_id=job_id, root=self.root_uri, known="none") from error
 
     def test_connection(self) -> tuple[bool, str]:
         """What the *Test* button shows, for some seconds: whether the root can hold checkpoints (R17), tried, not
@@ -149,7 +151,7 @@ class CheckpointHook(BaseHook):
         try:
             storage = self.storage()
             storage.try_out()
-            jobs = len(list_jobs(read_root(storage)))
+            jobs = len(list_jobs(storage))
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()
         except Exception as error:  # of a file system's driver, too: the button has to say what is wrong
@@ -166,7 +168,6 @@ class CheckpointHook(BaseHook):
             return "No root URI is given. Write s3://bucket/prefix or /shared/folder."
         known = error.data if isinstance(error, InvalidCkptConnectionError) else {}
         text = str(known.get("problem", error)) or type(error).__name__
-        for secret in self._settings.secrets() if self._settings is not None else ():
-            text = text.replace(secret, "***")
+        text = text if self._settings is None else self._settings.redact(text)
         text = re.sub(r"/?\.probe-[0-9a-f]+", "", " ".join(text.split()))
         return text if len(text) <= _TOAST else text[: _TOAST - 1].rstrip() + "…"

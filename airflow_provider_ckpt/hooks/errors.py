@@ -17,9 +17,5 @@ class InvalidCkptConnectionError(InvalidInputError):
     template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
 
 
-class NoSuchJobError(InvalidInputError):
-    template = "There is no job {job_id!r} under {root}: nothing was ever journaled for it."
-
-
 class InvalidTaskArgumentError(InvalidInputError):
     template = "{argument}={value!r} cannot be used: {problem}."

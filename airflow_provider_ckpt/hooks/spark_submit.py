@@ -9,12 +9,15 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
-from airflow_provider_ckpt.hooks.status_line import StatusLine, parse
+from airflow_provider_ckpt.job.storage_options import storage_options_environ
+from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.redaction import redact
 
 _PR_SET_PDEATHSIG = 1
 
@@ -24,8 +27,9 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     an argument that a later version of the Spark provider adds is not lost on the way.
 
     ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
-    in client mode (in cluster mode the driver's output is not here). ``secrets`` are blotted out of every
-    line this hook logs or puts into an exception.
+    in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
+    root; its options go to the driver in the environment, and its secrets are blotted out of every line this hook logs
+    or puts into an exception.
     """
 
     def __init__(
@@ -35,19 +39,19 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         name: str,
         application_args: Sequence[str],
         py_files: Sequence[str] = (),
-        env_vars: Mapping[str, str] | None = None,
         on_status: Callable[[StatusLine], None],
-        secrets: Sequence[str] = (),
+        location: Location | None = None,
     ) -> None:
         self.__dict__.update(base.__dict__)
         self._name = name
         self._application_args = list(application_args)
         # Set here and not on the Airflow operator, whose fields are shown as rendered templates.
         self._py_files = ",".join([*py_files, *([self._py_files] if self._py_files else [])]) or None
+        env_vars = storage_options_environ(location.options) if location is not None else {}
         if env_vars:
             self._env_vars = {**(self._env_vars or {}), **env_vars}
         self._on_status = on_status
-        self._secrets = [secret for secret in secrets if len(secret) >= 4]
+        self._secrets = location.secrets() if location is not None else ()
 
     @property
     def deploy_mode(self) -> str:
@@ -90,16 +94,16 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     def _without_status_lines(self, lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
-            shown = self._redact(line)
-            status = parse(shown)
-            if status is None:
-                yield shown
-            else:
-                if not status.quiet:
-                    self.log.info("%s", status.message)
-                if traceback := status.data.get("traceback"):  # of the user's own code
-                    self.log.info("%s", traceback)
-                self._on_status(status)
+            told = parse_line(line)
+            if told is None:
+                yield self._redact(line)
+                continue
+            status = told.redacted(self._redact)
+            if not status.is_quiet:
+                self.log.info("%s", status.message)
+            if status.traceback is not None:
+                self.log.info("%s", status.traceback)
+            self._on_status(status)
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
         """For logs and errors: without secrets, and without the options, which are the operator's rendered fields."""
@@ -107,9 +111,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return re.sub(r"(--options) \{.*\}", r"\1 {...}", shown, flags=re.DOTALL)
 
     def _redact(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+        return redact(text, self._secrets)
 
 
 def _die_with_parent() -> Callable[[], None]:

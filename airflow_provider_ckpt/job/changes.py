@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.job.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
+from airflow_provider_ckpt.job.options import OPTIONS
+from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Rule:
 
 
 RULES = (
-    Rule("job", "mode", "a batch would do again what the streaming queries have done, or the other way round"),
+    *(Rule("job", option.name, option.fixed) for option in OPTIONS if option.fixed),
     Rule("source", "bounded", "whether it ends decides where it runs, and its end is recorded once"),
     Rule("source", "watermark column", "event time that was counted by one column cannot go on by another"),
     Rule("source", "watermark delay", None),
@@ -106,7 +107,7 @@ def check_changes(before: JobDefinition, after: JobDefinition, changeable: Mappi
 def _differences(
     before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]
 ) -> Iterator[Change]:
-    yield from _compare("job", None, {"mode": before.mode}, {"mode": after.mode})
+    yield from _compare("job", None, _job_fields(before), _job_fields(after))
     for uid in before.sources.keys() & after.sources.keys():
         old, new = before.sources[uid], after.sources[uid]
         yield from _compare("source", uid, *_source_fields(old, new))
@@ -120,6 +121,11 @@ def _compare(what: str, uid: str | None, old: Mapping[str, Any], new: Mapping[st
     for field, value in old.items():
         if new[field] != value:
             yield Change(what, uid, field, value, new[field], _WHY[what, field] or "")
+
+
+def _job_fields(one: JobDefinition) -> dict[str, Any]:
+    """Options of the run that a job keeps; the definition has each of them."""
+    return {option.name: getattr(one, option.name) for option in OPTIONS if option.fixed}
 
 
 def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:

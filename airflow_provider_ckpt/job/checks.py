@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -11,6 +11,7 @@ from airflow_provider_ckpt.job.errors import BadOperatorOptionError, NotASinkErr
 from airflow_provider_ckpt.job.operators import Operator, OutputMode, ReleasePolicy, Watermark
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.storage.location import Location
 
 _SINK_METHODS = ("validate", "bind", "definition", "check_input", "spark_folders")
 
@@ -68,6 +69,14 @@ def check_sink(uid: str, location: str, sink: object) -> None:
         missing.append("changeable")
     if missing:
         value = f"an object of type {type(sink).__name__} (without {', '.join(missing)})"
+        raise NotASinkError(operator=uid, location=location, value=value)
+
+
+def check_folders(uid: str, location: str, sink: Any) -> None:
+    """Refuse a sink that tells its folders in a form that only the driver would stumble over."""
+    told = sink.spark_folders({})
+    if not isinstance(told, Sequence) or not all(isinstance(one, Location) for one in told):
+        value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"
         raise NotASinkError(operator=uid, location=location, value=value)
 
 

@@ -87,7 +87,7 @@ class NotASinkError(InvalidJobError):
     template = (
         "sink {operator!r} ({location}): {value} is no sink. Give a sink object, "
         'such as FileSink("/lake/orders"): an object of a class that inherits '
-        "airflow_provider_ckpt.sinks.sink.Sink."
+        "airflow_provider_ckpt.Sink."
     )
 
 

@@ -222,6 +222,7 @@ class Job:
         check_job(self.name, self.operators)
         for operator in self.sinks:
             operator.sink.validate()
+            checks.check_folders(operator.uid, operator.location, operator.sink)
 
     def runtime_mode(self, mode: Mode = "auto") -> RuntimeMode:
         """ "auto" is "batch" if all sources are bounded and "streaming" otherwise (FLIP-134)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
 
@@ -56,6 +57,24 @@ def _seconds_of_text(text: str) -> float | None:
         total += float(part[1]) * _SECONDS[part[2]]
         end = part.end()
     return total if end else None
+
+
+def format_duration(seconds: float) -> str:
+    """As :func:`parse_duration` reads it: in the largest unit that gives a whole number; "0" without one."""
+    if not seconds:
+        return "0"
+    for name, unit in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        if seconds % unit == 0:
+            return f"{int(seconds) // unit}{name}"
+    return f"{Decimal(repr(seconds)):f}s"
+
+
+def format_bytes(size: int) -> str:
+    """As :func:`parse_bytes` reads it, in the largest unit that gives a whole number."""
+    for name in ("p", "t", "g", "m", "k"):
+        if size and size % 1024 ** _POWER[name] == 0:
+            return f"{size // 1024 ** _POWER[name]}{name}"
+    return str(size)
 
 
 def parse_bytes(value: Size, option: str = "size") -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, epoch_of, is_before
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -36,25 +38,27 @@ def collect_garbage(
     assert epoch is not None, attempt
     removed = 0
     for vertex in graph.vertices:
-        entries = logs[f"{vertex.uid}/0"]
-        batches = [record for _, record in entries.records() if isinstance(record, Batch)]
-        entries.check_fenced()
+        batches = {name: [one for _, one in logs[name].records() if isinstance(one, Batch)] for name in vertex.subtasks}
+        for name in vertex.subtasks:
+            logs[name].check_fenced()
         check_fenced()
-        for uid in vertex.sinks:
-            handles = {str(batch.handles[uid]["id"]) for batch in batches if uid in batch.handles}
+        for uid in vertex.sinks:  # of all subtasks at once: a sink knows attempts, and not whose they are
+            every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
+            handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
             removed += len(sinks[uid].collect_garbage(handles, AttemptsFrom(epoch)))
-        removed += _collect_partition(storage, job_id, graph, vertex.uid, batches, epoch)
-        _delete_before(storage, f"{subtask_path(job_id, vertex.uid, 0)}/scratch", epoch)
+        for name, of_subtask in batches.items():
+            removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch)
+            _delete_before(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", epoch)
     return removed
 
 
 def _collect_partition(
-    storage: Storage, job_id: str, graph: ExecutionGraph, vertex: str, batches: list[Batch], epoch: int
+    storage: Storage, job_id: str, graph: ExecutionGraph, subtask: SubtaskId, batches: list[Batch], epoch: int
 ) -> int:
-    edges = [edge.uid for edge in graph.outputs(vertex)]
+    edges = [edge.uid for edge in graph.outputs(subtask.vertex)]
     if not edges:
         return 0
-    partition = partition_path(job_id, vertex, 0)
+    partition = partition_path(job_id, subtask.vertex, subtask.number)
     for edge in edges:
         delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
     published = {file.path.split("/")[-2] for batch in batches for file in batch.files}
@@ -74,13 +78,14 @@ def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mappin
     The journal, the logs and the checkpoints' metadata stay: they say what happened. Safe to repeat, and by anybody:
     the journal itself is asked whether the job is FINISHED, and nothing is deleted if it is not (R16).
     """
-    if Journal(storage, job_id).replay().status != "FINISHED":
+    if Journal(storage, job_id).replay().status is not JobStatus.FINISHED:
         log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)
         return
     for vertex in graph.vertices:
-        home = subtask_path(job_id, vertex.uid, 0)
-        for part in ("partition", "spark", "prepared", "scratch"):
-            storage.delete_tree(f"{home}/{part}")
+        for name in vertex.subtasks:
+            home = subtask_path(job_id, name.vertex, name.number)
+            for part in ("partition", "spark", "prepared", "scratch"):
+                storage.delete_tree(f"{home}/{part}")
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
             sinks[uid].collect_garbage(set(), set())
     storage.delete_tree(requests_path(job_id))

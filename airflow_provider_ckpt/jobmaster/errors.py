@@ -18,5 +18,20 @@ class SubtaskLogLostError(TerminalError):
     )
 
 
+class JobHasDriverError(InvalidInputError):
+    template = (
+        "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be overtaken. "
+        "Stop the job, or wait until the driver has left. If you know that it is gone, on a host that cannot be seen "
+        "from here, say so (driver_is_gone, `ckpt release --driver-is-gone`)"
+    )
+
+
+class SinksMissingError(InvalidInputError):
+    template = (
+        "job {job_id!r} ran with the sinks {missing}, which the definition given has not: what was staged for them "
+        "could not be released; give the definition that the job ran with"
+    )
+
+
 class RestoreRefusedError(InvalidInputError):
     template = "cannot restore job {job_id!r} from {restore!r}: {reason}"

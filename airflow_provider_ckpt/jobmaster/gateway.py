@@ -15,7 +15,7 @@ class TaskGateway(Protocol):
     """
 
     def start(self) -> None:
-        """Start every task that is not over. Called once, before anything else."""
+        """Get ready to deploy tasks. Called once, before anything else."""
 
     def send(self, command: Command) -> None:
         """Have a task carry out a command. One that is over, or of another attempt, takes none: dropped in silence."""

@@ -36,7 +36,9 @@ from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.report.status import StatusReporter
+from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -50,9 +52,9 @@ _MESSAGES = typing.get_args(Message)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. ``status``: FINISHED, STOPPED, FAILED, RESTARTING."""
+    """How a run ended."""
 
-    status: str
+    status: RunEnd
     cause: str | None = None
 
 
@@ -95,13 +97,13 @@ class JobMaster:
         """Runs until the job has ended. Raises FencedError and TaskFencedError, and what the journal or the storage
         fails with; what a task fails with is in the Outcome."""
         try:
-            self._carry_out(self._coordinator.start(self._clock.now()))
             self._gateway.start()
+            self._carry_out(self._coordinator.start(self._clock.now()))
             while self._outcome is None:
                 self._step()
             return self._outcome
         finally:
-            stopped = self._outcome is not None and self._outcome.status == "STOPPED"
+            stopped = self._outcome is not None and self._outcome.status is JobStatus.STOPPED
             try:
                 self._gateway.stop(after_batch=stopped)
             finally:
@@ -119,6 +121,7 @@ class JobMaster:
             self._receive(message)
         if self._outcome is None:
             self._carry_out(self._coordinator.tick(self._clock.now()))
+        self._journal.tick()
         if self._outcome is None and self._clock.now() >= self._next_look:
             self._look_around(self._clock.now())
 
@@ -144,20 +147,19 @@ class JobMaster:
     def _look_around(self, now: float) -> None:
         self._next_look = now + HOUSEKEEPING
         self._journal.check_fenced()
-        self._journal.tick(now)
         self._gateway.look_around()
         self._note_running(now)
         self._take_requests()
         self._take_deadlines(now)
 
     def _note_running(self, now: float) -> None:
-        if self._running_since is None and self._coordinator.status == "RUNNING":
+        if self._running_since is None and self._coordinator.status is JobStatus.RUNNING:
             self._running_since = now
             self._status.running(self._journal.state)
             over = passed(self._options, self._clock.wall())
             if over is not None:
                 message = f"{over.option} ({over.at.isoformat()}) is over: the run ends with what is there"
-                self._status.say("warning", message, self._journal.state)
+                self._status.say(LineKind.WARNING, message, self._journal.state)
 
     def _take_requests(self) -> None:
         job = self._job
@@ -178,7 +180,7 @@ class JobMaster:
     def _note_failed(self, report: SubtaskFailed) -> None:
         if report.traceback is not None and not self._has_failed:  # the first failure is the one that ends the run
             message = f"{report.subtask} failed with {report.error}"
-            self._status.say("subtask_failed", message, self._journal.state, traceback=report.traceback)
+            self._status.say(LineKind.SUBTASK_FAILED, message, self._journal.state, traceback=report.traceback)
         self._has_failed = True
 
     # ---- effects
@@ -186,7 +188,7 @@ class JobMaster:
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Append):
-                self._journal.write(effect.event, flush=effect.flush)
+                self._journal.write(effect.event)
                 self._status.event(effect.event, self._journal.state)
             elif isinstance(effect, _COMMANDS):
                 self._gateway.send(effect)

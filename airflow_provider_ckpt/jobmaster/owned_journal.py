@@ -20,16 +20,17 @@ class OwnedJournal:
     def state(self) -> JobState:
         return self._journal.state
 
-    def write(self, event: Event, *, flush: bool = True) -> None:
+    def write(self, event: Event) -> None:
         with self._lock:
-            if flush:
-                self._journal.write_now(event)
-            else:
-                self._journal.write(event)
+            self._journal.write(event)
 
-    def tick(self, now: float) -> None:
+    def flush(self) -> None:
         with self._lock:
-            self._journal.tick(now)
+            self._journal.flush()
+
+    def tick(self) -> None:
+        with self._lock:
+            self._journal.tick()
 
     def check_fenced(self) -> None:
         with self._lock:

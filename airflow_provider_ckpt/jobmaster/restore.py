@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.releaser import position
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, Restored
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
@@ -50,7 +52,7 @@ def nothing_is_covered(state: JobState) -> bool:
     last = state.checkpoints.get(state.last_completed)
     if last is None:
         return state.last_completed == 0
-    return all(snapshot["batch_id"] is None for snapshot in last.subtasks.values())
+    return all(snapshot.batch_id is None for snapshot in last.subtasks.values())
 
 
 def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
@@ -81,7 +83,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
         if state.created is not None:
             refuse("the job has run before, and what it released stays; start afresh under another job id")
         return None
-    if state.status == "FINISHED":
+    if state.status is JobStatus.FINISHED:
         refuse("the job has FINISHED, and all of its output is released; run it under another job id")
     number = _number(storage, job_id, restore)
     if number is None:
@@ -96,20 +98,10 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
         refuse(
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
         )
-    for vertex in _graph(state).vertices:
-        if not _spark_has(storage, job_id, vertex.uid, completed):
-            if (home := _lost_folder(storage, job_id, vertex.uid)) is not None:
-                refuse(
-                    f"{home} holds no complete Spark folder of an attempt, <attempt>/ and <attempt>.json beside it: "
-                    "put it back from a backup, or run the job under another id"
-                )
-            refuse(f"Spark has purged the state of {vertex.uid!r} that it points to (minBatchesToRetain)")
+    for subtask in state.graph().subtasks:  # as it ran last; a vertex that is new since has nothing to go back to
+        if (problem := _purged(storage, job_id, subtask, completed.subtasks.get(subtask))) is not None:
+            refuse(problem)
     return RestorePoint(number, completed)
-
-
-def _graph(state: JobState) -> ExecutionGraph:
-    """As it ran last; a vertex that is new since has nothing to go back to."""
-    return ExecutionGraph((), ()) if state.plan is None else ExecutionGraph.from_json(state.plan.graph)
 
 
 def interrupted_restore(
@@ -140,9 +132,8 @@ def _was_opened(log: SubtaskLog, epoch: int) -> bool:
 
 
 def _is_back(storage: Storage, job_id: str, subtask: str, log: SubtaskLog, epoch: int) -> bool:
-    vertex, _, index = subtask.rpartition("/")
     records = log.records()
-    folders = AttemptFolders(storage, f"{subtask_path(job_id, vertex, int(index))}/spark")
+    folders, _ = _spark_folders(storage, job_id, SubtaskId(subtask))
     newest = folders.previous(records, "")
     return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
 
@@ -152,11 +143,20 @@ def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored
     dropped: dict[str, dict[str, int]] = {}
     subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
-        batch = (subtasks.get(f"{vertex}/0") or {}).get("batch_id")
-        kept = {uid: at for uid, at in uids.items() if batch is not None and at <= batch}
+        snapshots = [snapshot for name, snapshot in subtasks.items() if SubtaskId(name).vertex == vertex]
+        kept = {uid: at for uid, at in uids.items() if _was_dropped(uid, at, snapshots)}
         if kept:
             dropped[vertex] = kept
     return Restored(point.checkpoint, dropped, now, point.is_anew)
+
+
+def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
+    """``at``: the batch behind which the first subtask left it out; the numbers of others have nothing to do with it,
+    and of those it is known that they had read it to its end."""
+    if len(snapshots) == 1:
+        batch = snapshots[0].batch_id
+        return batch is not None and at <= batch
+    return bool(snapshots) and all(uid in snapshot.ended for snapshot in snapshots)
 
 
 def _number(storage: Storage, job_id: str, restore: str) -> int | None:
@@ -170,24 +170,25 @@ def _number(storage: Storage, job_id: str, restore: str) -> int | None:
     return number if folder in ("", here, plain) else None
 
 
-def _spark_has(storage: Storage, job_id: str, vertex: str, completed: CheckpointCompleted) -> bool:
-    snapshot = completed.subtasks.get(f"{vertex}/0")
-    if snapshot is None or snapshot["batch_id"] is None or snapshot["finished_on_restore"]:
-        return True
-    log = SubtaskLog(storage, subtask_log_path(job_id, vertex, 0))
-    log.load()
-    folders = AttemptFolders(storage, f"{subtask_path(job_id, vertex, 0)}/spark")
-    attempt = folders.previous(log.records(), "")
-    return attempt is not None and folders.folder(attempt).has_batch(snapshot["batch_id"])
-
-
-def _lost_folder(storage: Storage, job_id: str, vertex: str) -> str | None:
-    """Where no attempt's folder is whole: none was purged of anything, they are gone."""
-    log = SubtaskLog(storage, subtask_log_path(job_id, vertex, 0))
-    log.load()
-    home = f"{subtask_path(job_id, vertex, 0)}/spark"
-    folders = AttemptFolders(storage, home)
-    attempt = folders.previous(log.records(), "")
-    if attempt is not None and folders.folder(attempt).newest_commit() is not None:
+def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapshot | None) -> str | None:
+    """Why the subtask cannot go back to the snapshot; None: it can."""
+    if snapshot is None or snapshot.batch_id is None or snapshot.finished_on_restore:
         return None
-    return storage.full_uri(home)
+    log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
+    log.load()
+    folders, home = _spark_folders(storage, job_id, subtask)
+    attempt = folders.previous(log.records(), "")
+    folder = None if attempt is None else folders.folder(attempt)
+    if folder is not None and folder.has_batch(snapshot.batch_id):
+        return None
+    if folder is None or folder.newest_commit() is None:  # none was purged of anything, they are gone
+        return (
+            f"{storage.full_uri(home)} holds no complete Spark folder of an attempt, <attempt>/ and <attempt>.json "
+            "beside it: put it back from a backup, or run the job under another id"
+        )
+    return f"Spark has purged the state of {subtask.vertex!r} that it points to (minBatchesToRetain)"
+
+
+def _spark_folders(storage: Storage, job_id: str, subtask: SubtaskId) -> tuple[AttemptFolders, str]:
+    home = f"{subtask_path(job_id, subtask.vertex, subtask.number)}/spark"
+    return AttemptFolders(storage, home), home

@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import position
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.model.channel import readers
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.json_form import to_json
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.envelope import encode_document
@@ -70,8 +73,8 @@ class Retention:
             self._delete_old(min(one.checkpoint for one in kept))
             self._count += 1
             if self._count % TRUNCATE_EVERY == 0:
-                for vertex in self._graph.vertices:
-                    self._truncate(vertex, kept)
+                for subtask in self._graph.subtasks:
+                    self._truncate(subtask, kept)
             if self._count % COMPACT_EVERY == 0:
                 self._journal.compact(completed.at)
         except CkptError as error:
@@ -90,7 +93,7 @@ class Retention:
             triggered_at=completed.triggered_at,
             completed_at=completed.at,
             operators=dict(completed.operators),
-            subtasks={uid: dict(snapshot) for uid, snapshot in completed.subtasks.items()},
+            subtasks=to_json(completed.subtasks),
         )
         self._storage.replace(metadata_path(self._job_id, completed.checkpoint), document)
 
@@ -100,31 +103,31 @@ class Retention:
             if number.isdigit() and int(number) < oldest:
                 self._storage.delete_tree(checkpoint_path(self._job_id, int(number)))
 
-    def _truncate(self, vertex: Vertex, kept: list[CheckpointCompleted]) -> None:
-        subtask = f"{vertex.uid}/0"
+    def _truncate(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         log_ = self._logs[subtask]
-        consumers = self._consumer_positions(vertex, kept[0])
+        consumers = self._consumer_positions(subtask, kept[0])
         for head in data_head(consumers):
-            partition = partition_path(self._job_id, vertex.uid, 0)
+            partition = partition_path(self._job_id, subtask.vertex, subtask.number)
             for path in deletable_files(log_.records(), head):
                 self._storage.delete(f"{partition}/{path}")
         log_.truncate(
             log_head(
                 retained=[position(one, subtask) for one in kept],
-                unreleased_from=self._unreleased_from(vertex, subtask),
+                unreleased_from=self._unreleased_from(subtask),
                 consumers=consumers,
                 last_batch=log_.state.last_batch_position,
             )
         )
 
-    def _consumer_positions(self, vertex: Vertex, oldest: CheckpointCompleted) -> list[int]:
+    def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
         positions = []
-        for edge in self._graph.outputs(vertex.uid):
-            snapshot = oldest.subtasks.get(f"{edge.consumer}/0")
-            positions.append(0 if snapshot is None else int(snapshot["inputs"].get(edge.uid, 0)))
+        for consumer, channel in readers(self._graph, subtask):
+            snapshot = oldest.subtasks.get(consumer)
+            positions.append(0 if snapshot is None else snapshot.inputs.get(channel.key, 0))
         return positions
 
-    def _unreleased_from(self, vertex: Vertex, subtask: str) -> int | None:
+    def _unreleased_from(self, subtask: SubtaskId) -> int | None:
+        vertex = self._graph.vertex(subtask.vertex)
         if not vertex.sinks:
             return None
         state = self._journal.state

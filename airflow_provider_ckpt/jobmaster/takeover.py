@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.job.definition import JobDefinition
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
@@ -17,8 +15,12 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker import end_worker
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.attempts import attempt_name
-from airflow_provider_ckpt.partitions.codec import snapshot_from_json
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import job_path, subtask_log_path
@@ -43,16 +45,18 @@ def claim(
     journal: Journal,
     attempt: str,
     nonce: str,
-    worker: Mapping[str, object],
+    worker: Worker,
     admit: Callable[[JobState], None] = lambda state: None,
+    *,
+    releases_only: bool = False,
 ) -> TakenOver:
     """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
 
     ``attempt``: the caller's name for this try, for the journal; ``nonce`` makes the attempt of the logs unique.
-    ``admit``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be
-    the one that was there when this driver began to get ready.
+    ``admit``, ``releases_only``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended,
+    which need not be the one that was there when this driver began to get ready.
     """
-    epoch = journal.claim(attempt, worker, time.time(), admit)
+    epoch = journal.claim(attempt, worker, time.time(), admit, releases_only=releases_only)
     before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
     return TakenOver(epoch, attempt_name(epoch, nonce), before, journal.state.created is not None)
 
@@ -69,20 +73,31 @@ def record_plan(
     now = time.time()
     state = journal.state
     if state.created is None:
-        journal.write(JobCreated(job_id, graph.to_json(), definition.mode, options, now))
-    before = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+        journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
+    before = None if state.plan is None else state.plan.definition
     kept = definition if before is None else definition.keeping(before)
-    journal.write(PlanRecorded(graph.to_json(), schemas, now, kept.to_json()))
+    journal.write(PlanRecorded(graph, schemas, now, kept))
 
 
 def load_logs(storage: Storage, job_id: str, graph: ExecutionGraph) -> dict[str, SubtaskLog]:
     logs: dict[str, SubtaskLog] = {}
-    for vertex in graph.vertices:
-        for index in range(vertex.parallelism):
-            log = SubtaskLog(storage, subtask_log_path(job_id, vertex.uid, index))
-            log.load()
-            logs[f"{vertex.uid}/{index}"] = log
+    for subtask in graph.subtasks:
+        log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
+        log.load()
+        logs[subtask] = log
     return logs
+
+
+def check_whole(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
+    """``logs``: loaded. Raises SubtaskLogLostError if one ends before what the last completed checkpoint covers."""
+    for subtask, snapshot in state.covering().items():
+        if subtask in logs and snapshot.position >= max(1, logs[subtask].position):
+            raise SubtaskLogLostError(
+                log=logs[subtask].path,
+                next=logs[subtask].position,
+                covered=snapshot.position,
+                checkpoint=state.last_completed,
+            )
 
 
 def open_logs(
@@ -94,16 +109,9 @@ def open_logs(
     Raises SubtaskLogLostError, LogFencedError. From here on nobody but this attempt, or a later one, appends anywhere.
     """
     state = journal.state
-    for subtask, snapshot in state.covering().items():
-        if subtask in logs and snapshot["position"] >= max(1, logs[subtask].position):
-            raise SubtaskLogLostError(
-                log=logs[subtask].path,
-                next=logs[subtask].position,
-                covered=snapshot["position"],
-                checkpoint=state.last_completed,
-            )
+    check_whole(state, logs)
     for subtask, log in logs.items():
-        void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(subtask.rpartition("/")[0]))
+        void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(SubtaskId(subtask).vertex))
         if log.state.closed and not void:
             if subtask not in journal.state.finished:
                 journal.write(SubtaskFinished(subtask, taken.attempt, time.time()))
@@ -143,6 +151,6 @@ def restored(state: JobState) -> Restored:
         dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},
         end_of_data=frozenset(state.end_of_data),
         finished=frozenset(state.finished),
-        snapshots={subtask: snapshot_from_json(body) for subtask, body in state.covering().items()},
+        snapshots=state.covering(),
         draining=state.draining,
     )

@@ -3,7 +3,8 @@
 1.  An epoch claim is an entry, made by create-if-absent; after it the log is listed again (R3). Claims are
     never deleted.
 2.  Whoever meets an entry that it has not written or read is fenced: a later driver owns the job.
-3.  An entry holds the events of one flush, all or none. Decisions are flushed at once (``write_now``).
+3.  An entry holds the events of one flush, all or none. Decisions are flushed at once, with all that was written
+    before them; what decides nothing (``JournalEvent.decides``) waits for others, and may be lost with its driver.
 4.  When an entry cannot be written the journal refuses everything after: no silent degradation.
 5.  A damaged entry is reported by ``replay``, with the state of what lies before it, and stops ``claim``,
     also when it is the last one. On a sound storage an entry is whole or absent, so a damaged one was whole
@@ -15,8 +16,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.journal.codec import decode, encode, release
@@ -28,23 +28,22 @@ from airflow_provider_ckpt.journal.errors import (
     UnknownEventError,
 )
 from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnapshot
-from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.state_json import state_to_json
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.errors import BelowHeadError, CorruptLogError, LostRaceError, NewerFormatError
 from airflow_provider_ckpt.storage.layout import check_job_id, is_job_id, journal_path
 from airflow_provider_ckpt.storage.storage import Storage
 
-__all__ = ["Journal", "list_jobs"]
+__all__ = ["Journal", "job_ids", "list_jobs"]
 
 
 class Journal:
     """One job's journal, as its owner (after :meth:`claim`) or as a reader.
 
     ``storage`` is the checkpoint root. ``buffer_bytes`` and ``flush_interval`` (seconds) bound what is lost
-    of events that are no decisions (FLIP-383). Not thread-safe, and without threads: the owner calls
-    :meth:`tick`.
+    of events that are no decisions (FLIP-383). ``clock``: seconds that never go back. Not thread-safe, and without
+    threads: the owner calls :meth:`tick`.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class Journal:
         *,
         buffer_bytes: int = 1 << 20,
         flush_interval: float = 1.0,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.job_id = check_job_id(job_id)
         self._log = AppendLog(storage, journal_path(job_id), format="journal", keep=_takes_over)
@@ -67,8 +66,8 @@ class Journal:
         self._buffered = 0
         self._due: float | None = None
         self._broken: CkptError | None = None
-        self.predecessor: Mapping[str, Any] = {}
-        """Where the driver lives whose epoch :meth:`claim` ended; empty if there was none."""
+        self.predecessor: Worker | None = None
+        """Where the driver lives whose epoch :meth:`claim` ended; None if there was none."""
 
     @property
     def state(self) -> JobState:
@@ -110,18 +109,20 @@ class Journal:
     def _fold(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             for event in _events(entry):
-                apply(self._state, event)
+                event.apply(self._state)
 
     # ---- owning
 
     def claim(
         self,
         attempt: str,
-        worker: Mapping[str, Any],
+        worker: Worker,
         now: float,
         admit: Callable[[JobState], None] = lambda state: None,
+        *,
+        releases_only: bool = False,
     ) -> int:
-        """Take the job over: append the next epoch, and return it.
+        """Take the job over: append the next epoch, and return it. ``releases_only``: see :class:`EpochClaimed`.
 
         ``worker`` says where this driver lives. ``admit`` is given the state that the claim will follow, and may
         raise: then nothing is written. Nobody can come in between: the claim is made by create-if-absent of the
@@ -134,8 +135,8 @@ class Journal:
             if self.refresh().damage:
                 raise CorruptJournalError(job_id=self.job_id, reason="; ".join(self._state.damage))
             admit(self._state)
-            event = EpochClaimed(self._state.epoch + 1, attempt, dict(worker), now)
-            before = dict(self._state.worker)
+            event = EpochClaimed(self._state.epoch + 1, attempt, worker, now, releases_only)
+            before = self._state.worker if self._state.epoch else None
             try:
                 self._log.take_over(json.loads(_body([encode(event)])))
             except LostRaceError as lost:
@@ -143,26 +144,22 @@ class Journal:
                 if claimed and self.replay().epoch > event.epoch:
                     raise self._fence(event.epoch) from None
                 continue  # somebody was faster, or the place we claimed had been truncated meanwhile
-            apply(self._state, event)
+            event.apply(self._state)
             self._epoch, self.predecessor = event.epoch, before
             return event.epoch
 
-    def write(self, event: Event, now: float | None = None) -> None:
-        """Buffer an event. A full buffer is flushed; see :meth:`flush` for the errors."""
+    def write(self, event: Event) -> None:
+        """Write an event: a decision, and all that was buffered before it, is durable on return. See :meth:`flush`
+        for the errors; raises ValueError for a number that JSON does not have, and nothing is written."""
         self._refuse()
         text = encode(event)
-        apply(self._state, event)
+        event.apply(self._state)
         self._buffer.append(text)
         self._buffered += len(text)
         if self._due is None:
-            self._due = (self._clock() if now is None else now) + self._flush_interval
-        if self._buffered >= self._buffer_bytes:
+            self._due = self._clock() + self._flush_interval
+        if event.decides or self._buffered >= self._buffer_bytes:
             self.flush()
-
-    def write_now(self, event: Event) -> None:
-        """Write a decision: it, and all that was buffered before it, is durable on return."""
-        self.write(event, 0.0)
-        self.flush()
 
     def flush(self) -> None:
         """Write the buffer as one entry.
@@ -174,16 +171,11 @@ class Journal:
             texts, self._buffer, self._buffered, self._due = self._buffer, [], 0, None
             self._append(texts)
 
-    def tick(self, now: float) -> None:
+    def tick(self) -> None:
         """Flush what has waited for ``flush_interval``. Called every now and then by the owner's loop."""
         self._refuse()
-        if self._due is not None and now >= self._due:
+        if self._due is not None and self._clock() >= self._due:
             self.flush()
-
-    @property
-    def next_flush(self) -> float | None:
-        """When :meth:`tick` has something to do, None if nothing is buffered."""
-        return self._due
 
     def check_fenced(self) -> None:
         """Raise FencedError, naming the winner, if a later driver owns the job (one request)."""
@@ -202,7 +194,7 @@ class Journal:
     def write_snapshot(self, now: float) -> int:
         """The first half of :meth:`compact`; returns the number of the entry."""
         self.flush()
-        self._append([encode(StateSnapshot(state_to_json(self._state), now))])
+        self._append([encode(StateSnapshot(self._state, now))])
         return self._log.next_number - 1
 
     def truncate(self, head: int) -> None:
@@ -237,7 +229,7 @@ class Journal:
             job_id=self.job_id,
             epoch=reader.epoch,
             attempt=reader.attempt,
-            worker=", ".join(f"{key} {value}" for key, value in sorted(reader.worker.items())) or "unknown",
+            worker=str(reader.worker),
             own_epoch=own_epoch,
         )
         return self._broken
@@ -246,14 +238,17 @@ class Journal:
 def list_jobs(storage: Storage) -> list[JobState]:
     """The state of every job under a checkpoint root. One that cannot be read says so in ``damage``."""
     states = []
-    for name in storage.list(""):
-        if not is_job_id(name) or not storage.list(journal_path(name)):
-            continue
+    for name in job_ids(storage):
         try:
             states.append(Journal(storage, name).replay())
         except (UnknownEventError, NewerFormatError) as error:
             states.append(JobState(name, damage=[str(error)]))
     return states
+
+
+def job_ids(storage: Storage) -> list[str]:
+    """Of every job under a checkpoint root; one LIST for each folder there."""
+    return [name for name in storage.list("") if is_job_id(name) and storage.list(journal_path(name))]
 
 
 def _takes_over(entry: Entry) -> bool:

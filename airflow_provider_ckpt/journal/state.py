@@ -2,66 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ckpt.journal import events as ev
-
-HISTORY = 100
-"""How many completed, and how many aborted, checkpoints the state remembers."""
+from airflow_provider_ckpt.journal.kinds.epochs import Epochs
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass
-class JobState:
-    """Changed by ``journal.fold.apply`` only. A checkpoint number 0 means "none yet"; times are epoch seconds."""
+class JobState(Epochs):
+    """The parts are in ``journal.kinds``, each beside the events that change it. A checkpoint number 0 means "none
+    yet"; times are epoch seconds."""
 
-    job_id: str
-    created: ev.JobCreated | None = None
-    epoch: int = 0
-    attempt: str | None = None
-    worker: Mapping[str, Any] = field(default_factory=dict)
-    status: str | None = None
-    """None, CREATED, RUNNING, RESTARTING, FINISHED, STOPPED or FAILED."""
-    cause: str | None = None
-    plan: ev.PlanRecorded | None = None
-    frozen: dict[str, ev.SourceFrozen] = field(default_factory=dict)
-    last_triggered: int = 0
-    pending: int = 0
-    """The checkpoint in progress. One of an earlier epoch is not: nobody will complete it."""
-    triggered: dict[int, ev.CheckpointTriggered] = field(default_factory=dict)
-    """Those that did not complete, the last ``HISTORY``."""
-    checkpoints: dict[int, ev.CheckpointCompleted] = field(default_factory=dict)
-    last_completed: int = 0
-    completed_count: int = 0
-    aborted: dict[int, str] = field(default_factory=dict)
-    aborted_count: int = 0
-    releases: dict[int, ev.CheckpointReleased] = field(default_factory=dict)
-    last_released: int = 0
-    ended: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Vertex -> source or edge uid -> the batch that covers it (R2)."""
-    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
-    end_of_data: set[str] = field(default_factory=set)
-    finished: set[str] = field(default_factory=set)
-    """Subtasks "<vertex>/<index>"."""
-    late_files: list[ev.LateFilesFound] = field(default_factory=list)
-    answered: set[str] = field(default_factory=set)
-    outcomes: dict[str, str] = field(default_factory=dict)
-    """Request -> how it went (``completed: …``, ``failed: …``, ``refused: …``), the last ``HISTORY``; one that was
-    only taken so far is in ``answered`` alone."""
-    restored: int = 0
-    """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
-    was no restore."""
-    restored_epoch: int = 0
-    introduced: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Operator uid -> the epoch that brought it into a job which had been running without, and the last checkpoint by
-    then: what attempts of that uid did before, when it was in the job once already, does not count."""
-    given_up: set[str] = field(default_factory=set)
-    """Uids of operators that the job had and has no longer, or had not for a while."""
-    anew_epoch: int = 0
-    """Of the driver that began the job anew, last; 0 if none did."""
-    draining: bool = False
-    """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
     damage: list[str] = field(default_factory=list)
     """What is wrong with the journal this state was read from; the state is that of the intact part."""
 
@@ -69,7 +23,7 @@ class JobState:
         """The epoch from which on the attempts of a vertex or source count."""
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
-    def covering(self) -> dict[str, Mapping[str, Any]]:
+    def covering(self) -> dict[str, Snapshot]:
         """The snapshots of the last completed checkpoint that count: not those of before the job was begun anew, or
         of an operator that was given up and came back since."""
         last = self.checkpoints.get(self.last_completed)
@@ -79,26 +33,30 @@ class JobState:
         return {
             subtask: snapshot
             for subtask, snapshot in last.subtasks.items()
-            if self.introduced.get(subtask.rpartition("/")[0], (0, 0))[1] < self.last_completed
+            if self.introduced.get(SubtaskId(subtask).vertex, (0, 0))[1] < self.last_completed
         }
 
     def finished_operators(self) -> list[str]:
         """Sorted uids: the sources that ended, and every operator of a vertex with no unfinished subtask."""
         found = {uid for uids in (*self.ended.values(), *self.dropped.values()) for uid in uids}
-        operators: set[str] = set()
-        for vertex in self._graph().get("vertices", ()):
-            members = {*vertex["operators"], *vertex["sinks"]}
-            operators |= members
-            subtasks = {f"{vertex['uid']}/{index}" for index in range(vertex.get("parallelism", 1))}
-            if subtasks <= self.finished:
-                found |= members
+        graph = self.graph()
+        for vertex in graph.vertices:
+            if self.finished.issuperset(vertex.subtasks):
+                found |= {*vertex.operators, *vertex.sinks}
+        operators = set(graph.operators)
         # Ended input edges are in the journal too; they are no operators.
         return sorted(found & operators if operators else found)
 
-    def _graph(self) -> Mapping[str, Any]:
-        if self.plan is not None:
-            return self.plan.graph
-        return self.created.graph if self.created is not None else {}
+    @property
+    def is_held(self) -> bool:
+        """A driver has claimed the job and has not told an end: it answers requests, or will when it is RUNNING. Before
+        the driver of the first run has said that the job is CREATED, there is no status."""
+        return self.epoch > 0 if self.status is None else self.status.is_alive
+
+    def graph(self) -> ExecutionGraph:
+        """As the job ran last; of one that has not begun: nothing."""
+        recorded = self.plan or self.created
+        return ExecutionGraph((), ()) if recorded is None else recorded.graph
 
     def checkpoint_view(self) -> list[dict[str, Any]]:
         """The checkpoints remembered, oldest first, for display: ``checkpoint``, ``kind``, ``status``

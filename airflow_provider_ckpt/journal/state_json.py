@@ -1,20 +1,26 @@
-"""JobState as a document, kept in the StateSnapshot of a compaction and printed by ``ckpt show``."""
+"""JobState as a document, kept in the StateSnapshot of a compaction."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+import typing
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from airflow_provider_ckpt.journal.codec import decode, encode
-from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointCompleted, CheckpointReleased, CheckpointTriggered
+from airflow_provider_ckpt.journal.kinds.epochs import PlanRecorded
+from airflow_provider_ckpt.journal.kinds.event import JournalEvent
+from airflow_provider_ckpt.journal.kinds.job import JobCreated
+from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceFrozen
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.json_form import LATER, reader, to_json
+from airflow_provider_ckpt.model.tagged import Tagged
 from airflow_provider_ckpt.storage.envelope import PREFIX, check_format
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 _KIND = "job-state"
 _VERSION = 1
-_PLAIN = (
+_ORDER = (
     "epoch",
     "attempt",
     "status",
@@ -26,81 +32,81 @@ _PLAIN = (
     "aborted_count",
     "last_released",
     "draining",
+    "restored",
+    "restored_epoch",
+    "worker",
+    "created",
+    "plan",
+    "frozen",
+    "triggered",
+    "checkpoints",
+    "releases",
+    "aborted",
+    "ended",
+    "dropped",
+    "end_of_data",
+    "finished",
+    "late_files",
+    "answered",
+    "outcomes",
+    "anew_epoch",
+    "given_up",
+    "introduced",
 )
-_ADDED = ("restored", "restored_epoch")
-"""Came later in version 1: 0 in a file that does not have them."""
-_EVENTS = ("triggered", "checkpoints", "releases")
+"""In which the keys are written; every field of the state but ``damage``."""
+_ADDED = frozenset({"restored", "restored_epoch"})
+"""Came later in version 1, and are always written."""
+_LATER = frozenset(field.name for field in fields(JobState) if field.metadata == LATER)
+_KEYS = {"frozen": "uid", "triggered": "checkpoint", "checkpoints": "checkpoint", "releases": "checkpoint"}
+"""What is a list of events in the document, and goes by one of their fields in the state."""
+_HINTS = typing.get_type_hints(JobState)
+_REMEMBERED: Tagged[JournalEvent] = Tagged(
+    (
+        JobCreated,
+        PlanRecorded,
+        SourceFrozen,
+        CheckpointTriggered,
+        CheckpointCompleted,
+        CheckpointReleased,
+        LateFilesFound,
+    )
+)
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
     """Readable, with format and version; what is wrong with the journal is not part of it."""
+    values = {name: getattr(state, name) for name in _ORDER}
     return {
         "format": PREFIX + _KIND,
         "version": _VERSION,
         "job_id": state.job_id,
-        **{name: getattr(state, name) for name in (*_PLAIN, *_ADDED)},
-        "worker": dict(state.worker),
-        "created": _event(state.created),
-        "plan": _event(state.plan),
-        "frozen": _events(state.frozen.values()),
-        **{name: _events(getattr(state, name).values()) for name in _EVENTS},
-        "aborted": {str(number): reason for number, reason in state.aborted.items()},
-        "ended": {vertex: dict(uids) for vertex, uids in state.ended.items()},
-        "dropped": {vertex: dict(uids) for vertex, uids in state.dropped.items()},
-        "end_of_data": sorted(state.end_of_data),
-        "finished": sorted(state.finished),
-        "late_files": _events(state.late_files),
-        "answered": sorted(state.answered),
-        **({"outcomes": dict(state.outcomes)} if state.outcomes else {}),
-        **({"anew_epoch": state.anew_epoch} if state.anew_epoch else {}),
-        **({"given_up": sorted(state.given_up)} if state.given_up else {}),
-        **({"introduced": {uid: [*at] for uid, at in state.introduced.items()}} if state.introduced else {}),
+        **{name: _write(name, value) for name, value in values.items() if value or name not in _LATER},
     }
 
 
 def state_from_json(data: Mapping[str, Any]) -> JobState:
-    """Raises MalformedDocumentError, NewerFormatError."""
+    """Raises MalformedDocumentError, NewerFormatError, UnknownFormError (of an event in it, or a status)."""
     where = f"the state of job {data.get('job_id')!r}"
     check_format(dict(data), _KIND, _VERSION, uri=where)
+    names = [name for name in _ORDER if name in data or name not in _LATER | _ADDED]
     try:
-        return _read(data)
+        return JobState(data["job_id"], **{name: _read(name, data[name]) for name in names})
     except (KeyError, TypeError, AttributeError) as error:
         raise MalformedDocumentError(uri=where, what=_KIND, reason=f"{error!r}") from error
 
 
-def _read(data: Mapping[str, Any]) -> JobState:
-    values: dict[str, Any] = {name: data[name] for name in _PLAIN}
-    values |= {name: data.get(name, 0) for name in _ADDED}
-    for name in _EVENTS:
-        values[name] = {event.checkpoint: event for event in map(_decoded, data[name])}
-    return JobState(
-        job_id=data["job_id"],
-        worker=data["worker"],
-        created=_decoded(data["created"]),
-        plan=_decoded(data["plan"]),
-        frozen={event.uid: event for event in map(_decoded, data["frozen"])},
-        aborted={int(number): reason for number, reason in data["aborted"].items()},
-        ended={vertex: dict(uids) for vertex, uids in data["ended"].items()},
-        dropped={vertex: dict(uids) for vertex, uids in data["dropped"].items()},
-        end_of_data=set(data["end_of_data"]),
-        finished=set(data["finished"]),
-        late_files=[_decoded(event) for event in data["late_files"]],
-        answered=set(data["answered"]),
-        outcomes=dict(data.get("outcomes", {})),  # came later in version 1
-        anew_epoch=data.get("anew_epoch", 0),
-        given_up=set(data.get("given_up", ())),
-        introduced={uid: (epoch, last) for uid, (epoch, last) in data.get("introduced", {}).items()},
-        **values,
-    )
+def _write(name: str, value: Any) -> Any:
+    if name in _KEYS:
+        return [_REMEMBERED.to_json(event) for event in value.values()]
+    if name == "late_files":
+        return [_REMEMBERED.to_json(event) for event in value]
+    return _REMEMBERED.to_json(value) if isinstance(value, JournalEvent) else to_json(value)
 
 
-def _event(event: Event | None) -> Any:
-    return None if event is None else json.loads(encode(event))
-
-
-def _events(events: Iterable[Event]) -> list[Any]:
-    return [_event(event) for event in events]
-
-
-def _decoded(data: Any) -> Any:
-    return None if data is None else decode(data)
+def _read(name: str, data: Any) -> Any:
+    if name in ("created", "plan"):
+        return None if data is None else _REMEMBERED.from_json(data)
+    if name in _KEYS or name == "late_files":
+        events = [_REMEMBERED.from_json(one) for one in data]
+        return {getattr(event, _KEYS[name]): event for event in events} if name in _KEYS else events
+    return reader(_HINTS[name])(data)

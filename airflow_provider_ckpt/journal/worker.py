@@ -6,9 +6,10 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from airflow_provider_ckpt.model.worker import Worker
 
 _DYING = 30.0
 """Seconds a killed process gets to be gone: one that hangs in the kernel may stay for ever."""
@@ -35,29 +36,23 @@ def process_started(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def identify(application_id: str | None = None) -> dict[str, Any]:
+def identify(application_id: str | None = None) -> Worker:
+    """This process."""
     pid = os.getpid()
-    return {
-        "host": socket.gethostname(),
-        "boot_id": boot_id(),
-        "pid": pid,
-        "started": process_started(pid),
-        "application_id": application_id,
-    }
+    return Worker(socket.gethostname(), boot_id(), pid, process_started(pid), application_id)
 
 
-def is_alive(worker: Mapping[str, Any]) -> bool | None:
+def is_alive(worker: Worker) -> bool | None:
     """True/False if the worker can be judged from here, None if it ran on another host or boot."""
-    if worker.get("host") != socket.gethostname() or worker.get("boot_id") != boot_id():
+    if worker.host != socket.gethostname() or worker.boot_id != boot_id():
         return None
-    pid, started = worker.get("pid"), worker.get("started")
-    if not isinstance(pid, int) or started is None:
+    if worker.pid is None or worker.started is None:
         return None
-    return bool(process_started(pid) == started)
+    return process_started(worker.pid) == worker.started
 
 
 def end_worker(
-    worker: Mapping[str, Any],
+    worker: Worker,
     *,
     grace: float,
     clock: Callable[[], float] = time.monotonic,
@@ -72,7 +67,7 @@ def end_worker(
     alive = is_alive(worker)
     if alive is None:
         return "unreachable"
-    if not alive or worker["pid"] == os.getpid():
+    if not alive or worker.pid is None or worker.pid == os.getpid():
         return "gone"
     deadline = clock() + grace
     while clock() < deadline:
@@ -80,7 +75,7 @@ def end_worker(
             return "left"
         sleep(0.05)
     try:
-        os.kill(worker["pid"], signal.SIGKILL)
+        os.kill(worker.pid, signal.SIGKILL)
     except ProcessLookupError:
         return "left"
     except PermissionError:

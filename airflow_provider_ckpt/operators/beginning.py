@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_ckpt.hooks.errors import NoSuchJobError
+from airflow_provider_ckpt.client import is_journaled
 from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.job_id import default_job_id, with_generation
 from airflow_provider_ckpt.operators.pointer import Pointer
@@ -34,7 +35,7 @@ class Beginning:
 
     @property
     def stopped_epoch(self) -> int | None:
-        return self.state.epoch if self.state is not None and self.state.status == "STOPPED" else None
+        return self.state.epoch if self.state is not None and self.state.status is JobStatus.STOPPED else None
 
     @property
     def is_retry(self) -> bool:
@@ -54,14 +55,14 @@ class Beginning:
         """``new``, with what an earlier try reached. Raises AirflowFailException for a job that FAILED."""
         if not self.is_retry or self.state is None:
             return new
-        if self.state.status == "FAILED":
+        if self.state.status is JobStatus.FAILED:
             cause = cause_first(self.state.cause or "unknown")
             raise AirflowFailException(
                 f"Job {self.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the task."
             )
         pointer = new.as_of(self.state)
-        return replace(pointer, status="FINISHED") if self.state.status == "FINISHED" else pointer
+        return replace(pointer, status=JobStatus.FINISHED) if self.state.status is JobStatus.FINISHED else pointer
 
     def tell(self, log: Any) -> None:
         if self.before is None and not self.cleared:
@@ -79,7 +80,7 @@ class Beginning:
             self.state.last_completed or "none",
             ", ".join(self.state.finished_operators()) or "none",
         )
-        if self.state.status != "FINISHED":
+        if self.state.status is not JobStatus.FINISHED:
             return
         if self.cleared:
             hint = 'on_clear="restart" would start it over'
@@ -126,10 +127,9 @@ def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int
 
 
 def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
-    try:
-        return hook.job(job_id)
-    except NoSuchJobError:
-        return None
+    """None: no driver ever took it."""
+    state = hook.client(job_id).look()
+    return state if is_journaled(state) else None
 
 
 def _is_own(state: JobState, own_id: str) -> bool:

@@ -8,20 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_provider_ckpt.hooks.status_line import FREQUENT, StatusLine
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 KEY = "ckpt"
-_STATUS = {
-    "finished": "FINISHED",
-    "stopped": "STOPPED",
-    "failed": "FAILED",
-    "refused": "FAILED",
-    "fenced": "FENCED",
+
+
+class SubmissionStatus(str, Enum):
+    """Of a driver that has no say in the status of the job: not yet, or no longer."""
+
+    SUBMITTED = "SUBMITTED"
+    FENCED = "FENCED"
+
+    __str__ = str.__str__
+
+    @property
+    def ended_well(self) -> bool:
+        return False
+
+
+_STATUS: Mapping[str, JobStatus | SubmissionStatus] = {
+    LineKind.FINISHED: JobStatus.FINISHED,
+    LineKind.STOPPED: JobStatus.STOPPED,
+    LineKind.FAILED: JobStatus.FAILED,
+    LineKind.REFUSED: JobStatus.FAILED,
+    LineKind.FENCED: SubmissionStatus.FENCED,
 }
 
 
@@ -42,8 +59,8 @@ class Pointer:
     """Of the task instance, which Airflow raises when somebody clears the task."""
     generation: int = 0
     """How often ``on_clear="restart"`` has started over; part of the job id."""
-    status: str = "SUBMITTED"
-    """SUBMITTED, RUNNING, FINISHED, STOPPED, FAILED or FENCED, as this task's driver reported it."""
+    status: JobStatus | SubmissionStatus = SubmissionStatus.SUBMITTED
+    """As this task's driver reported it."""
     epoch: int | None = None
     checkpoint: int | None = None
     """Last completed checkpoint."""
@@ -55,7 +72,7 @@ class Pointer:
     """Of the Dag run: how often something in it was cleared. None in a pointer of before it was kept."""
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "finished_operators": list(self.finished_operators)}
+        return {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
@@ -85,14 +102,15 @@ class Pointer:
     def after(self, line: StatusLine) -> Pointer:
         """The pointer once the driver has said ``line``; a line without a field leaves it as it was."""
         data = line.data
+        status = _STATUS.get(line.kind, JobStatus.RUNNING)
         # The driver says 0 for "none yet".
         completed, released = data.get("checkpoint") or None, data.get("released") or None
-        if "released" not in data and line.kind in {"finished", "stopped"}:
+        if "released" not in data and status.ended_well:
             released = completed  # both end with everything released (R16)
         operators = data.get("finished_operators")
         return replace(
             self,
-            status=_STATUS.get(line.kind, "RUNNING"),
+            status=status,
             epoch=_or(data.get("epoch"), self.epoch),
             checkpoint=_or(completed, self.checkpoint),
             released=_or(released, self.released),
@@ -148,7 +166,7 @@ class PointerWriter:
     def see(self, line: StatusLine) -> None:
         self.last = line
         self.pointer = self.pointer.after(line)
-        if line.kind not in FREQUENT or self._clock() - self._written_at >= self._interval:
+        if not line.is_frequent or self._clock() - self._written_at >= self._interval:
             self.flush()
 
     def flush(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
@@ -20,7 +20,9 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration, storage_options_environ
+from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.arguments import ARGUMENTS, TEMPLATED, check_arguments, described, option_values
 from airflow_provider_ckpt.operators.beginning import find_beginning
 from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
 from airflow_provider_ckpt.operators.job_file import resolve_job
@@ -55,53 +57,24 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
 
     Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators}``.
 
-    :param job: ``"path/to/file.py:job"``, a relative path being looked for beside the Dag file and then
-        in the working directory, or ``"package.module:job"``. (templated)
-    :param ckpt_conn_id: connection of type ``ckpt``: root URI and storage options.
-    :param root: root URI, goes before the connection's. (templated)
-    :param job_id: identity of the job under the root; the default is one for each Dag run and task (and map
-        index). Give one to let every Dag run continue the same job. (templated)
-    :param job_params: what the job's code reads with ``job.param``: texts by name, such as
-        ``{"day": "{{ ds }}"}``. Shown in the UI and recorded in the journal: no secrets. (templated)
-    :param mode: ``auto`` (BATCH if every source is bounded), ``streaming`` or ``batch``. (templated)
-    :param checkpoint_interval: seconds, timedelta or text such as ``"30s"``; so are ``min_pause``,
-        ``checkpoint_timeout``, ``trigger_interval``, ``stop_after`` and ``drain_after``. (templated)
-    :param tolerable_failed_checkpoints: failed checkpoints in a row before the job is restarted.
-    :param trigger_interval: micro-batch interval, 0 = as fast as possible. (templated)
-    :param stop_after: stop (savepoint, release, success) that long after the start of each try. (templated)
-    :param drain_after: the same, ending the sources where they stand: the job is FINISHED. (templated)
-    :param stop_at: stop at an instant, datetime or ISO 8601. (templated)
-    :param drain_at: drain at an instant. (templated)
-    :param restore: ``latest``, ``none``, or the path of a checkpoint or savepoint, for a first try and for a
-        cleared task. (templated)
+    Its own arguments are the options of a run, listed below and in docs/airflow.md, and these:
+
+    :param ckpt_conn_id: connection of type ``ckpt``: root URI and storage options. A ``root`` that is given goes before
+        the connection's. (templated)
     :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from nothing under a new
         job id (``~g1`` behind the old one, whose files stay).
-    :param retained_checkpoints: how many completed checkpoints are kept.
-    :param allow_non_restored_state: whether state of operators that the job no longer has may be dropped.
     :param stop_grace: how long a task that is killed leaves its driver for a savepoint before it ends it. Airflow
         kills a task that is marked failed, cleared or timed out after five seconds; a worker that is shut down may have
         more: give less than its own grace period.
     :param name: name of the Spark application, the job id by default. (templated)
     """
 
-    template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields,
-        "job",
-        "ckpt_conn_id",
-        "root",
-        "job_id",
-        "job_params",
-        "mode",
-        "checkpoint_interval",
-        "min_pause",
-        "checkpoint_timeout",
-        "trigger_interval",
-        "stop_after",
-        "drain_after",
-        "stop_at",
-        "drain_at",
-        "restore",
-    )
+    __doc__ = (__doc__ or "").rstrip(" ") + described()
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "ckpt_conn_id", *TEMPLATED)
+    job: str
+    root: str | None
+    job_id: str | None
     ui_color = "#e2d4f0"
 
     def __init__(
@@ -112,24 +85,25 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         root: str | None = None,
         job_id: str | None = None,
         job_params: Mapping[str, str] | None = None,
-        mode: str = "auto",
-        checkpoint_interval: Duration = 30.0,
-        min_pause: Duration = 0.0,
-        checkpoint_timeout: Duration = 600.0,
-        tolerable_failed_checkpoints: int = 0,
-        trigger_interval: Duration = 0.0,
+        mode: str = RunOptions.mode,
+        checkpoint_interval: Duration = RunOptions.checkpoint_interval,
+        min_pause: Duration = RunOptions.min_pause,
+        checkpoint_timeout: Duration = RunOptions.checkpoint_timeout,
+        tolerable_failed_checkpoints: int = RunOptions.tolerable_failed_checkpoints,
+        trigger_interval: Duration = RunOptions.trigger_interval,
         stop_after: Duration | None = None,
         drain_after: Duration | None = None,
         stop_at: Instant | None = None,
         drain_at: Instant | None = None,
-        restore: str = "latest",
+        restore: str = RunOptions.restore,
         on_clear: Literal["resume", "restart"] = "resume",
-        retained_checkpoints: int = 3,
-        allow_non_restored_state: bool = False,
+        retained_checkpoints: int = RunOptions.retained_checkpoints,
+        allow_non_restored_state: bool = RunOptions.allow_non_restored_state,
         stop_grace: Duration = 4.0,
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
+        given = {argument: value for argument, value in locals().items() if argument in ARGUMENTS}
         for argument in _OURS:
             if kwargs.get(argument):
                 raise InvalidTaskArgumentError(
@@ -139,26 +113,12 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
                 )
         if on_clear not in ("resume", "restart"):
             raise InvalidTaskArgumentError(argument="on_clear", value=on_clear, problem="write resume or restart")
+        check_arguments(given)
         super().__init__(name=name, **kwargs)  # type: ignore[arg-type]
-        self.job = job
+        for argument, value in given.items():
+            setattr(self, argument, value)
         self.ckpt_conn_id = ckpt_conn_id
-        self.root = root
-        self.job_id = job_id
-        self.job_params = job_params
-        self.mode = mode
-        self.checkpoint_interval = checkpoint_interval
-        self.min_pause = min_pause
-        self.checkpoint_timeout = checkpoint_timeout
-        self.tolerable_failed_checkpoints = tolerable_failed_checkpoints
-        self.trigger_interval = trigger_interval
-        self.stop_after = stop_after
-        self.drain_after = drain_after
-        self.stop_at = stop_at
-        self.drain_at = drain_at
-        self.restore = restore
         self.on_clear = on_clear
-        self.retained_checkpoints = retained_checkpoints
-        self.allow_non_restored_state = allow_non_restored_state
         self._stop_grace = parse_duration(stop_grace, "stop_grace")
         self._ckpt_run: TaskRun | None = None
         self._killed = False
@@ -179,7 +139,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
                 raise run.failure(self._hook, error, killed=self._killed) from cause
             finally:
                 run.writer.flush()
-            if self._killed and run.pointer.status != "FINISHED":
+            if self._killed and run.pointer.status is not JobStatus.FINISHED:
                 raise run.was_killed()
             return run.result()
 
@@ -260,26 +220,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
                 store.delete(key)
 
     def _options(self, root: str, job_id: str, attempt: str) -> RunOptions:
-        return RunOptions(
-            job=self.job,
-            root=root,
-            job_id=job_id,
-            mode=cast("Any", self.mode),
-            checkpoint_interval=cast("float", self.checkpoint_interval),
-            min_pause=cast("float", self.min_pause),
-            checkpoint_timeout=cast("float", self.checkpoint_timeout),
-            tolerable_failed_checkpoints=self.tolerable_failed_checkpoints,
-            trigger_interval=cast("float", self.trigger_interval),
-            stop_after=cast("float | None", self.stop_after),
-            drain_after=cast("float | None", self.drain_after),
-            stop_at=cast("datetime | None", self.stop_at),
-            drain_at=cast("datetime | None", self.drain_at),
-            restore=self.restore,
-            retained_checkpoints=self.retained_checkpoints,
-            allow_non_restored_state=self.allow_non_restored_state,
-            attempt=attempt,
-            params=self.job_params or {},
-        )
+        given = option_values({argument: getattr(self, argument) for argument in ARGUMENTS})
+        return RunOptions(**{**given, "root": root, "job_id": job_id, "attempt": attempt})
 
     def _get_hook(self) -> CheckpointedSparkSubmitHook:
         """Called by SparkSubmitOperator.execute, once; the seam through which our driver is submitted."""
@@ -287,7 +229,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             raise RuntimeError("The spark-submit hook of this operator exists while it is executed only")
         if self._killed:
             raise self._ckpt_run.was_killed()
-        run, found = self._ckpt_run, self._ckpt_run.hook.settings()
+        run = self._ckpt_run
         base = super()._get_hook()
         options = run.options
         if (base._connection["deploy_mode"] or "client") == "client":
@@ -298,9 +240,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             name=self.name or options.job_id,
             application_args=["--options", json.dumps(options.to_json())],
             py_files=[str(package_zip())],
-            env_vars=storage_options_environ(found.options),
             on_status=run.writer.see,
-            secrets=found.secrets(),
+            location=run.hook.settings(),
         )
 
     def _job_folders(self) -> list[Path]:

@@ -8,23 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_provider_ckpt.client import is_journaled
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
-from airflow_provider_ckpt.hooks.errors import NoSuchJobError
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.pointer import Pointer, PointerWriter
+from airflow_provider_ckpt.report.exit_code import is_for_good
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
-
-_ENDED_WELL = ("FINISHED", "STOPPED")
-_WRONG = ("refused", "failed", "fenced")
-_TERMINAL = {2: ("refused", "failed"), 3: ("failed",), 4: ("fenced",)}
-"""Exit code of the driver -> the status lines that go with it. Both have to be there: a JVM that ends
-itself because it is out of memory exits with 3 as well, and that is worth another try."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +38,12 @@ class TaskRun:
 
     @property
     def ended_well(self) -> bool:
-        return self.pointer.status in _ENDED_WELL
+        return self.pointer.status.ended_well
 
     @property
     def told_why(self) -> bool:
         """The driver said why it ended."""
-        return self.writer.last is not None and self.writer.last.kind in _WRONG
+        return self.writer.last is not None and self.writer.last.went_wrong
 
     def ask_to_stop(self, warn: Callable[..., None]) -> bool:
         """Whether there was a driver to ask, and it could be asked."""
@@ -56,7 +51,7 @@ class TaskRun:
         if pointer.epoch is None:
             return False  # no driver has taken the job over yet
         try:
-            write_request(self.hook.storage(), pointer.job_id, "stop", pointer.epoch, leaves=True)
+            self.hook.client(pointer.job_id).stop(epoch=pointer.epoch, leaves=True)
         except CkptError as error:
             warn("Could not ask the driver of job %s to stop: %s", pointer.job_id, error)
             return False
@@ -66,7 +61,9 @@ class TaskRun:
         """How a task ends that Airflow killed, also when its driver had the time for a savepoint: a worker that is
         shut down does not end the job, so this is no success, and worth a retry."""
         stopped = (
-            "its driver took a savepoint and left" if self.pointer.status == "STOPPED" else "its driver was killed"
+            "its driver took a savepoint and left"
+            if self.pointer.status is JobStatus.STOPPED
+            else "its driver was killed"
         )
         return AirflowException(
             f"Job {self.pointer.job_id}: this task was killed, and {stopped}. "
@@ -83,13 +80,12 @@ class TaskRun:
         code = hook.exit_code if hook is not None else None
         if last is not None and self.told_why:
             message = f"Job {job_id}: {last.message} (exit code {code})"
-            terminal = last.kind in _TERMINAL.get(code or 0, ())
-            return AirflowFailException(message) if terminal else AirflowException(message)
+            return AirflowFailException(message) if is_for_good(code, last.kind) else AirflowException(message)
         if killed:
             return self.was_killed()
         if last is None and hook is not None and hook.deploy_mode == "cluster":
             state = self._journal()
-            if state is not None and state.status == "FAILED":
+            if state is not None and state.status is JobStatus.FAILED:
                 return AirflowFailException(f"Job {job_id} failed for good: {cause_first(state.cause or 'unknown')}")
         # The whole command and the end of its output are in the error this one is raised from.
         return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
@@ -98,21 +94,19 @@ class TaskRun:
         """Success is a job that ended FINISHED or STOPPED, not an exit code. Raises AirflowException."""
         if not self.ended_well:
             state = self._journal()
-            status = state.status if state is not None else "unknown"
-            old = state is not None and status == "STOPPED" and state.epoch == self.stopped_epoch
-            if state is None or old or status not in _ENDED_WELL:
+            status = state.status if state is not None else None
+            old = state is not None and status is JobStatus.STOPPED and state.epoch == self.stopped_epoch
+            if state is None or old or status is None or not status.ended_well:
                 before = ", as it was before" if old else ""
                 raise AirflowException(
                     "spark-submit ended without an error, but the journal says that job "
-                    f"{self.pointer.job_id} is {status}{before}. In cluster mode spark-submit has to wait for "
-                    "its application (waitAppCompletion), or the Spark operator has to track it."
+                    f"{self.pointer.job_id} is {status or 'unknown'}{before}. In cluster mode spark-submit has to wait "
+                    "for its application (waitAppCompletion), or the Spark operator has to track it."
                 )
             self.writer.pointer = replace(self.pointer.as_of(state), status=status)
             self.writer.flush()
         return self.pointer.summary()
 
     def _journal(self) -> JobState | None:
-        try:
-            return self.hook.job(self.pointer.job_id)
-        except NoSuchJobError:
-            return None
+        state = self.hook.client(self.pointer.job_id).look()
+        return state if is_journaled(state) else None

@@ -17,14 +17,15 @@ class BatchConflictError(TerminalError):
 
     template = (
         "batch {batch_id} of {log} is published with offsets {published}, and now came with {offered}; "
-        "the Spark checkpoint folder and the log have parted: restore from a checkpoint instead of resuming"
+        "the Spark checkpoint folder and the log have parted: go back to the last checkpoint with --restore instead of "
+        "resuming"
     )
 
 
 class BatchGapError(TerminalError):
     template = (
         "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
-        "have parted: restore from a checkpoint instead of resuming"
+        "have parted: go back to the last checkpoint with --restore instead of resuming"
     )
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
+    EndMode,
     EndOfData,
     EndOfPartition,
     Open,
     Record,
-    Snapshot,
 )
 
 Numbered = tuple[int, Record]
@@ -27,7 +29,7 @@ class LogState:
     last_batch_position: int = -1
     barriers: dict[tuple[int, int], Snapshot] = field(default_factory=dict)
     """(epoch, checkpoint) -> snapshot."""
-    end_of_data: str | None = None
+    end_of_data: EndMode | None = None
     """Mode of the end of data, None while more batches may follow."""
     closed: bool = False
 
@@ -79,6 +81,13 @@ def live(records: Iterable[Numbered]) -> list[Numbered]:
         for number, record in kept
         if isinstance(record, Open) or not any(start <= number < end for start, end in voids)
     ]
+
+
+def from_number(records: list[Numbered], start: int) -> list[Numbered]:
+    """The live ones with number >= ``start``, of all that were read, in order."""
+    if void_ranges(records):
+        return [(number, record) for number, record in live(records) if number >= start]
+    return records[bisect.bisect_left(records, start, key=lambda one: one[0]) :]
 
 
 def fold(records: Iterable[Numbered]) -> LogState:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
 
-Json = Mapping[str, Any]
+from airflow_provider_ckpt.model.json_form import Json
+from airflow_provider_ckpt.model.snapshot import Snapshot
+
+EndMode = Literal["finish", "drain"]
+"""How data end: all that was to be read is read, or the unbounded sources were told to end where they stand."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +58,6 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """What a barrier folds (and so what an acknowledgement carries): all published up to ``position``."""
-
-    position: int
-    """Number of the entry that holds the barrier."""
-    batch_id: int | None
-    offsets: Mapping[str, str] = field(default_factory=dict)
-    inputs: Mapping[str, int] = field(default_factory=dict)
-    watermark: int | None = None
-    ended: tuple[str, ...] = ()
-    finished: bool = False
-    """The subtask is at its end of data: nothing but barriers follows."""
-    finished_on_restore: bool = False
-
-
-@dataclass(frozen=True)
 class Barrier:
     """What lies before belongs to checkpoint ``checkpoint`` of ``epoch``; it is the acknowledgement."""
 
@@ -80,9 +68,9 @@ class Barrier:
 
 @dataclass(frozen=True)
 class EndOfData:
-    """No more batches; barriers may follow. ``mode`` is finish or drain."""
+    """No more batches; barriers may follow."""
 
-    mode: str = "finish"
+    mode: EndMode = "finish"
 
 
 @dataclass(frozen=True)

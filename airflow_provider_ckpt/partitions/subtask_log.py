@@ -5,21 +5,21 @@ Appends share one lock, so a barrier is always the fold of exactly what precedes
 
 from __future__ import annotations
 
-import bisect
 import threading
 
 from airflow_provider_ckpt.errors import CkptError, TransientError
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
 from airflow_provider_ckpt.partitions.errors import BatchConflictError, BatchGapError, EndedLogError, LogFencedError
-from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, live, void_ranges
+from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
+    EndMode,
     EndOfData,
     EndOfPartition,
     Open,
     Record,
-    Snapshot,
 )
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.errors import LostRaceError
@@ -65,6 +65,11 @@ class SubtaskLog:
     def position(self) -> int:
         """The number of the next entry."""
         return self._log.next_number
+
+    @property
+    def has_ended(self) -> bool:
+        """End of data is in it."""
+        return self.state.end_of_data is not None
 
     def load(self) -> LogState:
         """Read the whole log; call once, before :meth:`open`."""
@@ -125,7 +130,7 @@ class SubtaskLog:
             self._append(Barrier(epoch, checkpoint, snapshot))
             return snapshot
 
-    def end_of_data(self, mode: str) -> None:
+    def end_of_data(self, mode: EndMode) -> None:
         with self._lock:
             if self.state.end_of_data is None:
                 self._append(EndOfData(mode))
@@ -145,10 +150,7 @@ class SubtaskLog:
     def records(self, start: int = 0) -> list[Numbered]:
         """The live records with number >= ``start``, in order."""
         with self._lock:
-            if void_ranges(self._records):
-                return [(number, record) for number, record in live(self._records) if number >= start]
-            first = bisect.bisect_left(self._records, start, key=lambda one: one[0])
-            return self._records[first:]
+            return from_number(self._records, start)
 
     def truncate(self, head: int) -> None:
         """Forget entries below ``head``; Open records stay. Appends go on meanwhile."""

@@ -168,10 +168,6 @@ class BoundFileSink(BoundSink):
         newest = self._log.catch_up()
         return 0 if newest is None else newest.checkpoint
 
-    def abort(self, handles: Sequence[Handle]) -> None:
-        for handle in map(self._staged.checked, handles):
-            self._storage.delete_tree(self._staged.place(handle["id"]))
-
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         removed = []
         for name in self._storage.list(self._staged.folder):

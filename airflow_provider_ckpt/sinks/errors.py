@@ -33,7 +33,7 @@ class StagedFilesMissingError(TerminalError):
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {count} staged file(s) are gone, "
         "the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt' folders?). "
-        "Bring them back, or restore the job from a checkpoint before their batch."
+        "Bring them back and go on with --resume-failed, or run the job under another id, from its input."
     )
 
 
@@ -42,8 +42,8 @@ class StagedFileChangedError(TerminalError):
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
-        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back, or restore the "
-        "job from a checkpoint before its batch."
+        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and go on with "
+        "--resume-failed, or run the job under another id, from its input."
     )
 
 
@@ -127,4 +127,11 @@ class UnknownHandleError(TerminalError):
     template = (
         "A staged handle has format {format!r} version {version!r}; this version reads {known!r} up to version 1. "
         "Release it with the version of airflow-provider-ckpt that staged it, or upgrade."
+    )
+
+
+class OutputLostError(InvalidInputError):
+    template = (
+        "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "
+        "the records of its releases, were taken away or emptied. Bring them back, or run the job under another id"
     )

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.sinks.file_options import COMPRESSION, shape_of
 from airflow_provider_ckpt.sinks.file_writer import FileWriter, Format
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -92,11 +93,11 @@ class FileSink(Sink):
 
     def bind(self, context: SinkContext) -> BoundFileSink:
         self.validate()
-        [(path, options)] = self.spark_folders(context.storage_options)
-        return self.bind_to(open_storage(path, options), context)
+        [folder] = self.spark_folders(context.storage_options)
+        return self.bind_to(open_storage(folder), context)
 
-    def spark_folders(self, storage_options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-        return [(self.path, storage_options if self.storage_options is None else self.storage_options)]
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
+        return [Location(self.path, storage_options if self.storage_options is None else self.storage_options)]
 
     def bind_to(self, storage: Storage, context: SinkContext) -> BoundFileSink:
         """:meth:`bind` with the storage of the folder given."""

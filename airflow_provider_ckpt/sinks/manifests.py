@@ -18,6 +18,7 @@ from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, Rele
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.turn_log import TurnLog
 from airflow_provider_ckpt.storage.layout import is_job_id
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -38,7 +39,7 @@ def read_manifests(
     A sink with ``mode="overwrite"`` replaces what other jobs released with its first manifest, all at once.
     Raises ReleaseLogDamagedError when manifests were deleted, NewerFormatError.
     """
-    storage = open_storage(path, storage_options)
+    storage = open_storage(Location(path, storage_options or {}))
     logs: dict[SinkName, ManifestLog] = {}
     found: dict[SinkName, list[Manifest]] = {}
     for job in [job_id] if job_id is not None else filter(is_job_id, storage.list(BOOKKEEPING)):
@@ -69,6 +70,6 @@ def released_files(
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """URIs of all released files, in the order of :func:`read_manifests`, as Spark takes them."""
-    storage = open_storage(path, storage_options)
+    storage = open_storage(Location(path, storage_options or {}))
     manifests = read_manifests(path, job_id, sink, after, storage_options)
     return [storage.spark_uri(file.path) for manifest in manifests for file in manifest.files]

@@ -7,6 +7,7 @@ and checkpointed is what is released.
 Life of a sink, and who calls what::
 
     Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
+                        Sink.spark_folders({})       the same; asked again in the driver, with the root's options
     query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
@@ -14,7 +15,6 @@ Life of a sink, and who calls what::
                         BoundSink.prepare()          the process about to stage, before the first batch
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
-    rewind              BoundSink.abort(...)         any process that hosts the sink
     attempt fenced      BoundSink.collect_garbage()  any process that hosts the sink
 
 A handle is what :meth:`BoundSink.stage` returns: a JSON object that is kept in the subtask's log and is
@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_ckpt.sinks.errors import IllegalStageRequestError
+from airflow_provider_ckpt.storage.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -137,9 +138,10 @@ class Sink(ABC):
         Called in the driver once the query is analysed, before anything is written; does no I/O.
         """
 
-    def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
-        """URIs that Spark itself writes to, each with its fsspec options, so that Spark can be told how to reach
-        them. Called in the driver before any source is read. ``storage_options``: those of the job's root."""
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
+        """Where Spark itself writes, each URI with its fsspec options, so that Spark can be told how to reach
+        it. Called in the driver before any source is read, and without options after :meth:`validate`; does no I/O.
+        ``storage_options``: those of the job's root."""
         return ()
 
 
@@ -207,17 +209,11 @@ class BoundSink(ABC):
         journal by empty checkpoints: releasing nothing twice is harmless."""
 
     @abstractmethod
-    def abort(self, handles: Sequence[Handle]) -> None:
-        """Throw away staged rows that will never be released (voided by a rewind, R4). Idempotent. Never
-        called for handles of a completed checkpoint; does nothing to released rows even if it is."""
-
-    @abstractmethod
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         """Delete staged rows of this job and sink that no one can ask for any more; return their ids, sorted.
 
-        That is: the id is not in ``live_handles`` (ids of all handles that are published and not yet released
-        or aborted) *and* its attempt is not in ``live_attempts`` (fenced: it cannot publish any more, R5).
-        ``live_attempts`` answers ``in``; it
-        may hold attempts that do not exist yet, and then cannot be listed.
-        Called now and then and at the end of a job.
+        That is: the id is not in ``live_handles`` (ids of all handles that are published, not voided by a rewind, R4,
+        and not yet released) *and* its attempt is not in ``live_attempts`` (fenced: it cannot publish any more, R5).
+        ``live_attempts`` answers ``in``; it may hold attempts that do not exist yet, and then cannot be listed.
+        Called when a driver has taken the job over, and at the end of a job. Idempotent.
         """

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable
 
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.report.status import StatusReporter
+from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
 
 log = logging.getLogger(__name__)
 
@@ -19,4 +20,5 @@ def see_to(status: StatusReporter, state: JobState, what: str, step: Callable[[]
     except Exception as error:  # of the storage, of Spark, of a sink
         log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
         reason = f"{type(error).__name__}: {error}"
-        status.say("warning", f"the run has ended, but {what} failed: {reason}; the next start tries again", state)
+        told = f"the run has ended, but {what} failed: {reason}; the next start tries again"
+        status.say(LineKind.WARNING, told, state)

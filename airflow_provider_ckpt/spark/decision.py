@@ -13,6 +13,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.storage.layout import job_path
@@ -41,12 +42,12 @@ def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
     if not state.epoch and storage.list(f"{job_path(options.job_id)}/vertices"):
         reason = "it holds nothing, though queries of the job have written beside it: bring it back from a backup"
         raise CorruptJournalError(job_id=options.job_id, reason=reason)
-    if state.status == "FAILED" and not options.resume_failed:
+    if state.status is JobStatus.FAILED and not options.resume_failed:
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     going_on = goes_on(storage, options.job_id, options.restore, state)
     return Decision(
         is_new=state.created is None,
-        finished=state.status == "FINISHED" and going_on,
+        finished=state.status is JobStatus.FINISHED and going_on,
         restore=None if going_on else restore_point(storage, options.job_id, options.restore, state),
         # a checkpoint may bring back what is over by now
         done=Done.of(state) if going_on else Done.again(state),

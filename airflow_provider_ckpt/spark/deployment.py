@@ -6,12 +6,10 @@ import queue
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
@@ -19,18 +17,22 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.model.graph import Vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.report.status import StatusReporter
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.spark.task.progress import Runner
+from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
 from airflow_provider_ckpt.storage.storage import Storage
 
+BATCH_SLOTS = 1
+"""Vertices of a job in BATCH mode that run at a time: all are in this driver, and each takes all of its cores."""
 ALIGNED_TIMEOUT = 10.0
 """Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
 
@@ -42,7 +44,6 @@ class ClaimedJob:
 
     prepared: PreparedJob
     storage: Storage
-    storage_options: Mapping[str, Any] = field(repr=False)
     journal: OwnedJournal
     taken: takeover.TakenOver
     logs: Mapping[str, SubtaskLog]
@@ -58,7 +59,7 @@ class Deployment:
         self._claimed, self._status = claimed, status
         self._plan, self._options = claimed.prepared.plan, claimed.prepared.options
         self._inbox: queue.Queue[object] = queue.Queue()
-        self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-batch")
+        self._batch_thread = ThreadPoolExecutor(BATCH_SLOTS, thread_name_prefix="ckpt-batch")
         self._context = self._make_context()
         self._runners = self._make_runners()
         taken, graph = claimed.taken, self._plan.graph
@@ -87,6 +88,7 @@ class Deployment:
             epoch=claimed.taken.epoch,
             restored=takeover.restored(claimed.journal.state),
             now=time.time(),
+            slots=BATCH_SLOTS,
         )
         releaser = Releaser(
             graph,
@@ -107,7 +109,7 @@ class Deployment:
             final_only=final_only,
         )
         identity = JobIdentity(claimed.storage, self._options.job_id, claimed.taken.epoch, self._options)
-        gateway = LocalGateway(self._context, self._runners)
+        gateway = SparkGateway(self._context, self._runners)
         return JobMaster(
             identity, coordinator, claimed.journal, gateway, releaser, retention, self._status, self._inbox
         )
@@ -127,7 +129,6 @@ class Deployment:
         return RunContext(
             spark=claimed.prepared.spark,
             storage=claimed.storage,
-            storage_options=claimed.storage_options,
             job=claimed.prepared.job,
             job_id=self._options.job_id,
             graph=self._plan.graph,
@@ -154,24 +155,24 @@ class Deployment:
         )
         runners: dict[str, Runner] = {}
         for vertex in self._plan.graph.vertices:
-            subtask = f"{vertex.uid}/0"
+            (subtask,) = vertex.subtasks  # a query of Spark's is one subtask: what splits a vertex comes with splits
             if claimed.logs[subtask].state.closed:
                 continue
             if self._plan.mode == "batch":
-                runners[subtask] = self._batch_runner(factory, vertex)
+                runners[subtask] = self._batch_runner(factory, vertex, subtask)
             else:
                 dropped = frozenset(state.dropped.get(vertex.uid, ()))
-                runners[subtask] = factory.runner(vertex, dropped, state.since(vertex.uid))
+                runners[subtask] = factory.runner(subtask, dropped, state.since(vertex.uid))
         return runners
 
-    def _batch_runner(self, factory: SubtaskFactory, vertex: Vertex) -> BatchRunner:
+    def _batch_runner(self, factory: SubtaskFactory, vertex: Vertex, subtask: SubtaskId) -> BatchRunner:
         claimed = self._claimed
         return BatchRunner(
             self._context,
             vertex,
-            f"{vertex.uid}/0",
+            subtask,
             claimed.logs,
-            factory.outputs(vertex),
+            factory.outputs(subtask),
             claimed.frozen,
             self._plan.schemas,
             self._batch_thread,

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
-
-
-class OutputLostError(InvalidInputError):
-    template = (
-        "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "
-        "the records of its releases, were taken away or emptied. Bring them back, or run the job under another id"
-    )
+from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
 
 class OutputTakenError(InvalidInputError):
@@ -146,12 +140,23 @@ class QueryFailedError(TransientError):
     template = "the query of vertex {vertex!r} failed: {cause}"
 
 
-class SourceFilesGoneError(TerminalError):
-    """Files of a bounded source's frozen list vanished before they were read: the source could never end."""
+class PreparedLostError(TerminalError):
+    """The note of what a batch has staged is lost, and Spark has committed the batch: it will not be run again."""
 
     template = (
-        "{count} of the files that bounded source {uid!r} still has to read are gone, {path} among them. Put them "
-        "back and resume the job, or run it under another job id to do without them."
+        "{uri} {problem}. It says what the last batch has staged that Spark committed, and without it the rows of that "
+        "batch would be lost. Nothing was deleted on account of it: put it back from a backup and run the job again, "
+        "or run the job under another id, from its input"
+    )
+
+
+class FrozenListLostError(TerminalError):
+    """The frozen list of a bounded source is lost. A new one would hold other files."""
+
+    template = (
+        "{uri} {problem}. It is the list of the files of a bounded source, made once when the job first started; a new "
+        "one could hold other files. Nothing was deleted on account of it: put it back from a backup and run the job "
+        "again, or run the job under another id, from its input"
     )
 
 
@@ -190,6 +195,24 @@ class UnreadableNameError(InvalidInputError):
         "source {uid!r} ({location}) has a file whose name Spark's streaming reader takes for a pattern: {path}. It "
         "would read other files twice. Rename the file and its folders so that they hold none of {{ }} [ ] * ? \\, or "
         "run the job in batch mode."
+    )
+
+
+class ColonNameError(TerminalError):
+    """Hadoop cannot read a file on a local disk whose name holds a colon."""
+
+    template = (
+        "source {uid!r} has a file with a colon in its name, which Spark cannot read from a local disk: {path}. "
+        "Nothing of the batch was written. Rename the file, and resume the job."
+    )
+
+
+class UnreadableColonError(InvalidInputError):
+    """The same, seen before anything is read."""
+
+    template = (
+        "source {uid!r} ({location}) has a file with a colon in its name, which Spark cannot read from a local disk: "
+        "{path}. Rename the file."
     )
 
 

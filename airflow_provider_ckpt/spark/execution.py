@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.job.deadlines import check_deadlines
@@ -23,7 +22,9 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker import identify
-from airflow_provider_ckpt.report.status import OnStatus, StatusReporter
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.aftermath import see_to
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
@@ -36,6 +37,7 @@ from airflow_provider_ckpt.spark.query.late_files import find_late_files
 from airflow_provider_ckpt.spark.query.resumable import check_finished_job, sinks_without_rows
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -49,7 +51,7 @@ def execute(
     job: Job,
     options: RunOptions,
     storage: Storage,
-    storage_options: Mapping[str, Any],
+    location: Location,
     on_status: OnStatus,
     journal: Journal,
     reach: SparkReach | None = None,
@@ -69,14 +71,17 @@ def execute(
         decision = decide(storage, options, journal.refresh())
         if decision.finished:
             check_finished_job(decision.state, job, options)
-            return Outcome("FINISHED")
+            return Outcome(JobStatus.FINISHED)
         check_deadlines(options, is_new=decision.is_new, now=time.time())
-        prepared = prepare(job, options, storage, storage_options, decision)
+        prepared = prepare(job, options, storage, location, decision)
         try:
-            return _Execution(prepared, storage, storage_options, on_status, reach, journal).run()
+            return _Execution(prepared, storage, location, on_status, reach, journal).run()
         except _MovedError:
             continue
     raise JobStateMovedError(job_id=options.job_id, times=MOVES)
+
+
+_TOLD = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}
 
 
 class _MovedError(Exception):
@@ -90,21 +95,21 @@ class _Execution:
         self,
         prepared: PreparedJob,
         storage: Storage,
-        storage_options: Mapping[str, Any],
+        location: Location,
         on_status: OnStatus,
         reach: SparkReach | None,
         journal: Journal,
     ) -> None:
         self._prepared, self._reach, self._unclaimed = prepared, reach, journal
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
-        self._storage, self._storage_options = storage, storage_options
+        self._storage, self._location = storage, location
         self._application = prepared.spark.sparkContext.applicationId
         self._status = StatusReporter(on_status, self._options.job_id, self._application)
 
     def run(self) -> Outcome:
         open_root(self._storage)
         if self._reach is not None:
-            self._reach.check_same(self._storage, self._storage_options)
+            self._reach.check_same(self._storage, self._location)
         for sink in self._sinks.values():
             sink.prepare()
         nonce = uuid.uuid4().hex[:8]
@@ -127,17 +132,18 @@ class _Execution:
         """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
         if isinstance(error, SparkFolderLostError):  # the next driver would find the same
             with suppress(CkptError):
-                journal.write(StatusChanged("FAILED", time.time(), str(error)))
-        elif journal.state.status in (None, "CREATED", "RUNNING"):
+                journal.write(StatusChanged(JobStatus.FAILED, time.time(), str(error)))
+        elif journal.state.is_held:
             with suppress(CkptError):
-                journal.write(StatusChanged("RESTARTING", time.time(), str(error)))
+                journal.write(StatusChanged(JobStatus.RESTARTING, time.time(), str(error)))
 
     def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Outcome:
         restore = self._record(journal, taken)
         frozen = self._freeze(journal)
         deployment = Deployment(self._take_logs(journal, taken, frozen, restore), self._status)
         outcome = deployment.run()
-        self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), finished=outcome.status == "FINISHED")
+        finished = outcome.status is JobStatus.FINISHED
+        self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), finished=finished)
         self._tell_end(journal.state, outcome)
         return outcome
 
@@ -155,15 +161,14 @@ class _Execution:
         self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
         if prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {prepared.anew}"
-            self._status.say("anew", f"job {options.job_id} begins anew; {why}", journal.state)
+            self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
         return restore
 
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"
-        locations = {source.uid: source.location for source in prepared.job.sources} if streaming else None
-        frozen = freeze_sources(
-            prepared.spark, self._storage, self._options.job_id, journal, prepared.bounded_reads(), locations
-        )
+        locations = {source.uid: source.location for source in prepared.job.sources}
+        reads, job_id = prepared.bounded_reads(), self._options.job_id
+        frozen = freeze_sources(prepared.spark, self._storage, job_id, journal, reads, locations, streaming=streaming)
         self._warn(ends_at_once(self._plan, frozen), journal.state)
         return frozen
 
@@ -184,7 +189,6 @@ class _Execution:
         return ClaimedJob(
             self._prepared,
             self._storage,
-            self._storage_options,
             journal,
             taken,
             logs,
@@ -208,6 +212,7 @@ class _Execution:
             for event in find_late_files(spark, journal.state, self._plan.reads, frozen, late):
                 journal.write(event)
                 self._status.event(event, journal.state)
+            journal.flush()  # nobody comes after to do it
 
         def forget() -> None:  # whoever asked reads the journal
             forget_requests(self._storage, job_id, taken.epoch + 1)
@@ -219,11 +224,11 @@ class _Execution:
             see_to(self._status, journal.state, "deleting what the job no longer needs", clean)
 
     def _tell_end(self, state: JobState, outcome: Outcome) -> None:
-        kind = {"FINISHED": "finished", "STOPPED": "stopped"}.get(outcome.status, "failed")
+        kind = _TOLD.get(outcome.status, LineKind.FAILED)
         cause = f": {outcome.cause}" if outcome.cause else ""
         message = f"job {self._options.job_id} {outcome.status}{cause}"
-        self._status.say(kind, message, state, status=outcome.status, terminal=outcome.status == "FAILED")
+        self._status.say(kind, message, state, status=outcome.status, terminal=outcome.status is JobStatus.FAILED)
 
     def _warn(self, messages: Iterable[str], state: JobState) -> None:
         for message in messages:
-            self._status.say("warning", message, state)
+            self._status.say(LineKind.WARNING, message, state)

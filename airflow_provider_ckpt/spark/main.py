@@ -2,8 +2,7 @@
 
     spark-submit --py-files ckpt.zip main.py --options '<RunOptions as JSON>'
 
-Exit codes: 0 finished or stopped, 1 failed (trying again may help), 2 refused before anything was written,
-3 failed terminally, 4 fenced by a later driver. Storage options come in ``CKPT_STORAGE_OPTIONS``.
+It ends with an :class:`ExitCode`. Storage options come in ``CKPT_STORAGE_OPTIONS``.
 """
 
 from __future__ import annotations
@@ -23,45 +22,46 @@ if __name__ == "__main__" and not __package__:
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.errors import JobImportError
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.report.status import OnStatus, StatusReporter
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine, print_line
+from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.spark.reaching import SparkReach
 
-FINISHED, FAILED, REFUSED, TERMINAL, FENCED = range(5)
 
-
-def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> int:
-    """Run the job to its end; returns the exit code. Errors are told through ``on_status`` (kind "failed",
-    "refused" or "fenced"), with the user's own traceback printed for errors in the user's code."""
+def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> ExitCode:
+    """Run the job to its end. ``storage_options`` are those of the root. Errors are told through ``on_status`` (kind
+    "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
     reporter = StatusReporter(on_status, options.job_id, None)
     try:
-        return _run(options, storage_options, on_status)
+        return _run(options, Location(options.root, storage_options), on_status)
     except OvertakenError as error:
-        StatusReporter(on_status, options.job_id, _application()).say("fenced", str(error))
-        return FENCED
+        code = ExitCode.of_error(error)
+        StatusReporter(on_status, options.job_id, _application()).say(code.told_as, str(error))
     except InvalidInputError as error:
-        reporter.say("refused", str(error), traceback=_user_traceback(error))
-        return REFUSED
+        code = ExitCode.of_error(error)
+        reporter.say(code.told_as, str(error), traceback=_user_traceback(error))
     except CkptError as error:
-        reporter.say("failed", str(error), terminal=not error.retryable)
-        return FAILED if error.retryable else TERMINAL
+        code = ExitCode.of_error(error)
+        reporter.say(code.told_as, str(error), terminal=not error.retryable)
     except Exception as error:  # of Spark, of a sink: whoever started this driver has to hear of it
-        reporter.say("failed", f"{type(error).__name__}: {error}", terminal=False, traceback=_traceback(error))
-        return FAILED
+        code = ExitCode.of_error(error)
+        reporter.say(code.told_as, f"{type(error).__name__}: {error}", terminal=False, traceback=_traceback(error))
+    return code
 
 
-def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> int:
+def _run(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
     from airflow_provider_ckpt.spark.decision import decide
     from airflow_provider_ckpt.spark.execution import execute
 
@@ -69,25 +69,23 @@ def _run(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnS
     _ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)
-    root, journal = look(options, storage_options)
-    _refuse_root_in_output(loaded.job, root, storage_options)
+    root, journal = look(options, location)
+    _refuse_root_in_output(loaded.job, root, location)
     decision = decide(root, options, journal.refresh())
     if decision.finished:
-        return _finished_already(loaded.job, options, root, storage_options, on_status, decision.state)
-    reach = _reach(loaded.job, options, root, storage_options)
-    outcome = execute(loaded.job, options, root, storage_options, on_status, journal, reach)
-    if outcome.status in ("FINISHED", "STOPPED"):
-        return FINISHED
-    return TERMINAL if outcome.status == "FAILED" else FAILED
+        return _finished_already(loaded.job, options, root, location, on_status, decision.state)
+    reach = _reach(loaded.job, options, root, location)
+    outcome = execute(loaded.job, options, root, location, on_status, journal, reach)
+    return ExitCode.of_run(outcome.status)
 
 
-def _refuse_root_in_output(job: Job, root: Storage, storage_options: Mapping[str, Any]) -> None:
+def _refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
     """What lies in the folder of a sink is taken for its data."""
     from airflow_provider_ckpt.storage.opening import canonical_uri
 
     for operator in job.sinks:
-        for uri, _ in operator.sink.spark_folders(storage_options):
-            folder = canonical_uri(uri).rstrip("/")
+        for place in operator.sink.spark_folders(location.options):
+            folder = canonical_uri(place.uri).rstrip("/")
             if f"{root.uri.rstrip('/')}/".startswith(f"{folder}/"):
                 raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
 
@@ -96,32 +94,32 @@ def _finished_already(
     job: Job,
     options: RunOptions,
     root: Storage,
-    storage_options: Mapping[str, Any],
+    location: Location,
     on_status: OnStatus,
     state: JobState,
-) -> int:
+) -> ExitCode:
     from airflow_provider_ckpt.spark.aftermath import see_to
     from airflow_provider_ckpt.spark.query.resumable import check_finished_job
 
     check_finished_job(state, job, options)
     reporter = StatusReporter(on_status, options.job_id, None)
-    clean = lambda: _clean_up_again(job, options.job_id, root, storage_options, state)  # noqa: E731
+    clean = lambda: _clean_up_again(job, options.job_id, root, location, state)  # noqa: E731
     see_to(reporter, state, "deleting what the job no longer needs", clean)
-    reporter.say("finished", f"job {options.job_id} has FINISHED already; nothing runs again", state)
-    return FINISHED
+    reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing runs again", state)
+    return ExitCode.FINISHED
 
 
-def _reach(job: Job, options: RunOptions, root: Storage, storage_options: Mapping[str, Any]) -> SparkReach | None:
+def _reach(job: Job, options: RunOptions, root: Storage, location: Location) -> SparkReach | None:
     """Spark's way to the root, which is laid here; None if it needs none. Nothing is written."""
     from airflow_provider_ckpt.spark.reaching import SparkReach, spark_locations
     from airflow_provider_ckpt.spark.session import build_session
 
-    locations = spark_locations(job, root, storage_options)
+    locations = spark_locations(job, root, location)
     if not locations:
         return None
     reach = SparkReach(build_session(options.job_id, options.conf))
     reach.connect(locations)
-    return reach if (root, storage_options) in locations else None
+    return reach if any(storage is root for storage, _ in locations) else None
 
 
 def _application() -> str | None:
@@ -132,13 +130,13 @@ def _application() -> str | None:
     return None if session is None else session.sparkContext.applicationId
 
 
-def _clean_up_again(job: Job, job_id: str, root: Storage, storage_options: Mapping[str, Any], state: JobState) -> None:
+def _clean_up_again(job: Job, job_id: str, root: Storage, location: Location, state: JobState) -> None:
     """The driver that finished the job may have died before it had given everything back."""
     from airflow_provider_ckpt.jobmaster.collector import clean_up
-    from airflow_provider_ckpt.spark.task.outputs import bind_sinks
+    from airflow_provider_ckpt.sinks.binding import bind_sinks
 
     if state.plan is not None:
-        clean_up(root, job_id, ExecutionGraph.from_json(state.plan.graph), bind_sinks(job, job_id, storage_options))
+        clean_up(root, job_id, state.plan.graph, bind_sinks(job, job_id, location.options))
 
 
 def load_with_spark(
@@ -165,7 +163,7 @@ def _ship_functions(loaded: LoadedJob) -> None:
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]
 
 
-def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Storage, Journal]:
+def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
     """The root's storage and the journal of the job, writing nothing. A root that is not there yet has an empty one.
 
     Raises RootNotForSparkError, ForeignRootError, NewerFormatError, what :func:`check_root` raises, and the storage's
@@ -174,7 +172,7 @@ def look(options: RunOptions, storage_options: Mapping[str, Any]) -> tuple[Stora
     from airflow_provider_ckpt.storage.opening import open_storage
     from airflow_provider_ckpt.storage.root import check_root, read_root
 
-    storage = open_storage(options.root, storage_options)
+    storage = open_storage(location)
     if storage.uri.startswith("memory:"):
         raise RootNotForSparkError(uri=storage.uri)
     check_root(storage)
@@ -197,11 +195,6 @@ def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def print_line(line: Mapping[str, Any]) -> None:
-    """The form the Airflow operator reads in the driver's output."""
-    print("CKPT " + json.dumps(dict(line)), flush=True)
-
-
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="main.py", description="Run a checkpointed Spark job.")
     parser.add_argument("--options", required=True, help="RunOptions as JSON")
@@ -210,9 +203,10 @@ def main(argv: list[str] | None = None) -> int:
         options = RunOptions.from_json(json.loads(arguments.options))
         storage_options = read_storage_options(os.environ)
     except InvalidInputError as error:
-        print_line({"kind": "refused", "message": str(error)})
-        return REFUSED
-    told = LeaveOnSignal(options, storage_options, print_line)
+        code = ExitCode.of_error(error)
+        print_line(StatusLine(code.told_as, str(error)))
+        return code
+    told = LeaveOnSignal(options, Location(options.root, storage_options), print_line)
     try:
         return run_job(options, storage_options, told)
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.query.planning import JobPlan
@@ -12,7 +11,7 @@ from airflow_provider_ckpt.spark.query.planning import JobPlan
 
 def finished_without_a_file(state: JobState) -> Iterator[str]:
     """A source that ended with its first start, because its folder was the wrong one, is finished for good."""
-    known = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+    known = None if state.plan is None else state.plan.definition
     for uid in state.finished_operators():
         frozen, source = state.frozen.get(uid), known.sources.get(uid) if known is not None else None
         if frozen is not None and frozen.path is not None and frozen.count == 0:

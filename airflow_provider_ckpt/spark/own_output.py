@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.redaction import redact_uri
 from airflow_provider_ckpt.spark.errors import OutputReadError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 from airflow_provider_ckpt.storage.opening import canonical_uri
+from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _S3 = re.compile(r"s3[an]?://([^/]*@)?")
 
@@ -20,12 +20,12 @@ _S3 = re.compile(r"s3[an]?://([^/]*@)?")
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], storage_options: Mapping[str, Any]) -> None:
     """Raises OutputReadError if what a sink writes lies where a source reads. Whether Spark looks into a folder
     depends on its name and on options: no folder of a sink may lie in that of a source."""
-    folders = [(one.uid, uri) for one in job.sinks for uri, _ in one.sink.spark_folders(storage_options)]
+    folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(storage_options)]
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
             for sink, folder in folders:
-                if _meet(_segments(path), _segments(folder)):
-                    raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=redact_uri(folder))
+                if _meet(_segments(path), _segments(folder.uri)):
+                    raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=folder.for_display())
 
 
 def _segments(uri: str) -> list[str]:

@@ -11,15 +11,16 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.sinks.binding import bind_sinks
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
-from airflow_provider_ckpt.spark.lost_output import refuse_lost_output
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
 from airflow_provider_ckpt.spark.session import build_session
-from airflow_provider_ckpt.spark.task.outputs import bind_sinks
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -42,14 +43,12 @@ class PreparedJob:
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
 
-def prepare(
-    job: Job, options: RunOptions, storage: Storage, storage_options: Mapping[str, Any], decision: Decision
-) -> PreparedJob:
+def prepare(job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision) -> PreparedJob:
     """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
     spark = build_session(options.job_id, options.conf)
     plan, anew = _plan(spark, job, options, decision)
-    refuse_own_output(job, plan.reads, storage_options)
-    sinks = bind_sinks(job, options.job_id, storage_options)
+    refuse_own_output(job, plan.reads, location.options)
+    sinks = bind_sinks(job, options.job_id, location.options)
     if decision.is_new or anew:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_lost_output(decision.state, sinks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from py4j.protocol import Py4JJavaError
@@ -17,13 +17,13 @@ from airflow_provider_ckpt.spark.errors import (
 )
 from airflow_provider_ckpt.spark.hadoop_settings import CREDENTIALS, hadoop_settings, split_setting
 from airflow_provider_ckpt.storage.errors import StorageUnreachableError
-from airflow_provider_ckpt.storage.faults import redact, secrets_in
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER
 from airflow_provider_ckpt.storage.storage import Storage
 
-Options = Mapping[str, Any]
-Location = tuple[Storage, Options]
+Opened = tuple[Storage, Location]
+"""Both are of one place; the storage's URI is canonical."""
 
 _USERS = "spark.hadoop."
 # Not there, or not made for this Hadoop: jars are missing or do not fit together.
@@ -43,12 +43,13 @@ _DENIED = (
 )
 
 
-def spark_locations(job: Job, root: Storage, options: Options) -> list[Location]:
-    """Where Spark itself reads and writes what is the library's: the root, and the sinks that say so."""
-    found = [(root, options)]
+def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]:
+    """Where Spark itself reads and writes what is the library's: the root, which is at ``location``, and the sinks
+    that say so."""
+    found = [(root, location)]
     for operator in job.sinks:
-        found += [(open_storage(uri, given), given) for uri, given in operator.sink.spark_folders(options)]
-    return [(storage, given) for storage, given in found if not storage.spark_uri().startswith("file:")]
+        found += [(open_storage(place), place) for place in operator.sink.spark_folders(location.options)]
+    return [(storage, place) for storage, place in found if not storage.spark_uri().startswith("file:")]
 
 
 class SparkReach:
@@ -61,7 +62,7 @@ class SparkReach:
         self._conf: Any = context._jsc.hadoopConfiguration()
         self._users = {key.removeprefix(_USERS) for key, _ in context.getConf().getAll() if key.startswith(_USERS)}
 
-    def connect(self, locations: Iterable[Location]) -> None:
+    def connect(self, locations: Iterable[Opened]) -> None:
         """Before any function of the user's: a file system is made once for each bucket, with what is set by then.
 
         What the user has set for Spark stays. Raises BucketSettingsError, SparkFileSystemMissingError,
@@ -72,29 +73,29 @@ class SparkReach:
             if not self._is_users(key):
                 self._conf.set(key, value)
         asked: set[str] = set()
-        for storage, options in locations:
+        for storage, place in locations:
             folder = storage.spark_uri()
             store = "/".join(folder.split("/")[:3])
             if store not in asked:
                 asked.add(store)
-                self.exists(storage, "", options)
+                self.exists(storage, "", place)
 
-    def check_same(self, root: Storage, options: Options) -> None:
+    def check_same(self, root: Storage, location: Location) -> None:
         """``root`` is a checkpoint root by now. Raises SparkReachesElsewhereError if Spark does not see it."""
-        if not self.exists(root, ROOT_MARKER, options):
+        if not self.exists(root, ROOT_MARKER, location):
             raise SparkReachesElsewhereError(uri=root.uri, spark_uri=root.spark_uri(), marker=ROOT_MARKER)
 
-    def exists(self, storage: Storage, path: str, options: Options) -> bool:
+    def exists(self, storage: Storage, path: str, location: Location) -> bool:
         """Asked by Spark's file system, in the driver."""
         try:
             at = self._jvm.org.apache.hadoop.fs.Path(storage.spark_uri(path))
             return bool(at.getFileSystem(self._conf).exists(at))
         except Py4JJavaError as error:
-            self._refuse(storage, options, error)
+            self._refuse(storage, location, error)
 
-    def _refuse(self, storage: Storage, options: Options, error: Py4JJavaError) -> NoReturn:
+    def _refuse(self, storage: Storage, location: Location, error: Py4JJavaError) -> NoReturn:
         names, text = _told(error.java_exception)
-        reason = redact(text, secrets_in(options))
+        reason = location.redact(text)
         uri = storage.spark_uri()
         if names & set(_MISSING):
             raise SparkFileSystemMissingError(uri=uri, reason=reason, hint=self._hint(uri)) from None
@@ -115,11 +116,11 @@ class SparkReach:
         return any(f"{prefix}{one}" in self._users for prefix in prefixes for one in together)
 
 
-def merged(locations: Iterable[Location]) -> dict[str, str]:
+def merged(locations: Iterable[Opened]) -> dict[str, str]:
     """The settings of all locations. Raises BucketSettingsError where two of them differ about a bucket."""
     settings: dict[str, dict[str, str]] = {}
-    for storage, options in locations:
-        for_bucket = hadoop_settings(storage.uri, options)
+    for storage, place in locations:
+        for_bucket = hadoop_settings(storage.uri, place.options)
         bucket = "/".join(storage.uri.split("/")[:3])
         if settings.setdefault(bucket, for_bucket) != for_bucket:
             names = {key for key, _ in settings[bucket].items() ^ for_bucket.items()}

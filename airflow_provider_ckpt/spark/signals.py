@@ -11,17 +11,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from airflow_provider_ckpt.client import JobClient
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.journal.requests import write_request
-from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.storage.location import Location
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-Show = Callable[[Mapping[str, Any]], None]
 
 
 class LeaveOnSignal:
@@ -29,17 +29,17 @@ class LeaveOnSignal:
     job as ``ckpt stop`` does. The job leaves within the checkpoint timeout, with a savepoint or (exit code 1) without.
     Before it, a signal does what it always did: nothing is begun yet."""
 
-    def __init__(self, options: RunOptions, secrets: Mapping[str, Any], show: Show) -> None:
-        self._options, self._secrets, self._show = options, secrets, show
+    def __init__(self, options: RunOptions, root: Location, show: OnStatus) -> None:
+        self._options, self._root, self._show = options, root, show
         self._epoch = 0
         self._before: dict[signal.Signals, Any] = {}
         self._asked = threading.Event()
         self._jvm: _JvmSignal | None = None
 
-    def __call__(self, line: Mapping[str, Any]) -> None:
+    def __call__(self, line: StatusLine) -> None:
         self._show(line)
-        if "epoch" in line and not self._epoch:
-            self._epoch = line["epoch"]
+        if "epoch" in line.data and not self._epoch:
+            self._epoch = line.data["epoch"]
             self._install()
 
     def restore(self) -> None:
@@ -74,8 +74,7 @@ class LeaveOnSignal:
         text = f"ckpt: {name}: taking a savepoint, then leaving; once more to leave at once"
         print(text, file=sys.stderr, flush=True)
         try:
-            root = open_storage(self._options.root, self._secrets)
-            write_request(root, self._options.job_id, "stop", self._epoch, leaves=True)
+            JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, leaves=True)
         except BaseException:
             self._asked.clear()  # the next one asks again
             raise

@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -60,6 +61,8 @@ class EdgeFeed:
         """Highest position of the producer's log that was fed."""
         self._read_before: set[str] = set()
         """Normal paths that the query has read already, and that are going to be fed once more."""
+        self._again: frozenset[str] = frozenset()
+        """Normal paths of the batch at the edge of what the query has read."""
         self._is_new = False
         """It was empty, or was reset: whatever the query has read may be fed once more."""
         self._load()
@@ -81,6 +84,11 @@ class EdgeFeed:
         if compact:
             self._forget_before(self._next - 1 - COMPACT_EVERY)
 
+    def may_feed_again(self, batch: Batch) -> None:
+        """The batch is the last one of which the query has read something: it is offered once more, and what was read
+        of it is not unread if the feed before has lost the entry that named it."""
+        self._again = frozenset(_read_line(self._line(0, 0, file.path, file.size))[0] for file in batch.files)
+
     def _forget_before(self, number: int) -> None:
         """Delete entries that two compact ones cover; Spark may still be reading from the older of them."""
         for found in self._feeds.numbers(self._path):
@@ -98,7 +106,7 @@ class EdgeFeed:
 
     def refuse_damaged(self, paths: Collection[str]) -> None:
         """Of files (normal paths) that a batch is going to read. Raises PartitionFilesDamagedError."""
-        root = normal_path(self._storage.spark_uri(self._partition))
+        root = self._storage.spark_uri(self._partition).partition(":")[2].lstrip("/")  # nothing in it is escaped
         unread = [path for path in paths if path in self._lines]
         files = [PartitionFile(path[len(root) + 1 :], json.loads(self._lines[path])["size"]) for path in unread]
         refuse_damaged(self._storage, self._partition, files)
@@ -121,11 +129,10 @@ class EdgeFeed:
 
     def _absorb(self, feed: str) -> bool:
         """False if a driver before us, which is still alive, deleted entries while they were read."""
-        numbers = self._feeds.numbers(feed)
-        compact = max(filter(_is_compact, numbers), default=0)
+        numbers = self._feeds.whole(feed)
         self._before = (feed, -1)
         try:
-            for number in [n for n in numbers if n >= compact]:
+            for number in numbers:
                 for _, _, line in self._parse(feed, number):
                     self._remember(line)
                 self._before = (feed, number)
@@ -152,13 +159,20 @@ class EdgeFeed:
             except ObjectNotFoundError:
                 continue  # compacted: the position is found when it is fed again
             self._before = (feed, number)
-        self._read_before.update(path for path in paths if self._is_new or late.get(path, -1) > self.fed)
+        again = (path for path in paths if self._is_new or path in self._again or late.get(path, -1) > self.fed)
+        self._read_before.update(again)
         return [late[path] for path in paths if path in late]
 
     def _parse(self, feed: str, number: int) -> list[tuple[str, int, str]]:
-        """(normal path, position, line) of what an entry names."""
-        lines = self._storage.read(_name(feed, number)).decode().splitlines()[1:]
-        return [(*_read_line(line), line) for line in lines]
+        """(normal path, position, line) of what an entry names. Raises SparkFolderLostError."""
+        name = _name(feed, number)
+        try:
+            version, *lines = self._storage.read(name).decode().splitlines() or [""]
+            if version == "v1":
+                return [(*_read_line(line), line) for line in lines]
+        except (ValueError, KeyError):
+            pass
+        raise SparkFolderLostError(uri=self._storage.full_uri(name), problem="is not what was written")
 
     def _remember(self, line: str) -> None:
         path, position = _read_line(line)
@@ -211,6 +225,18 @@ class _Feeds:
             if int(name) < self._epoch and self.numbers(feed):
                 return feed
         return self._path
+
+    def whole(self, feed: str) -> list[int]:
+        """The entries from the newest compact one on. Raises SparkFolderLostError if one is missing: what it named
+        would never be read."""
+        for _ in range(2):  # the driver before may be at work, and a list made meanwhile show a later entry only
+            numbers = self.numbers(feed)
+            first = max(filter(_is_compact, numbers), default=0)
+            there = [number for number in numbers if number >= first]
+            lost = sorted({*range(first, max(there, default=-1) + 1)} - set(there))
+            if not lost:
+                return there
+        raise SparkFolderLostError(uri=self._storage.full_uri(_name(feed, lost[0])), problem="is missing")
 
     def numbers(self, feed: str) -> list[int]:
         names = (name.partition(".")[0] for name in self._storage.list(f"{feed}/_spark_metadata"))

@@ -7,7 +7,15 @@ import re
 from collections.abc import Collection, Mapping
 
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.seen_files import forget_after, glob_name, is_file_offset, log_offset, taken_after
+from airflow_provider_ckpt.sparkfiles.seen_files import (
+    colon_name,
+    forget_after,
+    glob_name,
+    is_file_offset,
+    log_offset,
+    normal_path,
+    taken_after,
+)
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -146,8 +154,8 @@ class SparkFolder:
 
     def forget_unreadable(self) -> bool:
         """Forget what is planned, or taken, behind the newest commit, if it names a file that Spark's reader takes for
-        a pattern: planned once, the name would be asked for at every start, renamed or not. Returns whether there was
-        such a name. Own folder only.
+        a pattern, or cannot read for a colon: planned once, the name would be asked for at every start, renamed or
+        not. Returns whether there was such a name. Own folder only.
 
         Entries of the sources' logs without an ``offsets`` entry count, too: Spark writes them first.
         """
@@ -166,7 +174,7 @@ class SparkFolder:
 
     def _unreadable(self, uid: str, committed: Mapping[str, str]) -> list[int]:
         taken = taken_after(self.storage, f"{self.path}/sources/{uid}", log_offset(committed.get(uid)))
-        return [number for number, path in taken if glob_name([path])]
+        return [number for number, uri in taken if glob_name([normal_path(uri)]) or colon_name([uri])]
 
     def forget_planned(self) -> None:
         """Drop a planned batch that never committed (only late files of an ended source)."""

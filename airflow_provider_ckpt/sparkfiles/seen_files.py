@@ -19,11 +19,19 @@ _COMPACT_EVERY = 10
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 """Whatever makes Hadoop take a path for a pattern (``SparkHadoopUtil.isGlobPath``)."""
+_COLON = re.compile(r"file:/(.*/)?[^/]*:[^/]*")
+"""Hadoop's local file system looks for the checksum of ``a:b`` in ``.a:b.crc``, and takes ``.a`` for a scheme."""
 
 
 def glob_name(paths: Iterable[str]) -> str | None:
     """The first of the normal paths that Spark would take for a pattern."""
     return min((path for path in paths if _GLOB.search(path)), default=None)
+
+
+def colon_name(uris: Iterable[str]) -> str | None:
+    """The normal path of the first of the URIs that cannot be read for a colon in the file's own name. Colons in
+    folders, and in object stores, do no harm."""
+    return min((normal_path(uri) for uri in uris if _COLON.fullmatch(uri)), default=None)
 
 
 def normal_path(path: str) -> str:
@@ -41,10 +49,10 @@ class SeenFiles:
         self._path = path
         self._read_up_to = -1
         self._planned: tuple[int, list[str]] | None = None
-        """What :meth:`planned` has read: (offset, paths)."""
+        """What :meth:`planned` has read: (offset, URIs)."""
 
     def planned(self, offset: int) -> list[str]:
-        """Normal paths that a batch up to ``offset`` takes, each as often as the log names it; the next
+        """URIs that a batch up to ``offset`` takes, as Spark writes them, each as often as the log names it; the next
         :meth:`advance` to it reads nothing again."""
         if offset <= self._read_up_to:
             return []
@@ -58,7 +66,7 @@ class SeenFiles:
 
     def advance(self, offset: int) -> set[str]:
         """Normal paths taken by the source's own batches since the last call, up to ``offset``."""
-        taken = set(self.planned(offset))
+        taken = set(map(normal_path, self.planned(offset)))
         self.skip_to(offset)
         self._planned = None
         return taken
@@ -89,11 +97,11 @@ class SeenFiles:
 
     def _parse(self, name: str, after: int, up_to: int) -> list[str]:
         lines = self._storage.read(f"{self._path}/{name}").decode().splitlines()[1:]
-        return [normal_path(entry["path"]) for entry in _entries(lines) if after < entry["batchId"] <= up_to]
+        return [entry["path"] for entry in _entries(lines) if after < entry["batchId"] <= up_to]
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
-    """(batch of the source, normal path) of what a file source's log names behind ``offset``; nothing for what
+    """(batch of the source, URI) of what a file source's log names behind ``offset``; nothing for what
     another kind of source keeps there."""
     found: list[tuple[int, str]] = []
     for name in storage.list(path):
@@ -106,7 +114,7 @@ def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str
 def _files_named(entry: bytes) -> list[tuple[int, str]]:
     try:
         lines = [json.loads(line) for line in entry.decode().splitlines()[1:] if line]
-        return [(int(line["batchId"]), normal_path(line["path"])) for line in lines]
+        return [(int(line["batchId"]), str(line["path"])) for line in lines]
     except (ValueError, KeyError, TypeError):
         return []
 

@@ -112,6 +112,8 @@ class RootIsPatternError(InvalidInputError):
 
 
 class NoRootError(TerminalError):
+    """No job was ever run under the URI. ``data``: uri, marker."""
+
     template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
 
 

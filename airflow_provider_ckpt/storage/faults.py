@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.storage.errors import (
@@ -15,9 +14,9 @@ from airflow_provider_ckpt.storage.errors import (
     StorageTransientError,
     StorageUnreachableError,
 )
+from airflow_provider_ckpt.storage.redaction import redact
 
 _HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP, errno.EXDEV}
-_NOT_SECRET = {"endpoint_url", "region_name", "region", "project", "account_name", "signature_version"}
 
 
 @contextmanager
@@ -47,24 +46,3 @@ def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str) 
     if isinstance(error, OSError) and number in _HOPELESS:
         return StorageFailedError(verb=verb, uri=uri, reason=reason)
     return StorageTransientError(verb=verb, uri=uri, reason=reason)
-
-
-def redact(text: str, secrets: Iterable[str]) -> str:
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
-
-
-def secrets_in(options: Mapping[str, Any]) -> list[str]:
-    """Every text in the storage options that may be a secret: all but what is known to be none."""
-    found: list[str] = []
-    for key, value in options.items():
-        if isinstance(value, Mapping):
-            found += secrets_in(value)
-        elif isinstance(value, bytes):
-            found.append(value.decode("utf-8", "replace"))
-        elif isinstance(value, str) and key not in _NOT_SECRET:
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += secrets_in({str(index): item for index, item in enumerate(value)})
-    return [text for text in found if len(text) >= 4]

@@ -50,11 +50,6 @@ def prepared_path(job_id: str, vertex: str, subtask: int) -> str:
     return f"{subtask_path(job_id, vertex, subtask)}/prepared"
 
 
-def spark_path(job_id: str, vertex: str, subtask: int, attempt: str) -> str:
-    """Spark's checkpoint folder of one attempt (R8)."""
-    return f"{subtask_path(job_id, vertex, subtask)}/spark/{_segment(attempt)}"
-
-
 def partition_path(job_id: str, vertex: str, subtask: int) -> str:
     """Folder of the data files of the subtask's result partition."""
     return f"{subtask_path(job_id, vertex, subtask)}/partition"

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from airflow_provider_ckpt.storage.errors import InvalidStorageOptionsError, InvalidStorageUriError
-from airflow_provider_ckpt.storage.faults import redact, secrets_in
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.paths import join
+from airflow_provider_ckpt.storage.redaction import redact_uri, user_info
 from airflow_provider_ckpt.storage.storage import Storage
 
 _CANONICAL = {"s3a": "s3", "gcs": "gs"}
 
 
-def open_storage(uri: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
+def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
     """Open a local path or any fsspec URI; nothing is written and, for most backends, nothing is asked.
 
-    ``options`` go to the fsspec file system (endpoint, credentials); a local path and ``memory://`` have
-    none. Raises InvalidStorageUriError, InvalidStorageOptionsError.
+    The options of a location go to the fsspec file system (endpoint, credentials); a local path and ``memory://``
+    have none. Raises InvalidStorageUriError, InvalidStorageOptionsError.
     """
-    text = os.fspath(uri)
-    scheme, rest = _split(text)
+    location = Location.of(place)
+    scheme, rest = _split(location.uri)
     if scheme is None:
         from airflow_provider_ckpt.storage.local import LocalStorage
 
@@ -30,7 +29,7 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, Any] | None 
         from airflow_provider_ckpt.storage.memory import MemoryStorage
 
         return MemoryStorage(rest)
-    return _open_fsspec(f"{_CANONICAL.get(scheme, scheme)}://{rest}", dict(options or {}))
+    return _open_fsspec(f"{_CANONICAL.get(scheme, scheme)}://{rest}", location)
 
 
 def canonical_uri(uri: str | os.PathLike[str]) -> str:
@@ -44,32 +43,33 @@ def canonical_uri(uri: str | os.PathLike[str]) -> str:
 
 
 def _split(uri: str) -> tuple[str | None, str]:
-    """Scheme (None: local) and the rest of a URI that was found sound."""
+    """Scheme (None: local) and the rest of a URI that was found sound. What is said of one that is not has no secret
+    in it."""
+    shown = redact_uri(uri)
     if not uri.strip() or "\0" in uri:
         raise InvalidStorageUriError(uri=uri, reason="it is empty")
     scheme, separator, rest = uri.partition("://")
     if not separator:
         return None, uri.removeprefix("file:")
     if "::" in uri:
-        raise InvalidStorageUriError(uri=uri, reason="a chain of file systems ('::') may cache what it reads")
+        raise InvalidStorageUriError(uri=shown, reason="a chain of file systems ('::') may cache what it reads")
     scheme = scheme.lower()
     if scheme in ("file", "local"):
         return None, rest
+    user = user_info(f"{scheme}://", rest) or ""
+    if ":" in user or (user and scheme in ("s3", "s3a")):
+        raise InvalidStorageUriError(uri=shown, reason="it holds a password or a key; give it in the storage options")
     authority, _, path = rest.rstrip("/").partition("/")
-    user, _, host = authority.rpartition("@")
-    if ":" in user:
-        shown = f"{scheme}://{user.split(':')[0]}:***@{join(host, path)}"
-        raise InvalidStorageUriError(uri=shown, reason="it holds a password; give it in the storage options")
     if "?" in rest or "#" in rest:
-        shown = f"{scheme}://{rest.split('?')[0].split('#')[0]}"
-        raise InvalidStorageUriError(uri=shown, reason="no '?' or '#' part; give it in the storage options")
+        plain = shown.split("?")[0].split("#")[0]
+        raise InvalidStorageUriError(uri=plain, reason="no '?' or '#' part; give it in the storage options")
     if path and any(part in ("", ".", "..") for part in path.split("/")):
-        raise InvalidStorageUriError(uri=uri, reason="no part of the path may be empty, '.' or '..'")
+        raise InvalidStorageUriError(uri=shown, reason="no part of the path may be empty, '.' or '..'")
     return scheme, join(authority, path)
 
 
-def _open_fsspec(uri: str, options: dict[str, Any]) -> Storage:
-    """``uri`` is canonical. Listing caches are off (R17), whatever the options say."""
+def _open_fsspec(uri: str, location: Location) -> Storage:
+    """``uri`` is the location's, canonical. Listing caches are off (R17), whatever the options say."""
     import fsspec
     from fsspec.utils import get_protocol
 
@@ -77,17 +77,16 @@ def _open_fsspec(uri: str, options: dict[str, Any]) -> Storage:
     from airflow_provider_ckpt.storage.s3 import S3Storage
 
     protocol = get_protocol(uri)
-    secrets = tuple(secrets_in(options))
-    names = sorted(options)
+    names = sorted(location.options)
     try:
         kind = fsspec.get_filesystem_class(protocol)
     except (ImportError, ValueError) as error:
         raise InvalidStorageUriError(uri=uri, reason=str(error)) from None
     try:
-        fs = kind(**{**kind._get_kwargs_from_urls(uri), **options, "use_listings_cache": False})
+        fs = kind(**{**kind._get_kwargs_from_urls(uri), **location.options, "use_listings_cache": False})
         folder = fs._strip_protocol(uri)
     except (TypeError, ValueError) as error:
-        raise InvalidStorageOptionsError(names=names, uri=uri, reason=redact(str(error), secrets)) from None
+        raise InvalidStorageOptionsError(names=names, uri=uri, reason=location.redact(str(error))) from None
     if not folder.strip("/") and protocol in ("s3", "gs", "abfs", "abfss", "az"):
         raise InvalidStorageUriError(uri=uri, reason="it names no bucket")
-    return (S3Storage if protocol == "s3" else FsspecStorage)(uri, fs, folder, secrets)
+    return (S3Storage if protocol == "s3" else FsspecStorage)(uri, fs, folder, location.secrets())

@@ -7,15 +7,16 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_ckpt.client import has_ended
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.model.job_status import JobStatus
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.events import CheckpointCompleted
     from airflow_provider_ckpt.journal.state import JobState
 
 Outcome = Literal["wait", "reached", "failed"]
-ENDED = ("FINISHED", "STOPPED", "FAILED")
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class CheckpointCondition:
         )
 
     def _reached(self, state: JobState) -> bool:
-        if self.checkpoint == "final" and (state.status != "FINISHED" or (self.released and _unreleased(state))):
+        finished = state.status is JobStatus.FINISHED
+        if self.checkpoint == "final" and (not finished or (self.released and _unreleased(state))):
             return False
         if isinstance(self.checkpoint, int) and self._newest(state) < self.checkpoint:
             return False
@@ -102,7 +104,7 @@ class CheckpointCondition:
         """Of a job that FINISHED everything has; else as a checkpoint says, of those after the last restore."""
         if uid not in state.finished_operators():
             return False
-        if not self.released or (state.status == "FINISHED" and not _unreleased(state)):
+        if not self.released or (state.status is JobStatus.FINISHED and not _unreleased(state)):
             return True
         later = (done for done in self._done(state) if done.checkpoint >= state.restored)
         return any(done.operators.get(uid) == "finished" for done in later)
@@ -111,17 +113,15 @@ class CheckpointCondition:
         """The operators the job has, if it has some, and not the one waited for. A restart may bring it."""
         if self.finished is None or self.wait_for_restart:
             return None
-        record = state.plan or state.created
-        vertices = record.graph.get("vertices", ()) if record is not None else ()
-        known = sorted({uid for vertex in vertices for uid in (*vertex["operators"], *vertex["sinks"])})
+        known = sorted(set(state.graph().operators))
         return known if known and self.finished not in known else None
 
     def _hopeless(self, state: JobState) -> bool:
         """FINISHED and STOPPED have released everything, unless a driver is about to: then only what is not even
         completed is hopeless. Behind a job that FAILED nobody comes by himself to release what it completed."""
-        if self.wait_for_restart or state.status not in ENDED:
+        if self.wait_for_restart or not has_ended(state):
             return False
-        if state.status == "FAILED" or not _unreleased(state):
+        if state.status is JobStatus.FAILED or not _unreleased(state):
             return True
         return not replace(self, released=False)._reached(state)
 

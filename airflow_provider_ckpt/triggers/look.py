@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_ckpt.client import JobClient
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.hooks.job_watch import JobWatch
 from airflow_provider_ckpt.journal.worker import is_alive
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
 from airflow_provider_ckpt.triggers.stillness import Stillness, patience
@@ -39,7 +39,7 @@ class Look:
     ) -> None:
         self._hook, self._asked, self._task = hook, condition, task
         self._interval, self._stalled_after = interval, stalled_after
-        self._watch: JobWatch | None = None
+        self._client: JobClient | None = None
         self.condition = condition
         self.still = still or Stillness()
         self.next_of = next_of
@@ -58,20 +58,20 @@ class Look:
         verdict = self.condition.judge(state)
         if found is not None and verdict.outcome == "wait":
             verdict = self._of_task(verdict, found)
-        if state is None or verdict.outcome != "wait":
+        if verdict.outcome != "wait":
             return verdict
         self.still = self.still.after(state)
         return self._given_up(state) if self._is_stalled(state, found) else verdict
 
-    def _state(self) -> JobState | None:
+    def _state(self) -> JobState:
         """What the journal says now. Raises the storage's errors."""
-        if self._watch is None:
-            self._watch = JobWatch(self._hook, self.condition.job_id)
-        state = self._watch.state()
+        if self._client is None:
+            self._client = self._hook.client(self.condition.job_id)
+        state = self._client.look()
         if self.condition.checkpoint == "next":
             job_id = self.condition.job_id
             if self.next_of is None or self.next_of[0] != job_id:
-                self.next_of = (job_id, (0 if state is None else state.last_triggered) + 1)
+                self.next_of = (job_id, state.last_triggered + 1)
             self.condition = replace(self.condition, checkpoint=self.next_of[1])
         return state
 
@@ -83,7 +83,7 @@ class Look:
         """A task that was cleared may run another job than before."""
         if job_id != self.condition.job_id:
             self.condition = replace(self._asked, job_id=job_id)
-            self._watch, self.still = None, self.still if self._watch is None else Stillness()
+            self._client, self.still = None, self.still if self._client is None else Stillness()
 
     def _of_task(self, verdict: Verdict, found: FoundJob) -> Verdict:
         if found.is_over and not self.condition.wait_for_restart:
@@ -101,7 +101,7 @@ class Look:
 
     def _given_up(self, state: JobState) -> Verdict:
         seconds = round(self.still.looks * self._interval)
-        driver = "is gone" if is_alive(state.worker) is False else f"on {state.worker.get('host', 'a host unknown')}"
+        driver = "is gone" if is_alive(state.worker) is False else f"on {state.worker.host or 'a host unknown'}"
         return Verdict(
             "failed",
             f"Job {self.condition.job_id} is {state.status}, but nothing was journaled for {seconds} s "

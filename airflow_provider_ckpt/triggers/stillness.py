@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.triggers.condition import ENDED
+from airflow_provider_ckpt.client import has_ended
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -60,14 +60,13 @@ def patience(state: JobState, driver_alive: bool | None) -> float | None:
     """
     if driver_alive:
         return None
-    if driver_alive is False or state.status in ENDED:
+    if driver_alive is False or has_ended(state):
         return SHORTEST
     if state.created is None or state.created.mode != "streaming":
         return None
     options = state.created.options
-    interval = float(options.get("checkpoint_interval", 30.0)) + float(options.get("min_pause", 0.0))
-    expected = max(interval, _last_interval(state))
-    return max(SHORTEST, _INTERVALS * expected + float(options.get("checkpoint_timeout", 600.0)))
+    expected = max(options.checkpoint_interval + options.min_pause, _last_interval(state))
+    return max(SHORTEST, _INTERVALS * expected + options.checkpoint_timeout)
 
 
 def _last_interval(state: JobState) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.data import LIVE_MONTH
 
@@ -90,12 +91,12 @@ def checkpoints_after_history_ended(e: Evidence) -> Check:
 
 def driver_was_killed_in_the_middle(e: Evidence) -> Check:
     kill = e.kill
-    driver = kill.state.worker.get("pid")
+    driver = kill.state.worker.pid
     claim = f"the driver (pid {driver}) got kill -9 with {kill.released:,} of {kill.delivered:,} live flights released"
     jvm = "java" in kill.processes.values()
     gone = driver in kill.processes and jvm and not kill.survivors
     dropped = HISTORY in kill.state.dropped.get(VERTEX, {})
-    return Check(claim, gone and dropped and kill.state.status == "RUNNING" and kill.released < kill.delivered)
+    return Check(claim, gone and dropped and kill.state.status is JobStatus.RUNNING and kill.released < kill.delivered)
 
 
 def airflow_retried(e: Evidence) -> Check:
@@ -118,8 +119,8 @@ def history_was_not_read_again(e: Evidence) -> Check:
     last = e.kill.state.last_completed
     dropped = e.kill.state.dropped.get(VERTEX, {}).get(HISTORY)
     snapshots = [done.subtasks[f"{VERTEX}/0"] for n, done in e.ended.checkpoints.items() if n > last]
-    later = [s for s in snapshots if dropped is not None and s["batch_id"] is not None and s["batch_id"] > dropped]
-    reread = [s for s in later if HISTORY in s["offsets"]]
+    later = [s for s in snapshots if dropped is not None and s.batch_id is not None and s.batch_id > dropped]
+    reread = [s for s in later if HISTORY in s.offsets]
     rows = sum(e.of_history(n) for n in e.months if n > last)
     claim = (
         f"history was not read again: in no micro-batch behind checkpoint {last}, {rows} of its flights released there"
@@ -135,7 +136,7 @@ def final_checkpoint(e: Evidence) -> Check:
     finished = bool(operators) and operators <= set(e.ended.finished_operators())
     claim = f"drained: job {e.ended.status}, checkpoint {number} ({done.kind if done else 'none'}) released, "
     claim += f"{len(e.ended.finished_operators())} operators finished"
-    return Check(claim, whole and finished and e.ended.status == "FINISHED" and e.drain in e.ended.answered)
+    return Check(claim, whole and finished and e.ended.status is JobStatus.FINISHED and e.drain in e.ended.answered)
 
 
 def flights_are_equal(e: Evidence) -> Check:

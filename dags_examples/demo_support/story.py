@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
 from dags_examples.demo_support import compare, data
 from dags_examples.demo_support.airflow_home import EXAMPLES, environment
@@ -46,7 +47,7 @@ class Story:
         dag = self._start("flights")
         self._say(f"Airflow runs the Dag flights; its log: {dag.log}")
         follower = JobFollower(self._root, JOB_ID, self._say, lambda: _ended(dag))
-        follower.wait("the job to start", lambda s: s.status == "RUNNING")
+        follower.wait("the job to start", lambda s: s.status is JobStatus.RUNNING)
         report = self._start("flights_report")
         self._say("the job is RUNNING, and the Dag flights_report waits for its final checkpoint")
         self._until_history_is_left_out(follower)
@@ -85,10 +86,11 @@ class Story:
         before = follower.wait(
             "a micro-batch to be written", lambda s: staging.is_dir() and any(staging.iterdir()), poll=0.02
         )
-        victims = dag.submission(before.worker["pid"])
+        assert before.worker.pid is not None
+        victims = dag.submission(before.worker.pid)
         names = {process.pid: process.name() for process in victims}
         kill(victims)
-        self._say(f"kill -9 of the driver while it writes (pid {before.worker['pid']}, and its JVM)")
+        self._say(f"kill -9 of the driver while it writes (pid {before.worker.pid}, and its JVM)")
         state = follower.state()
         survivors = tuple(process.pid for process in dag.members() if process.pid in names)
         released = compare.months_by_checkpoint(self._flights_folder, self._manifests()).values()
@@ -98,7 +100,7 @@ class Story:
         return killed
 
     def _until_resumed(self, follower: JobFollower, killed: Kill) -> None:
-        follower.wait("Airflow's retry", lambda s: s.epoch > killed.state.epoch and s.status == "RUNNING")
+        follower.wait("Airflow's retry", lambda s: s.epoch > killed.state.epoch and s.status is JobStatus.RUNNING)
         self._say(f"Airflow's retry runs the job (it was at checkpoint {killed.state.last_completed})")
         follower.wait(
             "the rest of December",
@@ -111,7 +113,7 @@ class Story:
 
         request = CheckpointHook().drain(JOB_ID)
         self._say("December is released; asked the job to drain (CheckpointHook.drain)")
-        follower.wait("the drained job to finish", lambda s: s.status == "FINISHED")
+        follower.wait("the drained job to finish", lambda s: s.status is JobStatus.FINISHED)
         return request
 
     # ---- its means

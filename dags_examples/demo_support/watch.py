@@ -6,11 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt import JobClient
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.storage.errors import NoRootError
-from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.root import read_root
 
 Say = Callable[[str], None]
 
@@ -32,18 +29,13 @@ class JobFollower:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._storage, self._job_id = open_storage(root), job_id
+        self._client = JobClient(root, job_id)
         self._say, self._alive = say, alive
         self._clock, self._sleep = clock, sleep
-        self._journal: Journal | None = None
         self._told = 0
 
     def state(self) -> JobState:
-        """What the journal says now, as a value of its own."""
-        try:
-            return Journal(read_root(self._storage), self._job_id).replay()
-        except NoRootError:
-            return JobState(self._job_id)
+        return self._client.look()
 
     def wait(
         self,
@@ -70,12 +62,7 @@ class JobFollower:
             self._sleep(poll)
 
     def _refresh(self) -> JobState:
-        if self._journal is None:
-            try:
-                self._journal = Journal(read_root(self._storage), self._job_id)
-            except NoRootError:
-                return JobState(self._job_id)
-        state = self._journal.refresh()
+        state = self.state()
         self._tell(state)
         return state
 

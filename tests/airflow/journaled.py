@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
 
 
 def driver(journal: Journal, attempt: str = "t1") -> Journal:
     """The journal, claimed and RUNNING."""
-    journal.claim(attempt, {}, 1.0)
-    journal.write_now(StatusChanged("RUNNING", 1.0))
+    journal.claim(attempt, Worker(), 1.0)
+    journal.write(StatusChanged(JobStatus.RUNNING, 1.0))
     return journal
 
 
 def complete(journal: Journal, *checkpoints: int, released: bool = True) -> None:
     for number in checkpoints:
-        journal.write_now(CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}))
+        journal.write(CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}))
         if released:
-            journal.write_now(CheckpointReleased(number, 3.0))
+            journal.write(CheckpointReleased(number, 3.0))
 
 
 def end(journal: Journal, status: str, cause: str | None = None) -> None:
-    journal.write_now(StatusChanged(status, 4.0, cause))
+    journal.write(StatusChanged(JobStatus(status), 4.0, cause))

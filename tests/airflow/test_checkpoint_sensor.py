@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, T
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -148,7 +149,7 @@ def test_what_next_means_outlives_retries_and_reschedules_and_not_a_clear(make: 
 
 
 def test_a_sensor_that_is_rescheduled_counts_its_looks_across_processes(make: Any, journal: Journals) -> None:
-    journal("orders").claim("t1", {"host": "elsewhere"}, 1.0)
+    journal("orders").claim("t1", Worker(host="elsewhere"), 1.0)
     store = StateStore()
 
     def poke() -> Any:

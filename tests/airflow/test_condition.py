@@ -6,6 +6,9 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.checkpoint import OperatorState
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 
 
@@ -13,7 +16,7 @@ def state(status: str | None, completed: int = 0, released: int | None = None, *
     return JobState(
         "orders",
         epoch=1,
-        status=status,
+        status=None if status is None else JobStatus(status),
         last_completed=completed,
         last_released=completed if released is None else released,
         **fields,
@@ -78,7 +81,7 @@ def test_what_is_not_even_completed_is_hopeless_behind_an_end() -> None:
     assert outcome(state("STOPPED", 9, 8), 9) == "wait", "a driver may be about to release it"
 
 
-def done(number: int, triggered_at: float, **operators: str) -> CheckpointCompleted:
+def done(number: int, triggered_at: float, **operators: OperatorState) -> CheckpointCompleted:
     return CheckpointCompleted(number, triggered_at, triggered_at + 1, "checkpoint", {}, operators)
 
 
@@ -103,7 +106,9 @@ def test_a_job_that_ended_before_the_instant_is_not_todays() -> None:
     assert "the final checkpoint and a checkpoint triggered at 1970-01-01 00:02:30Z or later" in verdict.message
 
 
-GRAPH = {"vertices": [{"uid": "large", "operators": ["history", "live", "large"], "sinks": ["lake"], "parallelism": 1}]}
+GRAPH = ExecutionGraph(
+    (Vertex("large", ("history", "live", "large"), ("history", "live"), ("history",), ("lake",), bounded=False),), ()
+)
 
 
 def planned(found: JobState) -> JobState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,16 @@ from airflow_provider_ckpt.hooks.job_of_task import FoundJob
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, JobCreated
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.look import Look
 from tests.airflow.journaled import complete, driver, end
 
 Journals = Callable[[str], Journal]
-GONE = {**identify(), "started": "1"}
+GONE = replace(identify(), started="1")
 """A driver of this host and boot whose process is another one by now."""
 
 
@@ -44,9 +48,11 @@ def make(root: Storage) -> Callable[..., Look]:
     return build
 
 
-def streaming(journal: Journal, worker: dict[str, Any]) -> Journal:
+def streaming(journal: Journal, worker: Worker) -> Journal:
     journal.claim("t1", worker, 1.0)
-    journal.write_now(JobCreated("orders", {}, "streaming", {"checkpoint_interval": 30.0}, 1.0))
+    journal.write(
+        JobCreated("orders", ExecutionGraph((), ()), "streaming", SubmittedOptions({"checkpoint_interval": 30.0}), 1.0)
+    )
     return driver(journal)
 
 
@@ -68,7 +74,7 @@ def test_whatever_is_journaled_begins_the_wait_anew(make: Any, journal: Journals
     writer.claim("t1", GONE, 1.0)
     look = make()
     outcomes(look, 15)
-    writer.write_now(CheckpointTriggered(1, 2.0))
+    writer.write(CheckpointTriggered(1, 2.0))
     assert outcomes(look, 15) == ["wait"] * 15
     assert look().outcome == "failed"
 
@@ -84,12 +90,12 @@ def test_a_restart_that_was_announced_is_waited_for(make: Any, journal: Journals
 
 
 def test_one_can_say_how_long(make: Any, journal: Journals) -> None:
-    journal("orders").claim("t1", {"host": "elsewhere"}, 1.0)
+    journal("orders").claim("t1", Worker(host="elsewhere"), 1.0)
     assert outcomes(make(stalled_after=120), 3) == ["wait", "wait", "failed"]
 
 
 def test_a_batch_on_another_host_need_not_journal_anything(make: Any, journal: Journals) -> None:
-    journal("orders").claim("t1", {"host": "elsewhere", "pid": os.getpid()}, 1.0)
+    journal("orders").claim("t1", Worker(host="elsewhere", pid=os.getpid()), 1.0)
     assert outcomes(make(), 100) == ["wait"] * 100
 
 
@@ -139,7 +145,7 @@ def test_a_task_that_runs_no_job_is_refused(make: Any) -> None:
 def test_next_is_a_checkpoint_that_was_triggered_after_the_first_look(make: Any, journal: Journals) -> None:
     writer = driver(journal("orders"))
     complete(writer, 1)
-    writer.write_now(CheckpointTriggered(2, 2.0))
+    writer.write(CheckpointTriggered(2, 2.0))
     look = make(checkpoint="next")
     assert look().outcome == "wait"
     complete(writer, 2)

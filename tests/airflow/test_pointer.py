@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.hooks.status_line import StatusLine, parse
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
 from tests.airflow.support import StateStore, status
 
 POINTER = Pointer("orders", "/root", try_number=1, max_tries=2)
 
 
 def line(kind: str, **data: Any) -> StatusLine:
-    found = parse(status(kind, **data))
+    found = parse_line(status(kind, **data))
     assert found is not None
     return found
 

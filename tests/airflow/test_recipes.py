@@ -98,7 +98,7 @@ def test_dag_runs_that_continue_one_job_release_every_row_once(
         stopping.start()
         # dag.test runs one task after the other: a sensor beside the job would wait for a job that waits for it.
         dag_run, tasks = run(dag, run_after=datetime.now(timezone.utc), mark_success_pattern="until_now")
-        stopping.join(60)
+        stopping.join()
         assert dag_run.state == "success"
         assert tasks["feed"].xcom_pull(task_ids="feed")["status"] == "STOPPED"
     assert rows(lake / "large_orders") == wanted

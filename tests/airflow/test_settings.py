@@ -25,12 +25,12 @@ def connection(**fields: str) -> Any:
 def test_the_root_is_found_in_every_form_a_connection_is_written_in(
     fields: dict[str, str], extra: dict[str, str], expected: str
 ) -> None:
-    assert settings("c", connection(**fields), extra).root == expected
+    assert settings("c", connection(**fields), extra).uri == expected
 
 
 def test_a_given_root_goes_before_the_connections_and_keeps_its_options() -> None:
     found = settings("c", connection(host="s3://a"), {"storage_options": {"anon": True}}, "s3://b")
-    assert (found.root, dict(found.options)) == ("s3://b", {"anon": True})
+    assert (found.uri, dict(found.options)) == ("s3://b", {"anon": True})
 
 
 def test_login_and_password_are_key_and_secret_on_s3() -> None:
@@ -79,7 +79,7 @@ def test_secrets_are_every_text_but_the_harmless_ones_also_as_json_prints_them()
         "anon": False,
     }
     found = settings("c", connection(host="s3://b"), {"storage_options": options})
-    assert sorted(found.secrets()) == sorted(['qu"ote', 'qu\\"ote', "t0ken"])
+    assert sorted(found.secrets()) == sorted(['qu"ote', 'qu\\"ote', "qu%22ote", "t0ken"])
     assert "t0ken" not in repr(found)
 
 
@@ -97,4 +97,4 @@ def test_a_user_in_an_endpoint_and_a_secret_that_is_a_number_are_hidden_too() ->
 def test_a_key_in_the_root_uri_is_refused() -> None:
     with pytest.raises(InvalidCkptConnectionError, match="login and password"):
         settings("c", connection(host="s3://AKIA@bucket/x"), {})
-    assert settings("c", connection(host="abfss://container@account/x"), {}).root == "abfss://container@account/x"
+    assert settings("c", connection(host="abfss://container@account/x"), {}).uri == "abfss://container@account/x"

@@ -17,6 +17,8 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.spark_job import DRIVER, CheckpointedSparkJobOperator
 from airflow_provider_ckpt.storage.storage import Storage
@@ -52,12 +54,12 @@ def make(spark_submit: FakeSparkSubmit, root: Storage, job_file: Path) -> Callab
 
 def record(journal: Journal, *statuses: str, attempt: str = f"{JOB_ID}~t1", completed: int = 0) -> None:
     """What a driver of this task would have journaled."""
-    journal.claim(attempt, {}, 1.0)
+    journal.claim(attempt, Worker(), 1.0)
     for number in range(1, completed + 1):
-        journal.write_now(CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}))
-        journal.write_now(CheckpointReleased(number, 3.0))
+        journal.write(CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}))
+        journal.write(CheckpointReleased(number, 3.0))
     for name in statuses:
-        journal.write_now(StatusChanged(name, 4.0, "no such column: shop" if name == "FAILED" else None))
+        journal.write(StatusChanged(JobStatus(name), 4.0, "no such column: shop" if name == "FAILED" else None))
 
 
 def test_a_job_that_finishes_is_submitted_as_the_driver_with_the_package_and_its_options(
@@ -421,8 +423,11 @@ def test_a_module_reference_is_left_to_the_driver(make: Any, spark_submit: FakeS
     ],
 )
 def test_what_a_template_rendered_wrongly_fails_the_task_for_good(make: Any, arguments: dict[str, Any]) -> None:
+    operator = make(**dict.fromkeys(arguments, "{{ params.x }}"))
+    for name, value in arguments.items():
+        setattr(operator, name, value)
     with pytest.raises(AirflowFailException):
-        make(**arguments).execute(context(StateStore()))
+        operator.execute(context(StateStore()))
 
 
 @pytest.mark.parametrize("arguments", [{"application": "x.py"}, {"application_args": ["x"]}, {"on_clear": "again"}])
@@ -442,16 +447,22 @@ def test_without_root_and_connection_nothing_is_submitted(make: Any) -> None:
 
 
 class RunningTask:
-    """``operator.execute`` in a thread, once spark-submit waits; ``ended``: what it raised or returned."""
+    """``operator.execute`` in a thread, once spark-submit waits and the operator has heard that the driver has claimed
+    ``epoch`` (None: it says none); ``ended``: what it raised or returned."""
 
     def __init__(
-        self, operator: CheckpointedSparkJobOperator, spark_submit: FakeSparkSubmit, store: StateStore
+        self,
+        operator: CheckpointedSparkJobOperator,
+        spark_submit: FakeSparkSubmit,
+        store: StateStore,
+        epoch: int | None = None,
     ) -> None:
         self.ended: list[Any] = []
         self._operator, self._context = operator, context(store)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        wait_until((spark_submit.folder / "waiting").exists, "spark-submit", seconds=30)
+        wait_until((spark_submit.folder / "waiting").exists, "spark-submit")
+        wait_until(lambda: store.values[KEY].get("epoch") == epoch, f"epoch {epoch} in the pointer")
 
     def _run(self) -> None:
         try:
@@ -460,8 +471,7 @@ class RunningTask:
             self.ended.append(error)
 
     def end(self) -> Any:
-        self._thread.join(30)
-        assert not self._thread.is_alive()
+        wait_until(lambda: not self._thread.is_alive(), "the end of the task")
         (ended,) = self.ended
         return ended
 
@@ -475,12 +485,12 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
 ) -> None:
     spark_submit.play(status("started", epoch=6), wait=True)
     operator = make(stop_grace=0.1)
-    task = RunningTask(operator, spark_submit, StateStore())
+    task = RunningTask(operator, spark_submit, StateStore(), epoch=6)
     operator.on_kill()
     ended = task.end()
     assert not isinstance(ended, AirflowFailException)
     assert "its driver was killed. A retry goes on from checkpoint none" in str(ended)
-    (request,) = _requests(root)
+    (request,) = wait_until(lambda: _requests(root), "the request")  # it may take longer than there was time
     assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 6, True)
     assert not is_alive(spark_submit.calls[0].pid)
 
@@ -493,15 +503,17 @@ def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_ret
     spark_submit.play(status("started", epoch=6), wait=True, after=[last])
     spark_submit.play(status("resumed", epoch=7), status("stopped", epoch=7, checkpoint=12))
     store, operator = StateStore(), make(stop_grace=60)
-    task = RunningTask(operator, spark_submit, store)
+    task = RunningTask(operator, spark_submit, store, epoch=6)
 
     def driver() -> None:
-        wait_until(lambda: bool(_requests(root)), "the request", seconds=30)
+        wait_until(lambda: bool(_requests(root)), "the request")
         (spark_submit.folder / "go").write_text("")
 
-    threading.Thread(target=driver).start()
+    driving = threading.Thread(target=driver)
+    driving.start()
     operator.on_kill()
     ended = task.end()
+    driving.join()
     assert isinstance(ended, AirflowException)
     assert not isinstance(ended, AirflowFailException)
     assert "took a savepoint and left. A retry goes on from checkpoint 9" in str(ended)
@@ -515,7 +527,7 @@ def test_a_job_that_finished_while_its_task_was_killed_has_finished(
 ) -> None:
     spark_submit.play(status("started", epoch=1), wait=True, after=[FINISHED])
     operator = make(stop_grace=60)
-    task = RunningTask(operator, spark_submit, StateStore())
+    task = RunningTask(operator, spark_submit, StateStore(), epoch=1)
     (spark_submit.folder / "go").write_text("")
     operator.on_kill()
     assert task.end()["status"] == "FINISHED"
@@ -535,11 +547,11 @@ def test_a_kill_before_a_driver_owns_the_job_waits_for_nobody(
 def test_a_second_signal_does_not_ask_again(make: Any, spark_submit: FakeSparkSubmit, root: Storage) -> None:
     spark_submit.play(status("started", epoch=6), wait=True)
     operator = make(stop_grace=0.1)
-    task = RunningTask(operator, spark_submit, StateStore())
+    task = RunningTask(operator, spark_submit, StateStore(), epoch=6)
     operator.on_kill()
     operator.on_kill()
     task.end()
-    assert len(_requests(root)) == 1
+    assert len(wait_until(lambda: _requests(root), "the request")) == 1
 
 
 def test_spark_submit_is_in_a_group_of_its_own_so_that_a_signal_to_the_tasks_group_leaves_it_time(
@@ -547,7 +559,7 @@ def test_spark_submit_is_in_a_group_of_its_own_so_that_a_signal_to_the_tasks_gro
 ) -> None:
     spark_submit.play(status("started", epoch=6), wait=True)
     operator = make(stop_grace=0)
-    task = RunningTask(operator, spark_submit, StateStore())
+    task = RunningTask(operator, spark_submit, StateStore(), epoch=6)
     pid = spark_submit.calls[0].pid
     assert os.getpgid(pid) == pid != os.getpgid(0)
     operator.on_kill()

@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.airflow.support import FakeSparkSubmit, status
+from tests.support.waiting import wait_until
 
 # Two processes: the parent is an Airflow task, killed as the kernel kills one that is out of memory.
 _TASK = """
@@ -20,13 +20,6 @@ base = SparkSubmitHook(conn_id="spark_default", spark_binary=sys.argv[1])
 hook = CheckpointedSparkSubmitHook(base, name="x", application_args=[], on_status=lambda line: None)
 hook.submit("main.py")
 """
-
-
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} did not appear"
-        time.sleep(0.02)
 
 
 def gone(pid: int) -> bool:
@@ -43,15 +36,12 @@ def test_r8_spark_submit_goes_when_its_airflow_task_is_killed(spark_submit: Fake
         [sys.executable, "-c", _TASK, spark_submit.path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        wait_for(spark_submit.folder / "waiting")
+        wait_until((spark_submit.folder / "waiting").exists, "spark-submit")
         (call,) = spark_submit.calls
         assert not gone(call.pid)
         os.kill(task.pid, signal.SIGKILL)
         task.wait(30)
-        deadline = time.monotonic() + 30
-        while not gone(call.pid) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert gone(call.pid)
+        wait_until(lambda: gone(call.pid), "the end of spark-submit")
     finally:
         (spark_submit.folder / "go").write_text("")
         task.kill()

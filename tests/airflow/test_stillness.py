@@ -6,13 +6,21 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, JobCreated
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.triggers.stillness import SHORTEST, Stillness, patience
 
 
 def state(
-    *, triggered: tuple[float, ...] = (), mode: str = "streaming", status: str = "RUNNING", **options: Any
+    *,
+    triggered: tuple[float, ...] = (),
+    mode: RuntimeMode = "streaming",
+    status: JobStatus = JobStatus.RUNNING,
+    **options: Any,
 ) -> JobState:
-    created = JobCreated("orders", {}, mode, options, 0.0)
+    created = JobCreated("orders", ExecutionGraph((), ()), mode, SubmittedOptions(options), 0.0)
     done = {n: CheckpointCompleted(n, at, at + 1, "checkpoint", {}, {}) for n, at in enumerate(triggered, 1)}
     return JobState("orders", created=created, epoch=1, status=status, checkpoints=done)
 
@@ -38,7 +46,7 @@ def test_looks_are_counted_until_something_is_journaled() -> None:
         (state(triggered=(0.0, 30.0, 86400.0, 86430.0), checkpoint_interval=30.0), None, SHORTEST),
         (state(mode="batch"), None, None),
         (state(mode="batch"), False, SHORTEST),
-        (state(mode="batch", status="FINISHED"), None, SHORTEST),
+        (state(mode="batch", status=JobStatus.FINISHED), None, SHORTEST),
     ],
 )
 def test_how_long_a_silence_tells_that_nobody_runs_the_job(

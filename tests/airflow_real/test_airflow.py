@@ -77,7 +77,8 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         waits = airflow.start_dag("waits")
         run = airflow.start_dag("orders")
         wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
-        driver = int(world.state().worker["pid"])
+        driver = world.state().worker.pid
+        assert driver is not None
         task = parent(parent(driver))
         assert command_name(parent(driver)) == "java"
         send(task, signal.SIGKILL)

@@ -77,7 +77,8 @@ def test_a_worker_that_is_shut_down_leaves_a_savepoint_and_the_retry_goes_on(air
         wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
         wait_until(lambda: _state(airflow, run, "history") == "success", lambda: _told(airflow), seconds=120)
         wait_until(lambda: _state(airflow, run, "next") == "success", lambda: _told(airflow), seconds=120)
-        driver = int(world.state().worker["pid"])
+        driver = world.state().worker.pid
+        assert driver is not None
         worker = parent(parent(parent(driver)))
         send(worker, signal.SIGTERM)  # of the executor: Airflow passes it on to the task
         wait_until(lambda: not is_alive(driver), lambda: f"the driver leaves\n{_told(airflow)}", seconds=130)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -41,7 +40,7 @@ class Evidence:
         state = self._world.state()
         if state.plan is None:
             return
-        for vertex in ExecutionGraph.from_json(state.plan.graph).vertices:
+        for vertex in state.plan.graph.vertices:
             self._gather_log(vertex.uid)
         self._gather_frozen()
 

@@ -73,7 +73,7 @@ def _run(world: World, kills: list[Kill]) -> None:
 
 def _check_end(driver: Driver, kill: Kill) -> None:
     """A driver that lost its JVM ends by itself, and says that trying again may help."""
-    code = driver.wait(90)
+    code = driver.wait()
     expected = (RETRYABLE,) if kill.target == "jvm" else (-9,)
     assert code in expected, f"after {kill}: exit code {code}\n{driver.tail()}"
 

@@ -36,7 +36,7 @@ def woken(driver: Driver) -> None:
 
 def check_fenced(driver: Driver, by_epoch: int) -> None:
     """It ended with 4, and says who has the job now."""
-    assert driver.wait(90) == FENCED, driver.tail()
+    assert driver.wait() == FENCED, driver.tail()
     message = driver.lines("fenced")[-1]["message"]
     assert f"epoch {by_epoch}" in message, message
 
@@ -69,7 +69,7 @@ def test_r8_a_paused_driver_on_this_host_is_killed_after_its_grace(tmp_path: Pat
             stopped(zombie)
             successor = world.start()
             assert "killed" in successor.wait_for("resumed")["message"]
-            assert zombie.wait(30) == -signal.SIGKILL
+            assert zombie.wait() == -signal.SIGKILL
             successor.wait_for("released", count=3)
             woken(zombie)
             wait_until(lambda: not zombie.session(), "the end of the zombie's JVM")
@@ -118,9 +118,7 @@ def test_an_orphaned_driver_is_fenced_by_the_retry(tmp_path: Path) -> None:
             task.signal(signal.SIGKILL, [task.pid])
             task.wait()
             seen = len(task.lines("checkpoint"))
-            wait_until(
-                lambda: len(task.lines("checkpoint")) > seen, lambda: f"the orphan goes on\n{task.tail()}", seconds=60
-            )
+            wait_until(lambda: len(task.lines("checkpoint")) > seen, lambda: f"the orphan goes on\n{task.tail()}")
             retry = world.start(_spark_submit(world))
             retry.wait_for("released", count=2)
             wait_until(lambda: not session_members(task.pid), lambda: f"the end of the orphans\n{task.tail()}")

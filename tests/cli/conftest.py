@@ -18,35 +18,29 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
 )
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 
-GRAPH = {
-    "vertices": [
-        {
-            "uid": "daily",
-            "operators": ["history", "live", "daily"],
-            "sources": ["history", "live"],
-            "bounded_sources": ["history"],
-            "sinks": ["lake"],
-            "bounded": False,
-            "parallelism": 1,
-        }
-    ],
-    "edges": [],
-}
+GRAPH = ExecutionGraph(
+    (Vertex("daily", ("history", "live", "daily"), ("history", "live"), ("history",), ("lake",), bounded=False),), ()
+)
 NOON = 1_772_000_000.0
 
 
 def claim(root: str, job_id: str = "orders") -> Journal:
     journal = Journal(open_root(open_storage(root)), job_id)
-    journal.claim("try-1", {"host": "worker-7", "pid": 4711, "application_id": "app-42"}, NOON)
+    journal.claim("try-1", Worker(host="worker-7", pid=4711, application_id="app-42"), NOON)
     return journal
 
 
 def write(journal: Journal, *events: Event) -> None:
     for event in events:
-        journal.write_now(event)
+        journal.write(event)
+    journal.flush()
 
 
 @pytest.fixture
@@ -62,8 +56,8 @@ def running(empty_root: str) -> Journal:
     journal = claim(empty_root)
     write(
         journal,
-        JobCreated("orders", GRAPH, "streaming", {}, NOON),
-        StatusChanged("RUNNING", NOON),
+        JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), NOON),
+        StatusChanged(JobStatus.RUNNING, NOON),
         CheckpointTriggered(1, NOON + 30),
         CheckpointCompleted(1, NOON + 30, NOON + 30.25, "checkpoint", {}, {"daily": "running"}),
         CheckpointReleased(1, NOON + 30.5, {"lake": {"files": 3}}),

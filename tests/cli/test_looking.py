@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
 from tests.cli.conftest import NOON, claim, write
 
 
@@ -23,7 +24,7 @@ def _files(root: str) -> set[Path]:
 def test_jobs_lists_every_job_with_its_last_checkpoints(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(claim(empty_root, "other"), StatusChanged("FINISHED", 0.0))
+    write(claim(empty_root, "other"), StatusChanged(JobStatus.FINISHED, 0.0))
     assert main(["jobs", "--root", empty_root]) == 0
     head, orders, other = (line.split() for line in capsys.readouterr().out.splitlines())
     assert head == ["JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE"]

@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_ckpt.cli import build_parser, main
 from airflow_provider_ckpt.cli.run import print_sentence, run_options
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 JOB = """
 from airflow_provider_ckpt import FileSink, Job
@@ -139,6 +140,6 @@ def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytes
 
 
 def test_quiet_lines_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    print_sentence({"kind": "checkpoint", "message": "checkpoint 1 completed", "quiet": True})
-    print_sentence({"kind": "released", "message": "checkpoint 2 released 3 rows (1 ms)"})
+    print_sentence(StatusLine(LineKind.CHECKPOINT, "checkpoint 1 completed", {"quiet": True}))
+    print_sentence(StatusLine(LineKind.RELEASED, "checkpoint 2 released 3 rows (1 ms)"))
     assert capsys.readouterr().out == "checkpoint 2 released 3 rows (1 ms)\n"

@@ -8,9 +8,9 @@ from airflow_provider_ckpt.coordinator import messages as m
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph, Vertex
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.snapshot import Snapshot
 
 E = TypeVar("E")
 
@@ -59,6 +59,7 @@ class Harness:
         epoch: int = 1,
         restored: Restored | None = None,
         running: bool = True,
+        slots: int = 1,
         **options: Any,
     ) -> None:
         options.setdefault("interval", 10.0)
@@ -66,7 +67,9 @@ class Harness:
         self.epoch = epoch
         self.effects: list[m.Effect] = []
         self.position = 0
-        self.c = Coordinator(of, CheckpointOptions(**options), epoch=epoch, restored=restored or Restored(), now=0.0)
+        self.c = Coordinator(
+            of, CheckpointOptions(**options), epoch=epoch, restored=restored or Restored(), now=0.0, slots=slots
+        )
         self._keep(self.c.start(0.0))
         if running:
             for name, status in self.c.subtask_statuses().items():
@@ -87,8 +90,10 @@ class Harness:
     def world(self, subtask: str, attempt: str = "a") -> dict[str, Any]:
         return {"epoch": self.epoch, "subtask": subtask, "attempt": attempt}
 
-    def running(self, subtask: str = "v/0", attempt: str = "a") -> list[m.Effect]:
-        return self.handle(m.SubtaskRunning(**self.world(subtask, attempt)))
+    def running(self, subtask: str = "v/0", attempt: str = "a", plan: int | None = None) -> list[m.Effect]:
+        """``plan``: None for the one that it was told last."""
+        told = [0, *(e.plan.number for e in only(m.ResumeSubtask, self.effects) if e.subtask == subtask)]
+        return self.handle(m.SubtaskRunning(**self.world(subtask, attempt), plan=told[-1] if plan is None else plan))
 
     def ack(self, subtask: str = "v/0", checkpoint: int | None = None, **snapshot: Any) -> list[m.Effect]:
         self.position += 1

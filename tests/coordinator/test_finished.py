@@ -10,7 +10,7 @@ from airflow_provider_ckpt.coordinator.errors import (
     NonRestoredStateError,
 )
 from airflow_provider_ckpt.coordinator.finished import check_restore
-from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph
+from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph
 from tests.coordinator.harness import graph, vertex
 
 PARTIAL, DONE, RUNS = "partially finished", "finished", "running"

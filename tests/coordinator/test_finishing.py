@@ -12,6 +12,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.release import MAX_BACKOFF, MAX_TRIES
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.journal.events import (
@@ -23,7 +24,8 @@ from airflow_provider_ckpt.journal.events import (
     SourceEnded,
     StatusChanged,
 )
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
 
 BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
@@ -31,7 +33,7 @@ MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 
 def _stopped_at(h: Harness, uid: str) -> list[m.Effect]:
-    return h.handle(m.StoppedAtBoundary(**h.world("v/0"), uid=uid, batch_id=3))
+    return h.handle(m.SubtaskPaused(**h.world("v/0"), reason=m.DropSource(uid), batch_id=3))
 
 
 # -- final checkpoint
@@ -45,7 +47,7 @@ def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id()
     assert not only(m.FinishSubtask, h.ack(finished=True))
     assert names(h.released()) == ["CheckpointReleased", "FinishSubtask"]
     assert names(h.done()) == ["SubtaskFinished", "StatusChanged", "EndJob"]
-    assert only(m.EndJob, h.effects) == [m.EndJob("FINISHED")]
+    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.FINISHED)]
 
 
 def test_a_subtask_without_a_sink_is_finished_at_once() -> None:
@@ -111,7 +113,7 @@ def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
 
 def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
     h = Harness(BOUNDED, restored=Restored(finished=frozenset({"v/0"})))
-    assert only(m.EndJob, h.effects) == [m.EndJob("FINISHED")]
+    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.FINISHED)]
 
 
 # -- dropping an ended source
@@ -120,12 +122,12 @@ def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
 def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_tick_held() -> None:
     h = Harness(MIXED)
     assert names(h.source_at_end("h")) == ["SourceEnded", "CheckpointTriggered", "TriggerBarrier"]
-    assert m.DropSource(1, "v/0", "a", "h") in h.ack()
+    assert m.PauseSubtask(1, "v/0", "a", m.DropSource("h")) in h.ack()
     h.released()
     assert h.at(50.0) == []
     assert h.c.next_deadline(50.0) is None
-    assert names(_stopped_at(h, "h")) == ["SourceDropped", "ResumeWithout"]
-    assert h.c.restart_in_progress == ("v/0", "h")
+    assert names(_stopped_at(h, "h")) == ["SourceDropped", "ResumeSubtask"]
+    assert h.c.pause == Pause("v/0", m.DropSource("h"))
     assert names(h.running()) == ["CheckpointTriggered", "TriggerBarrier"]
 
 
@@ -135,7 +137,7 @@ def test_an_ended_source_is_finished_in_the_checkpoints_behind_its_end() -> None
     (completed,) = events(CheckpointCompleted, h.ack())
     assert completed.operators["h"] == "finished"
     assert completed.operators["live"] == "running"
-    assert not only(m.DropSource, h.effects)
+    assert not only(m.PauseSubtask, h.effects)
 
 
 def test_repeated_reports_and_boundaries_drop_a_source_once() -> None:
@@ -148,7 +150,7 @@ def test_repeated_reports_and_boundaries_drop_a_source_once() -> None:
     h.running()
     h.source_at_end("h")
     assert len(events(SourceEnded, h.effects)) == len(events(SourceDropped, h.effects)) == 1
-    assert len(only(m.DropSource, h.effects)) == 1
+    assert len(only(m.PauseSubtask, h.effects)) == 1
 
 
 def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -> None:
@@ -156,8 +158,29 @@ def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -
     h.source_at_end("h")
     h.ack()
     h.running()
-    assert h.c.restart_in_progress == ("v/0", "h")
+    assert h.c.pause == Pause("v/0", m.DropSource("h"))
     assert h.c.dropped_messages == {"stale": 1}
+
+
+def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() -> None:
+    h = Harness(MIXED)
+    h.source_at_end("h")
+    h.ack()
+    _stopped_at(h, "h")
+    h.running(plan=0)
+    assert h.c.dropped_messages == {"stale": 1}
+    assert h.c.pause == Pause("v/0", m.DropSource("h"))
+    h.running(plan=1)
+    assert h.c.pause is None
+
+
+def test_a_resume_says_all_that_is_left_out() -> None:
+    h = Harness(
+        graph(vertex("v", sources="h i live", bounded="h i", sinks="sink")), restored=Restored(dropped={"v": {"h": 3}})
+    )
+    h.source_at_end("i")
+    h.ack()
+    assert only(m.ResumeSubtask, _stopped_at(h, "i")) == [m.ResumeSubtask(1, "v/0", "a", m.VertexPlan(1, ("h", "i")))]
 
 
 def test_one_planned_restart_at_a_time() -> None:
@@ -166,9 +189,9 @@ def test_one_planned_restart_at_a_time() -> None:
     h.source_at_end("i")
     h.ack()
     h.ack()
-    assert [d.uid for d in only(m.DropSource, h.effects)] == ["h"]
+    assert [d.reason.uid for d in only(m.PauseSubtask, h.effects)] == ["h"]
     _stopped_at(h, "h")
-    assert only(m.DropSource, h.running()) == [m.DropSource(1, "v/0", "a", "i")]
+    assert only(m.PauseSubtask, h.running()) == [m.PauseSubtask(1, "v/0", "a", m.DropSource("i"))]
 
 
 def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
@@ -180,9 +203,9 @@ def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
     for _ in range(2):
         for subtask in ("v/0", "w/0"):
             h.ack(subtask)
-    assert only(m.DropSource, h.effects) == [m.DropSource(1, "v/0", "a", "h_v")]
-    h.handle(m.StoppedAtBoundary(**h.world("v/0"), uid="h_v", batch_id=3))
-    assert only(m.DropSource, h.running("v/0")) == [m.DropSource(1, "w/0", "a", "h_w")]
+    assert only(m.PauseSubtask, h.effects) == [m.PauseSubtask(1, "v/0", "a", m.DropSource("h_v"))]
+    h.handle(m.SubtaskPaused(**h.world("v/0"), reason=m.DropSource("h_v"), batch_id=3))
+    assert only(m.PauseSubtask, h.running("v/0")) == [m.PauseSubtask(1, "w/0", "a", m.DropSource("h_w"))]
 
 
 def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
@@ -192,12 +215,12 @@ def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
     h.now = 5.0
     h.ack()
     h.now = 9.0
-    assert m.DropSource(1, "v/0", "a", "h") in h.ack()
+    assert m.PauseSubtask(1, "v/0", "a", m.DropSource("h")) in h.ack()
 
 
 def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
     h = Harness(MIXED, restored=Restored(ended={"v": {"h": 3}}))
-    assert names(h.source_at_end("h")) == ["DropSource"]
+    assert names(h.source_at_end("h")) == ["PauseSubtask"]
 
 
 # -- release
@@ -284,7 +307,7 @@ def test_stop_takes_a_savepoint_and_ends_only_after_its_release() -> None:
     assert events(CheckpointTriggered, effects)[0].kind == "savepoint"
     assert not only(m.EndJob, h.ack())
     assert names(h.released()) == ["CheckpointReleased", "RequestAnswered", "StatusChanged", "EndJob"]
-    assert only(m.EndJob, h.effects) == [m.EndJob("STOPPED")]
+    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.STOPPED)]
     assert h.answers("r1") == ["accepted", "completed: savepoint 1 is released"]
     assert not only(m.FinishSubtask, h.effects)
 
@@ -303,7 +326,7 @@ def test_a_stop_after_all_data_ended_finishes_the_job() -> None:
     h.request("stop")
     h.ack(finished=True)
     assert names(h.released()) == ["CheckpointReleased", "FinishSubtask"]
-    assert only(m.EndJob, h.done()) == [m.EndJob("FINISHED")]
+    assert only(m.EndJob, h.done()) == [m.EndJob(JobStatus.FINISHED)]
 
 
 def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
@@ -316,7 +339,7 @@ def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
     while h.c.pending is not None:
         h.ack("mid/0", finished=True)
     h.released()
-    assert only(m.EndJob, h.done("mid/0")) == [m.EndJob("FINISHED")]
+    assert only(m.EndJob, h.done("mid/0")) == [m.EndJob(JobStatus.FINISHED)]
     assert len(only(m.DrainSubtask, h.effects)) == 1
 
 
@@ -331,7 +354,7 @@ def test_a_stop_wins_over_a_drain_and_a_drain_during_a_stop_is_refused() -> None
     h.request("drain", "r3")
     h.ack()
     h.released()
-    assert only(m.EndJob, h.effects) == [m.EndJob("STOPPED")]
+    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.STOPPED)]
     assert h.answers("r1") == ["accepted", "failed: the job was stopped before it was drained"]
     assert h.answers("r2") == ["accepted", "completed: savepoint 1 is released"]
     assert h.answers("r3") == ["refused: the job is being stopped"]

@@ -71,7 +71,7 @@ def test_what_the_schedule_did_to_a_savepoint_is_tried_again() -> None:
     h = Harness()
     h.request("stop", "r1")
     for now in (1.0, 2.0, 3.0):
-        h.decline("CHECKPOINT_DECLINED_TASK_NOT_READY")
+        h.decline("ALL_TASKS_FINISHED")
         h.at(now)
     h.ack()
     assert _end(h.released()) == ("STOPPED", "")
@@ -102,8 +102,8 @@ def test_a_stop_that_joins_another_is_answered_with_it_and_may_make_it_leave() -
 def test_after_a_failed_stop_ended_sources_are_dropped_again() -> None:
     h = Harness(MIXED)
     h.request("stop", "r1")
-    assert not only(m.DropSource, h.source_at_end("h"))
-    assert only(m.DropSource, h.decline("IO_EXCEPTION")) == [m.DropSource(1, "v/0", "a", "h")]
+    assert not only(m.PauseSubtask, h.source_at_end("h"))
+    assert only(m.PauseSubtask, h.decline("IO_EXCEPTION")) == [m.PauseSubtask(1, "v/0", "a", m.DropSource("h"))]
 
 
 def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
@@ -149,7 +149,7 @@ def test_a_stop_in_a_planned_restart_waits_for_the_query() -> None:
     h.ack()
     h.released()
     assert h.request("stop", "r1")[1:] == []
-    h.handle(m.StoppedAtBoundary(**h.world("v/0"), uid="h", batch_id=3))
+    h.handle(m.SubtaskPaused(**h.world("v/0"), reason=m.DropSource("h"), batch_id=3))
     assert [e.kind for e in events(CheckpointTriggered, h.running())] == ["savepoint"]
 
 

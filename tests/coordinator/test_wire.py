@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_ckpt.coordinator import messages as m
 from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
-from airflow_provider_ckpt.partitions.records import Snapshot
+from airflow_provider_ckpt.model.snapshot import Snapshot
 
 WORLD = (3, "v/0", "0003-ab")
 SNAPSHOT = Snapshot(
@@ -33,10 +33,11 @@ MESSAGES: list[Any] = [
     m.BarrierAcknowledged(*WORLD, 2, SNAPSHOT),
     m.BarrierDeclined(*WORLD, 2, "IO_EXCEPTION", "disk full"),
     m.SourceAtEnd(*WORLD, "history", 4, droppable=False),
-    m.StoppedAtBoundary(*WORLD, "history", 4),
+    m.SubtaskPaused(*WORLD, m.DropSource("history"), 4),
     m.TriggerBarrier(*WORLD, 2),
-    m.DropSource(*WORLD, "history"),
-    m.ResumeWithout(*WORLD, "history"),
+    m.DeploySubtask(*WORLD),
+    m.PauseSubtask(*WORLD, m.DropSource("history")),
+    m.ResumeSubtask(*WORLD, m.VertexPlan(1, ("history",))),
     m.DrainSubtask(*WORLD),
     m.FinishSubtask(3, "v/0", None),
 ]
@@ -60,7 +61,13 @@ def test_a_message_names_its_world(message: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"type": "Reboot", "epoch": 1}, {}, {**to_json(m.DrainSubtask(*WORLD)), "how": "gently"}]
+    "body",
+    [
+        {"type": "Reboot", "epoch": 1},
+        {},
+        {**to_json(m.DrainSubtask(*WORLD)), "how": "gently"},
+        {**to_json(m.PauseSubtask(*WORLD, m.DropSource("history"))), "reason": {"type": "Lunch"}},
+    ],
 )
 def test_what_this_version_does_not_know_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(UnknownMessageError, match="same version"):

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.fold import apply
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.worker import Worker
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.evidence import Evidence, Kill
 
 DRIVER, JVM = 4711, 4710
-GRAPH: dict[str, Any] = {
-    "vertices": [
-        {"uid": "flights", "operators": ["history", "live", "flights"], "sinks": ["flights_table"]},
-        {"uid": "daily_delays", "operators": ["daily_delays"], "sinks": ["delays_table"]},
-    ],
-    "edges": [],
-}
+GRAPH = ExecutionGraph(
+    (
+        Vertex("flights", ("history", "live", "flights"), ("history", "live"), ("history",), ("flights_table",), False),
+        Vertex("daily_delays", ("daily_delays",), (), (), ("delays_table",), False),
+    ),
+    (),
+)
 OPERATORS = ("history", "live", "flights", "flights_table", "daily_delays", "delays_table")
 RESUMED = "resumed from checkpoint 3; skipped finished operators: history; epoch 2; the driver before: gone"
 MONTHS: dict[int, dict[int, int]] = {1: {1: 10, 12: 2}, 2: {2: 10, 12: 1}, 3: {12: 3}, 5: {12: 4}}
@@ -26,12 +30,12 @@ INPUT = {1: 10, 2: 10, 12: 10}
 
 
 def completed(
-    number: int, batch: int, *, history: str, kind: str = "checkpoint", reads_history: bool
+    number: int, batch: int, *, history: OperatorState, kind: CheckpointKind = "checkpoint", reads_history: bool
 ) -> list[ev.Event]:
     offsets = {"live": "{}", **({"history": "{}"} if reads_history else {})}
-    whole = "finished" if kind == "final" else "running"
-    operators = {**dict.fromkeys(OPERATORS, whole), "history": history}
-    subtasks: dict[str, Mapping[str, Any]] = {"flights/0": {"batch_id": batch, "offsets": offsets}}
+    whole: OperatorState = "finished" if kind == "final" else "running"
+    operators: dict[str, OperatorState] = {**dict.fromkeys(OPERATORS, whole), "history": history}
+    subtasks = {"flights/0": Snapshot(position=batch, batch_id=batch, offsets=offsets)}
     return [
         ev.CheckpointTriggered(number, 0.0, kind),
         ev.CheckpointCompleted(number, 0.0, 0.1, kind, subtasks, operators),
@@ -41,9 +45,9 @@ def completed(
 
 def before_the_kill() -> list[ev.Event]:
     return [
-        ev.JobCreated("flights_2013", GRAPH, "streaming", {}, 0.0),
-        ev.EpochClaimed(1, "t1", {"pid": DRIVER}, 0.0),
-        ev.StatusChanged("RUNNING", 0.0),
+        ev.JobCreated("flights_2013", GRAPH, "streaming", SubmittedOptions(), 0.0),
+        ev.EpochClaimed(1, "t1", Worker(pid=DRIVER), 0.0),
+        ev.StatusChanged(JobStatus.RUNNING, 0.0),
         *completed(1, 1, history="running", reads_history=True),
         *completed(2, 2, history="running", reads_history=True),
         ev.SourceEnded("flights", "history", 2, 0.0),
@@ -54,14 +58,14 @@ def before_the_kill() -> list[ev.Event]:
 
 def after_the_kill(*, reads_history: bool = False) -> list[ev.Event]:
     return [
-        ev.EpochClaimed(2, "t2", {"pid": DRIVER + 100}, 1.0),
-        ev.StatusChanged("RUNNING", 1.0),
+        ev.EpochClaimed(2, "t2", Worker(pid=DRIVER + 100), 1.0),
+        ev.StatusChanged(JobStatus.RUNNING, 1.0),
         *completed(5, 4, history="finished", reads_history=reads_history),
         ev.RequestAnswered("r1", "drain", "accepted", 2.0),
         ev.SubtaskFinished("flights/0", "a", 2.0),
         *completed(6, 5, history="finished", kind="final", reads_history=False),
         ev.SubtaskFinished("daily_delays/0", "a", 2.0),
-        ev.StatusChanged("FINISHED", 2.0),
+        ev.StatusChanged(JobStatus.FINISHED, 2.0),
     ]
 
 
@@ -69,7 +73,7 @@ def state(*parts: list[ev.Event]) -> JobState:
     found = JobState("flights_2013")
     for events in parts:
         for event in events:
-            apply(found, event)
+            event.apply(found)
     return found
 
 

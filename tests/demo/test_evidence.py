@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.model.job_status import JobStatus
 from dags_examples.demo import report
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.evidence import CHECKS, Evidence, judge
@@ -55,7 +56,7 @@ WRONG: list[tuple[str, Evidence]] = [
     ("driver_was_killed_in_the_middle", sound(kill=killed(processes={DRIVER: "python"}))),
     (
         "driver_was_killed_in_the_middle",
-        sound(kill=killed(state=state(before_the_kill(), [ev.StatusChanged("FAILED", 1.0)]))),
+        sound(kill=killed(state=state(before_the_kill(), [ev.StatusChanged(JobStatus.FAILED, 1.0)]))),
     ),
     ("airflow_retried", sound(airflow=task(try_number=1))),
     ("airflow_retried", sound(airflow=task(try_number=3))),
@@ -73,7 +74,7 @@ WRONG: list[tuple[str, Evidence]] = [
     ("final_checkpoint", sound(drain="another request")),
     (
         "final_checkpoint",
-        sound(ended=state(before_the_kill(), [*after_the_kill(), ev.StatusChanged("STOPPED", 3.0)])),
+        sound(ended=state(before_the_kill(), [*after_the_kill(), ev.StatusChanged(JobStatus.STOPPED, 3.0)])),
     ),
     (
         "final_checkpoint",

@@ -10,6 +10,8 @@ import pytest
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from dags_examples.demo_support.watch import DemoFailedError, JobFollower
@@ -33,9 +35,9 @@ class World:
     def write(self, *events: ev.Event) -> None:
         if self._journal is None:
             self._journal = Journal(open_root(open_storage(self.root)), "j")
-            self._journal.claim("t1", {}, 0.0)
+            self._journal.claim("t1", Worker(), 0.0)
         for event in events:
-            self._journal.write_now(event)
+            self._journal.write(event)
 
     def follower(self) -> JobFollower:
         return JobFollower(
@@ -51,7 +53,11 @@ def world(tmp_path: Path) -> World:
 def test_a_job_that_has_not_started_is_waited_for_and_progress_is_told(world: World) -> None:
     first = completed(1, 1, history="running", reads_history=True)
     first[-1] = ev.CheckpointReleased(1, 0.2, {"flights_table": {"rows": 1234}})
-    world.steps = [lambda: None, lambda: world.write(*first), lambda: world.write(ev.StatusChanged("RUNNING", 1.0))]
+    world.steps = [
+        lambda: None,
+        lambda: world.write(*first),
+        lambda: world.write(ev.StatusChanged(JobStatus.RUNNING, 1.0)),
+    ]
     state = world.follower().wait("RUNNING", lambda s: s.status == "RUNNING")
     assert (state.status, world.steps) == ("RUNNING", [])
     assert world.said == ["  checkpoint   1  released   1,234 flights"]
@@ -73,7 +79,7 @@ def test_waiting_for_a_dag_run_that_has_ended_fails_and_says_for_what(world: Wor
 
 
 def test_waiting_too_long_fails(world: World) -> None:
-    world.write(ev.StatusChanged("RUNNING", 1.0))
+    world.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
     with pytest.raises(DemoFailedError, match="it took too long; the job is RUNNING"):
         world.follower().wait("the end", lambda s: False, at_most=30)
     assert world.now >= 30
@@ -82,7 +88,7 @@ def test_waiting_too_long_fails(world: World) -> None:
 def test_a_state_that_was_asked_for_stays_as_it_was(world: World) -> None:
     follower = world.follower()
     assert follower.state().status is None
-    world.write(ev.StatusChanged("RUNNING", 1.0))
+    world.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
     before = follower.state()
-    world.write(ev.StatusChanged("FINISHED", 2.0))
+    world.write(ev.StatusChanged(JobStatus.FINISHED, 2.0))
     assert (before.status, follower.state().status) == ("RUNNING", "FINISHED")

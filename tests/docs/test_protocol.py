@@ -27,7 +27,7 @@ from tests.mutants.catalogue import MUTANTS
 RULES = rules(PAGE.read_text("utf-8"))
 KNOWN = frozenset(rule.number for rule in RULES)
 MUTANT_RULES = {mutant.id: mutant.rule for mutant in MUTANTS}
-ALL_TESTS = {(path, name) for path in sources(TESTS) for name in named_tests(path)}
+ALL_TESTS = {(path, name) for path in (*sources(TESTS), *sources(PACKAGE / "testing")) for name in named_tests(path)}
 CARRIED = frozenset(number for _, name in ALL_TESTS for number in numbers_of(name))
 
 each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"R{rule.number}")

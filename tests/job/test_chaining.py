@@ -11,7 +11,8 @@ import pytest
 
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
-from airflow_provider_ckpt.job.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.json_form import from_json, to_json
 from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, shapes
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "execution-graph-v1.json"
@@ -249,8 +250,8 @@ def test_the_golden_graph_is_still_what_the_job_gives_and_still_reads_back() -> 
     )
     sketch.sink("lake", enriched)
     graph = build_graph(sketch.job, inline=lambda uid: uid == "customers", parallelism={"history": 3})
-    assert graph.to_json() == golden["graph"]
-    assert ExecutionGraph.from_json(golden["graph"]) == graph
+    assert to_json(graph) == golden["graph"]
+    assert from_json(ExecutionGraph, golden["graph"]) == graph
 
 
 def test_a_large_job_is_chained_in_linear_time() -> None:

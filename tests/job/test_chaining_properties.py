@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from airflow_provider_ckpt.job.chaining import build_graph
 from airflow_provider_ckpt.job.edge_names import edge_uid
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import UID, OutputMode
 from airflow_provider_ckpt.job.topology import boundedness, consumers
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.json_form import from_json, to_json
 from tests.job.jobs import Sketch
 
 modes: st.SearchStrategy[OutputMode] = st.sampled_from(["append", "append", "update", "complete"])
@@ -171,7 +172,7 @@ def test_a_vertex_has_one_output_mode(found: list[Plan]) -> None:
 def test_the_same_definition_gives_the_same_graph_and_json_reads_back(found: list[Plan]) -> None:
     first, second = graph_of(found)[1], graph_of(found)[1]
     assert first == second
-    assert ExecutionGraph.from_json(first.to_json()) == first
+    assert from_json(ExecutionGraph, to_json(first)) == first
 
 
 @settings(max_examples=500, deadline=None)

@@ -16,8 +16,11 @@ import pytest
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job import errors
+from airflow_provider_ckpt.job.checks import _SINK_METHODS
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator, SourceOptions, Watermark
+from airflow_provider_ckpt.sinks.sink import Sink
+from airflow_provider_ckpt.storage.location import Location
 from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, read
 
 HERE = Path(__file__).name
@@ -344,3 +347,23 @@ def test_a_handle_equals_only_itself() -> None:
     assert first != second
     assert isinstance(first, Operator)
     assert len({first, second}) == 2
+
+
+@pytest.mark.parametrize("told", [None, "/lake", ["/lake"], [("/lake", {})], [Location("/lake"), None]])
+def test_a_sink_that_tells_its_folders_in_another_form_does_not_pass_validate(told: Any) -> None:
+    """The driver would stumble over it, when the task runs."""
+
+    class Odd(Nowhere):
+        def spark_folders(self, storage_options: Any) -> Any:
+            return told
+
+    job = Job("j")
+    job.source(uid="a")(read)
+    job.sink("out", "a", Odd())
+    with pytest.raises(errors.NotASinkError, match=r"'out' .*spark_folders\(\) gives no list of Locations"):
+        job.validate()
+
+
+def test_all_that_is_asked_of_a_sink_is_looked_for_when_it_is_given() -> None:
+    asked = {name for name, value in vars(Sink).items() if callable(value) and not name.startswith("_")}
+    assert set(_SINK_METHODS) == asked

@@ -3,53 +3,42 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.worker import Worker
 
-GRAPH: dict[str, Any] = {
-    "vertices": [
-        {
-            "uid": "daily",
-            "operators": ["history", "live", "daily"],
-            "sources": ["history", "live"],
-            "bounded_sources": ["history"],
-            "sinks": ["lake", "warehouse"],
-            "bounded": False,
-            "parallelism": 2,
-        },
-        {
-            "uid": "rates",
-            "operators": ["rates"],
-            "sources": ["rates"],
-            "bounded_sources": ["rates"],
-            "sinks": [],
-            "bounded": True,
-            "parallelism": 1,
-        },
-    ],
-    "edges": [
-        {
-            "uid": "rates__daily",
-            "producer": "rates",
-            "consumer": "daily",
-            "operator": "daily",
-            "exchange": "all_to_all",
-        }
-    ],
-}
+GRAPH = ExecutionGraph(
+    vertices=(
+        Vertex(
+            "daily",
+            operators=("history", "live", "daily"),
+            sources=("history", "live"),
+            bounded_sources=("history",),
+            sinks=("lake", "warehouse"),
+            bounded=False,
+            parallelism=2,
+        ),
+        Vertex("rates", ("rates",), ("rates",), ("rates",), (), bounded=True),
+    ),
+    edges=(Edge("rates__daily", producer="rates", consumer="daily", operator="daily"),),
+)
 
-WORKER = {"host": "driver-1", "boot_id": "b-1", "pid": 4711, "started": 99.5, "application_id": "app-1"}
+WORKER = Worker(host="driver-1", boot_id="b-1", pid=4711, started=99.5, application_id="app-1")  # type: ignore[arg-type]
+"""``started`` as the golden copies have it; a driver's is a text."""
 
 
 def one_of_each() -> list[ev.Event]:
     return [
         ev.EpochClaimed(1, "manual~t1", WORKER, 100.0),
-        ev.JobCreated("orders", GRAPH, "streaming", {"checkpoint_interval": 30}, 100.25),
+        ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions({"checkpoint_interval": 30}), 100.25),
         ev.PlanRecorded(GRAPH, {"history": '{"type":"struct","fields":[]}'}, 101.0),
         ev.SourceFrozen("history", "frozen/history.json", 12, 101.5),
         ev.SourceFrozen("rates", None, 0, 101.5),
-        ev.StatusChanged("RUNNING", 102.0),
+        ev.StatusChanged(JobStatus.RUNNING, 102.0),
         ev.CheckpointTriggered(1, 110.0),
         ev.CheckpointAborted(1, "CHECKPOINT_EXPIRED", 115.0),
         ev.CheckpointTriggered(2, 120.0),
@@ -59,26 +48,8 @@ def one_of_each() -> list[ev.Event]:
             121.5,
             "checkpoint",
             {
-                "daily/0": {
-                    "position": 7,
-                    "batch_id": 2,
-                    "offsets": {"live": "{}"},
-                    "inputs": {"rates__daily": 2},
-                    "watermark": None,
-                    "ended": ["rates__daily"],
-                    "finished": False,
-                    "finished_on_restore": False,
-                },
-                "rates/0": {
-                    "position": 3,
-                    "batch_id": 0,
-                    "offsets": {},
-                    "inputs": {},
-                    "watermark": None,
-                    "ended": ["rates"],
-                    "finished": True,
-                    "finished_on_restore": True,
-                },
+                "daily/0": Snapshot(7, 2, offsets={"live": "{}"}, inputs={"rates__daily": 2}, ended=("rates__daily",)),
+                "rates/0": Snapshot(3, 0, ended=("rates",), finished=True, finished_on_restore=True),
             },
             {"history": "running", "live": "running", "daily": "running", "rates": "finished"},
         ),
@@ -92,7 +63,7 @@ def one_of_each() -> list[ev.Event]:
         ev.SubtaskFinished("rates/0", "t1", 127.0),
         ev.CheckpointTriggered(3, 130.0, "savepoint"),
         ev.RequestAnswered("r-1", "stop", "taken", 131.0),
-        ev.StatusChanged("RESTARTING", 132.0, "a subtask failed: disk full"),
+        ev.StatusChanged(JobStatus.RESTARTING, 132.0, "a subtask failed: disk full"),
     ]
 
 
@@ -108,7 +79,7 @@ def random_events(seed: int, count: int) -> list[ev.Event]:
             checkpoint += 1
             found.append(ev.CheckpointTriggered(checkpoint, at))
         elif kind == 1 and checkpoint:
-            snapshots = {f"v/{n}": {"position": n} for n in range(rng.randrange(4))}
+            snapshots = {f"v/{n}": Snapshot(n, n) for n in range(rng.randrange(4))}
             found.append(ev.CheckpointCompleted(checkpoint, at - 1, at, "checkpoint", snapshots, {"v": "running"}))
         elif kind == 2 and checkpoint:
             found.append(ev.CheckpointReleased(checkpoint, at))

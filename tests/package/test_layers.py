@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_ckpt
+from airflow_provider_ckpt.model.job_status import JobStatus
 
 NAME = "airflow_provider_ckpt"
 PACKAGE = Path(airflow_provider_ckpt.__file__).parent
 LAYERS = (
-    ("operators", "sensors", "get_provider_info", "cli"),
+    ("operators", "sensors", "get_provider_info", "cli", "testing"),
     ("triggers",),
     ("hooks",),
     ("spark", "packaging"),
-    ("jobmaster",),
+    ("client",),
+    ("jobmaster", "task"),
     ("sparkfiles", "report"),
     ("sinks",),
     ("coordinator",),
@@ -26,13 +28,14 @@ LAYERS = (
     ("partitions",),
     ("journal",),
     ("storage",),
+    ("model",),
     ("errors",),
 )
 """From the top. Folders of one line do not import each other."""
 AIRFLOW = {"operators", "sensors", "triggers", "hooks"}
 HEAVY = {
     "airflow": AIRFLOW,
-    "pyspark": {"spark"},
+    "pyspark": {"spark", "testing"},
     "py4j": {"spark"},
     "fsspec": {"storage"},
 }
@@ -94,6 +97,32 @@ def test_third_parties_are_imported_where_they_belong(path: Path) -> None:
     for line, module in imports(path, typing_too=False):
         allowed = HEAVY.get(module.partition(".")[0])
         assert allowed is None or mine in allowed, f"{path}:{line} imports {module}"
+
+
+FROM_OUTSIDE = {*AIRFLOW, "cli"}
+INSIDE = {f"{NAME}.journal.journal", f"{NAME}.journal.requests"}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if folder_of(module_of(path)) in FROM_OUTSIDE], ids=module_of)
+def test_whoever_sees_a_job_from_outside_goes_through_the_client(path: Path) -> None:
+    assert not [f"{path}:{line} imports {module}" for line, module in imports(path) if module in INSIDE]
+
+
+@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
+def test_a_status_of_a_job_is_spelt_in_one_place(path: Path) -> None:
+    """As text; the enum is compared everywhere else."""
+    if path != PACKAGE / "model" / "job_status.py":
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        assert not [f"{path}:{node.lineno} {node.value!r}" for node in nodes if node.value in set(JobStatus)]
+
+
+def test_the_mark_of_a_status_line_is_in_one_module() -> None:
+    texts = {
+        path: [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        for path in FILES
+    }
+    marked = [module_of(path) for path, values in texts.items() if "CKPT " in values]
+    assert marked == [f"{NAME}.report.status_line"]
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

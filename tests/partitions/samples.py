@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
@@ -10,7 +11,6 @@ from airflow_provider_ckpt.partitions.records import (
     Open,
     PartitionFile,
     Record,
-    Snapshot,
 )
 
 

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed, TakeSnapshot
-from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, EndOfPartition, Open, Record, Snapshot
+from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, EndOfPartition, Open, Record
 from tests.partitions.samples import batch
 
 EPOCH = 3

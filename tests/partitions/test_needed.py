@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
-from airflow_provider_ckpt.partitions.records import Barrier, Snapshot
+from airflow_provider_ckpt.partitions.records import Barrier
 from tests.partitions.samples import batch
 
 

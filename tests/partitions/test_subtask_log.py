@@ -15,8 +15,16 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import (
+    CrashingStorage,
+    LossyStorage,
+    SimulatedCrash,
+    Verbs,
+    When,
+    WrappedStorage,
+    crash_points,
+)
 from tests.partitions.samples import batch
-from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, Verbs, When, WrappedStorage, crash_points
 
 
 @pytest.fixture

@@ -30,10 +30,10 @@ LEFT_YET = re.compile(r"\.(tmp|probe)-\w+")
 def finished_sources(state: JobState) -> set[str]:
     """Those whose functions nobody needs any more: dropped, or in a vertex that has finished."""
     found = {uid for uids in state.dropped.values() for uid in uids}
-    vertices = state.plan.graph["vertices"] if state.plan is not None else ()
+    vertices = state.plan.graph.vertices if state.plan is not None else ()
     for vertex in vertices:
-        if f"{vertex['uid']}/0" in state.finished:
-            found |= set(vertex["sources"])
+        if f"{vertex.uid}/0" in state.finished:
+            found |= set(vertex.sources)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.journal.requests import write_request
-from airflow_provider_ckpt.spark.main import FAILED, FENCED, FINISHED, REFUSED
+from airflow_provider_ckpt.report.exit_code import ExitCode
 from tests.chaos.evidence import Evidence
 from tests.chaos.schedule import PATIENCE, counter, glance
 from tests.chaos.world import SMALL, Driver
@@ -29,6 +29,7 @@ from tests.random_jobs.progress import all_read
 from tests.random_jobs.refusals import known_message
 from tests.spark.harness import World
 
+FINISHED, FAILED, REFUSED, FENCED = ExitCode.FINISHED, ExitCode.FAILED, ExitCode.REFUSED, ExitCode.FENCED
 HERE = Path(__file__).parent
 ELSEWHERE = HERE.parent / "chaos" / "elsewhere.py"
 LONGEST = 240.0

@@ -17,10 +17,10 @@ def all_read(world: World, data: Data) -> bool:
     if state.plan is None:
         return False
     return all(
-        _read(world, vertex["uid"], uid) >= data.fed[uid]
-        for vertex in state.plan.graph["vertices"]
-        for uid in vertex["sources"]
-        if uid not in vertex["bounded_sources"]
+        _read(world, vertex.uid, uid) >= data.fed[uid]
+        for vertex in state.plan.graph.vertices
+        for uid in vertex.sources
+        if uid not in vertex.bounded_sources
     )
 
 

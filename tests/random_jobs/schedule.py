@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.support.crash import When
+from airflow_provider_ckpt.testing.crash import When
 
 End = Literal["fault", "stop", "finish"]
 

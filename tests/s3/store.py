@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.processes import Process
@@ -67,7 +68,7 @@ class Bucket:
 
     @property
     def storage(self) -> Storage:
-        return open_storage(f"s3://{self.name}", self.options)
+        return open_storage(Location(f"s3://{self.name}", self.options))
 
     def put(self, path: str, ids: Iterable[int]) -> None:
         """A Parquet file of rows {"id", "k"}; appears whole, as every object does."""

@@ -9,17 +9,20 @@ from airflow_provider_ckpt.coordinator import messages as m
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.partitions.codec import snapshot_from_json
-from tests.simulation.runner import Runner
-from tests.simulation.world import BrokenError, FencedError, World
+from airflow_provider_ckpt.partitions.attempts import attempt_name
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
+from tests.simulation.world import JOB, BrokenError, FencedError, World
 
 
 class CrashError(Exception):
     """The driver dies here (a fault, as data)."""
 
 
-def restored_from(world: World, never_started: frozenset[str]) -> Restored:
+def restored_from(world: World) -> Restored:
     """What a replay of the journal finds."""
     triggered = completed = released = 0
     unreleased: list[int] = []
@@ -35,7 +38,7 @@ def restored_from(world: World, never_started: frozenset[str]) -> Restored:
         elif isinstance(event, ev.CheckpointCompleted):
             completed = event.checkpoint
             unreleased.append(completed)
-            snapshots = {name: snapshot_from_json(data) for name, data in event.subtasks.items()}
+            snapshots = dict(event.subtasks)
         elif isinstance(event, ev.CheckpointReleased):
             released = event.checkpoint
         elif isinstance(event, ev.SourceEnded):
@@ -58,7 +61,6 @@ def restored_from(world: World, never_started: frozenset[str]) -> Restored:
         end_of_data=frozenset(end_of_data),
         finished=frozenset(finished),
         snapshots=snapshots,
-        never_started=never_started,
         draining=draining,
     )
 
@@ -75,10 +77,12 @@ class Driver:
         random: Random,
         options: CheckpointOptions,
         coordinator: type[Coordinator],
-        runner: type[Runner],
+        streaming: type[StreamingRunner],
     ) -> None:
         self.world, self.random, self.options = world, random, options
-        self.coordinator_type, self.runner_type = coordinator, runner
+        self.coordinator_type = coordinator
+        self.runner_type: type[Runner] = streaming if options.periodic else BatchRunner
+        self.slots = random.choice((1, 2, 100))
         self.faulty = True
         self.crash_in_effects = False
         self.dead = False
@@ -91,33 +95,54 @@ class Driver:
         self.asked: set[str] = set()
         """Requests that reached the coordinator."""
         self.epoch = world.claim()
+        self.attempt = attempt_name(self.epoch, "sim")
+        self.logs: dict[str, SubtaskLog] = {}
         self.written = len(world.journal)
+        self.waiting: list[ev.Event] = []
+        """What decides nothing, not yet in the journal. Lost when the driver dies."""
         self._starting = self._take_over()
 
     # -- start
 
     def _take_over(self) -> Iterator[None]:
         yield
+        self.logs = takeover.load_logs(self.world.storage, JOB, self.world.graph)
         finished = {e.subtask for _, e in self.world.journal if isinstance(e, ev.SubtaskFinished)}
-        for subtask in self.world.subtasks:
-            if subtask in finished:
-                continue
-            if not self.world.logs[subtask] and self.random.random() < 0.3:
+        for subtask, log in self.logs.items():
+            if self.options.periodic and not log.position and self.random.random() < 0.3:
                 self.late.append(subtask)
                 continue
             self._open(subtask)
+            if log.state.closed and subtask not in finished:  # R11: the log's tail decides
+                self._append(ev.SubtaskFinished(subtask, self.attempt, self.world.now))
             yield
-        restored = restored_from(self.world, frozenset(self.late))
+        for subtask in [name for name in self.logs if name not in self.late]:
+            self._make(subtask)  # when every log is opened: what the driver before published is read
+        restored = restored_from(self.world)
         self.coordinator = self.coordinator_type(
-            self.world.graph, self.options, epoch=self.epoch, restored=restored, now=self.world.now
+            self.world.graph, self.options, epoch=self.epoch, restored=restored, now=self.world.now, slots=self.slots
         )
         self._carry_out(self.coordinator.start(self.world.now))
 
     def _open(self, subtask: str) -> None:
-        vertex = subtask.split("/")[0]
+        """As the real one: an attempt in BATCH mode without its end of data is void as a whole (R23)."""
+        log = self.logs[subtask]
+        if not log.state.closed:
+            void = not self.options.periodic and log.state.end_of_data is None
+            log.open(self.attempt, self.epoch, self.attempt, 0 if void else None)
+
+    def _deploy(self, subtask: str) -> None:
+        """Some take their time to be opened; nobody else starts them."""
+        if subtask not in self.late:
+            self.runners[subtask].deploy()
+
+    def _make(self, subtask: str) -> None:
+        if self.logs[subtask].state.closed:
+            return
+        vertex = subtask.rpartition("/")[0]
         dropped = {e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex}
-        batch = not self.options.periodic
-        self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, dropped, batch=batch)
+        log = self.logs[subtask]
+        self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, self.attempt, log, self.logs, dropped)
 
     # -- one step
 
@@ -125,23 +150,28 @@ class Driver:
         """Something random that can happen in this process. A fenced driver dies of it."""
         try:
             self._step()
-        except (FencedError, CrashError):
+        except (FencedError, OvertakenError, CrashError):
             self.dead = True
 
     def _step(self) -> None:
         if self.coordinator is None:
             next(self._starting, None)
             return
+        if self.waiting and self.random.random() < 0.2:
+            self._flush()
         choice = self.random.random()
         if self.late and choice < 0.03:
-            self._open(self.late.pop())
+            late = self.late.pop()
+            self._open(late)
+            self._make(late)
+            self.runners[late].deploy()
         elif self.releases and choice < 0.15:
             self._release()
         elif choice < 0.55:
             self._deliver()
         elif self.runners:
             runner = self.random.choice(list(self.runners.values()))
-            runner.poll_barriers() if self.random.random() < 0.4 else runner.run_batch(self.random)
+            runner.poll_barriers() if self.random.random() < 0.4 else runner.run(self.random)
         self.tick()
 
     def tick(self) -> None:
@@ -180,10 +210,16 @@ class Driver:
     # -- effects
 
     def _append(self, event: ev.Event) -> None:
+        self.waiting.append(event)
+        if event.decides:
+            self._flush()
+
+    def _flush(self) -> None:
         if self.written != len(self.world.journal):
             raise FencedError
-        self.world.journal.append((self.epoch, event))
-        self.written += 1
+        self.world.journal += [(self.epoch, event) for event in self.waiting]
+        self.written += len(self.waiting)
+        self.waiting.clear()
         self.world.check()
 
     def _carry_out(self, effects: list[m.Effect]) -> None:
@@ -196,6 +232,8 @@ class Driver:
         match effect:
             case m.Append():
                 self._append(effect.event)
+            case m.DeploySubtask():
+                self._deploy(effect.subtask)
             case m.TriggerBarrier():
                 if not (self.faulty and self.random.random() < 0.02):
                     self.runners[effect.subtask].put_barrier(effect.checkpoint)
@@ -203,10 +241,10 @@ class Driver:
                 if self.releases:
                     raise BrokenError("R9: two releases at once")
                 self.releases.append(effect.checkpoint)
-            case m.DropSource():
-                self.runners[effect.subtask].stop_at_boundary(effect.uid)
-            case m.ResumeWithout():
-                self.runners[effect.subtask].resume_without(effect.uid)
+            case m.PauseSubtask():
+                self.runners[effect.subtask].pause(effect.reason)
+            case m.ResumeSubtask():
+                self.runners[effect.subtask].resume(effect.plan)
             case m.DrainSubtask():
                 self.runners[effect.subtask].drain()
             case m.FinishSubtask():
@@ -239,9 +277,9 @@ class Driver:
         target = self.world.targets[sink]
         for index in range(parallelism):
             name = f"{vertex}/{index}"
-            snapshot = snapshot_from_json(event.subtasks[name])
-            for number, rows in self.world.staged(name, sink, snapshot.position):
-                if (name, number) not in target.handles:
-                    target.handles.add((name, number))
+            snapshot = event.subtasks[name]
+            for path, rows in self.world.staged(name, sink, snapshot.position):
+                if path not in target.handles:
+                    target.handles.add(path)
                     target.rows.extend(rows)
         target.last_released = event.checkpoint

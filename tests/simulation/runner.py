@@ -1,184 +1,309 @@
-"""A subtask's process in the simulation. It does what the real runner does: batches, barriers, ends."""
+"""A subtask's process in the simulation: the real machine, gate, inputs, publication and log, over a query that is not
+Spark's. What the real task does in a thread of its own is done here at some later step."""
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
+from typing import Any
 
 from airflow_provider_ckpt.coordinator import messages as m
-from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, EndOfPartition, Open, Snapshot
-from tests.simulation.world import Row, Rows, World, Writer, last_batch
+from airflow_provider_ckpt.model.graph import Edge
+from airflow_provider_ckpt.partitions.input_gate import InputGate
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.records import Batch, EndMode, PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+from airflow_provider_ckpt.task.actions import (
+    Action,
+    AnnounceEnd,
+    BuildQuery,
+    EndData,
+    EndPartition,
+    RunQuery,
+    StandStill,
+    Tell,
+)
+from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
+from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.publication import Publication
+from tests.simulation import query as q
+from tests.simulation.world import BrokenError, Row, World
+
+_NAMES = itertools.count()
+ALIGNED_TIMEOUT = 10.0
 
 
 class Runner:
-    """``outbox`` is what it tells the coordinator, in order."""
+    """``outbox`` is what it tells the coordinator, in order. ``log``: its own, opened; ``inputs``: the logs that
+    it reads, by subtask."""
 
-    publish_before_barrier = False
-    """Set by a test to show that the simulation notices."""
+    publication_type = Publication
+    """Replaced by a test to show that the simulation notices."""
+    machine_type = TaskMachine
 
-    def __init__(self, world: World, subtask: str, epoch: int, dropped: set[str], *, batch: bool = False) -> None:
-        """``batch``: as the real BatchRunner, it starts over complete inputs, reads all of them and all of its
-        sources at once, and looks at no barrier: it has no gate."""
-        self.world, self.subtask, self.epoch, self.batch = world, subtask, epoch, batch
-        self.attempt = f"{subtask}@{epoch}"
-        self.vertex = world.graph.vertex(subtask.split("/")[0])
-        self.log = world.logs[subtask]
-        self.writer = Writer(self.log, len(self.log))
-        self.closed = any(isinstance(entry, EndOfPartition) for entry in self.log)
-        if not self.closed:
-            self.writer.append(Open(self.attempt, epoch, "spark"))
-        self.last = last_batch(self.log)
-        self.dropped = dropped
-        self.announced: set[str] = set()
-        self.barrier = 0
-        self.paused = False
-        self.ended = any(isinstance(entry, EndOfData) for entry in self.log)
+    def __init__(
+        self,
+        world: World,
+        subtask: str,
+        epoch: int,
+        attempt: str,
+        log: SubtaskLog,
+        inputs: Mapping[str, LogReader],
+        dropped: set[str],
+    ) -> None:
+        self.world, self.subtask, self.epoch, self.attempt = world, subtask, epoch, attempt
+        self.log, self.logs = log, inputs
+        self.vertex = world.graph.vertex(subtask.rpartition("/")[0])
         self.outbox: list[m.Message] = []
-        if self.closed:
-            self.outbox.append(m.SubtaskDone(epoch, subtask, self.attempt))
-        elif self.ended:
-            self.outbox.append(m.SubtaskAtEndOfData(epoch, subtask, self.attempt))
-        else:
-            self.outbox.append(m.SubtaskRunning(epoch, subtask, self.attempt))
+        self.work: deque[Callable[[], None]] = deque()
+        self.channels = {key: (edge, producer) for edge, key, producer in world.channels(subtask)}
+        self._prepare(frozenset(dropped))
 
-    # -- barriers
+    def _prepare(self, dropped: frozenset[str]) -> None:
+        raise NotImplementedError
+
+    def _tell(self, kind: Callable[..., Any], **fields: Any) -> None:
+        self.outbox.append(kind(epoch=self.epoch, subtask=self.subtask, attempt=self.attempt, **fields))
+
+    # -- what the driver asks for
+
+    def deploy(self) -> None:
+        raise NotImplementedError
 
     def put_barrier(self, checkpoint: int) -> None:
-        """Snapshot at the last published entry; a known or older one is passed (R10)."""
-        if checkpoint <= self.barrier or self.closed:
-            return
-        snapshot = Snapshot(
-            position=len(self.log),
-            batch_id=self.last.batch_id,
-            offsets=self.last.offsets,
-            inputs=self.last.inputs,
-            ended=self.last.ended,
-            finished=self.ended,
-        )
-        self.writer.append(Barrier(self.epoch, checkpoint, snapshot))
-        self.barrier = checkpoint
-        answer = m.BarrierAcknowledged(self.epoch, self.subtask, self.attempt, checkpoint, snapshot)
-        self.outbox.append(answer)
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        self._carry_out(self.machine.finish())
+
+    def pause(self, reason: m.PauseReason) -> None:
+        self._carry_out(self.machine.pause(reason))
+
+    def resume(self, plan: m.VertexPlan) -> None:
+        self._carry_out(self.machine.resume(plan))
+
+    def drain(self) -> None:
+        raise NotImplementedError
 
     def poll_barriers(self) -> None:
         """R19: the tails of the inputs are watched while a batch runs."""
-        if self.batch:
-            return
-        seen = [
-            entry.checkpoint
-            for _, _, producer in self.world.channels(self.subtask)
-            for entry in self.world.logs[producer]
-            if isinstance(entry, Barrier) and entry.epoch == self.epoch
-        ]
-        if seen:
-            self.put_barrier(max(seen))
 
-    # -- batches
+    def run(self, random: Random) -> None:
+        """A step of its own: of its thread, or of its query."""
+        if self.work and random.random() < 0.7:
+            self.work.popleft()()
+        else:
+            self._run_batch(random)
 
-    def run_batch(self, random: Random) -> None:
-        """One micro-batch, or the end of data if there is nothing left to come."""
-        if self.ended or self.paused or self.closed or (self.batch and not self._inputs_are_complete()):
-            return
-        inputs, rows, barriers = self._read(random)
-        offsets = self._pull(random, rows)
-        if not rows and inputs == dict(self.last.inputs) and self._is_exhausted():
-            self.writer.append(EndOfData())
-            self.ended = True
-            self.outbox.append(m.SubtaskAtEndOfData(self.epoch, self.subtask, self.attempt))
-            return
-        if not rows and inputs == dict(self.last.inputs):
-            return
-        if barriers and not self.publish_before_barrier:
-            self.put_barrier(max(barriers))
-        sources = self.vertex.bounded_sources
-        ended = tuple(uid for uid in sources if int(offsets[uid]) == self._count(uid))
-        handles = {sink: {"rows": len(rows)} for sink in self.vertex.sinks}
-        batch = Batch(self.last.batch_id + 1, offsets, inputs, handles=handles, ended=ended)
-        self.writer.append(Rows(batch, tuple(rows)))
-        self.last = batch
-        if barriers:
-            self.put_barrier(max(barriers))
-        self._announce(ended)
+    def _run_batch(self, random: Random) -> None:
+        """One micro-batch, if the query runs and there is something to read."""
 
-    def _read(self, random: Random) -> tuple[dict[str, int], list[Row], list[int]]:
-        inputs: dict[str, int] = {}
-        rows: list[Row] = []
-        barriers: list[int] = []
-        for edge, key, producer in self.world.channels(self.subtask):
-            log = self.world.logs[producer]
-            start = self.last.inputs.get(key, 0)
-            inputs[key] = len(log) if self.batch else min(len(log), start + random.randint(0, 4))
-            for entry in log[start : inputs[key]]:
-                if isinstance(entry, Barrier) and entry.epoch == self.epoch and not self.batch:
-                    barriers.append(entry.checkpoint)
-                elif isinstance(entry, Rows):
-                    routed = (r for r in entry.rows if self.world.routed(edge, producer, self.subtask, r))
-                    rows += [(*row, edge.uid) for row in routed]
-        return inputs, rows, barriers
+    # -- what the machine asks for
 
-    def _pull(self, random: Random, rows: list[Row]) -> dict[str, str]:
-        offsets: dict[str, str] = {}
-        for uid in self.vertex.sources:
-            start = int(self.last.offsets.get(uid, "0"))
-            limit = self._count(uid)
-            end = start + (1000 if self.batch else random.randint(0, 2))
-            if limit is not None:
-                end = min(end, limit)
-            if self.subtask in self.world.drained:
-                end = start
-            rows += [(self.subtask, uid, i) for i in range(start, end)]
-            offsets[uid] = str(end)
-        return offsets
+    machine: TaskMachine
 
-    def _inputs_are_complete(self) -> bool:
-        """R23, as far as it is simulated: consumers start over producers that are at their end of data."""
-        logs = [self.world.logs[producer] for _, _, producer in self.world.channels(self.subtask)]
-        return all(any(isinstance(entry, EndOfData) for entry in log) for log in logs)
+    def _carry_out(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            match action:
+                case Tell(kind, fields):
+                    self._tell(kind, **fields)
+                case EndPartition():
+                    self.log.end_of_partition()
+                    self._carry_out(self.machine.partition_ended())
+                case _:
+                    self._do(action)
 
-    def _count(self, uid: str) -> int | None:
-        return self.world.bounded_rows.get((self.subtask, uid))
+    def _do(self, action: Action) -> None:
+        raise NotImplementedError
 
-    def _is_exhausted(self) -> bool:
-        drained = self.subtask in self.world.drained
-        for uid in self.vertex.sources:
-            limit = self._count(uid)
-            if not drained and (limit is None or int(self.last.offsets.get(uid, "0")) < limit):
-                return False
-        for _, key, producer in self.world.channels(self.subtask):
-            log = self.world.logs[producer]
-            rest = log[self.last.inputs.get(key, 0) :]
-            unread = any(isinstance(entry, Rows) for entry in rest)
-            if unread or not any(isinstance(entry, EndOfData) for entry in log):
-                return False
-        return True
+    def _end(self, mode: EndMode) -> None:
+        self.log.end_of_data(mode)
+        self._carry_out(self.machine.data_ended())
 
-    def _announce(self, ended: tuple[str, ...]) -> None:
-        more = len(self.vertex.sources) > len(ended) or bool(self.world.graph.inputs(self.vertex.uid))
-        for uid in ended:
-            if uid not in self.announced and uid not in self.dropped:
-                self.announced.add(uid)
-                self.outbox.append(m.SourceAtEnd(self.epoch, self.subtask, self.attempt, uid, self._batch_id, more))
+    # -- rows
 
-    @property
-    def _batch_id(self) -> int:
-        return self.last.batch_id
+    def _routed(self, edge: Edge, producer: str, path: str) -> list[Row]:
+        rows = self.world.rows[path]
+        return [(*row, edge.uid) for row in rows if self.world.routed(edge, producer, self.subtask, row)]
 
-    # -- commands
+    def _own(self, path: str) -> Row:
+        uid, _, number = path.partition("/")
+        return (self.subtask, uid, int(number))
 
-    def stop_at_boundary(self, uid: str) -> None:
-        if not self.ended:
-            self.paused = True
-            self.outbox.append(m.StoppedAtBoundary(self.epoch, self.subtask, self.attempt, uid, self._batch_id))
+    def _staged(self, batch_id: int, rows: list[Row]) -> dict[str, Any]:
+        """Files and handles of a batch, under a name that no other has (R5)."""
+        path = f"{self.subtask}-{self.attempt}-{batch_id}-{next(_NAMES)}"
+        self.world.rows[path] = tuple(rows)
+        files = (PartitionFile(path, len(rows)),) if rows and self.world.graph.outputs(self.vertex.uid) else ()
+        return {"files": files, "handles": {sink: {"id": path} for sink in self.vertex.sinks}}
 
-    def resume_without(self, uid: str) -> None:
-        self.dropped.add(uid)
-        self.paused = False
-        self.outbox.append(m.SubtaskRunning(self.epoch, self.subtask, self.attempt))
+
+class StreamingRunner(Runner):
+    def _prepare(self, dropped: frozenset[str]) -> None:
+        last = self.log.state.last_batch
+        self.feeds = {key: q.Feed(self._read_of(last, key), self._position(last, key) - 1) for key in self.channels}
+        self.sources = {uid: q.Source(uid, self.world.bounded_rows.get((self.subtask, uid))) for uid in self._uids()}
+        self.query = q.Query({**self.feeds, **self.sources}, last)
+        self.publication = self.publication_type(
+            self.log,
+            self._inputs(last, dropped),
+            epoch=self.epoch,
+            dropped=dropped,
+            tell=self._tell,
+            notify=lambda: None,
+            clock=lambda: self.world.now,
+        )
+        self.machine = self.machine_type({*self.channels, *self.publication.inputs.bounded}, dropped)
+        self.publication.resume()
+
+    def _uids(self) -> tuple[str, ...]:
+        return self.vertex.sources
+
+    @staticmethod
+    def _read_of(last: Batch | None, key: str) -> int:
+        return 0 if last is None else log_offset(last.offsets.get(key)) + 1
+
+    @staticmethod
+    def _position(last: Batch | None, key: str) -> int:
+        return 0 if last is None else last.inputs.get(key, 0)
+
+    def _inputs(self, last: Batch | None, dropped: frozenset[str]) -> Inputs:
+        edges: dict[str, Any] = {}
+        for key, (edge, producer) in self.channels.items():
+            read = self._position(last, key)
+            start = max(0, read - 1)  # as the real one: the last entry that was read may be the end
+            feed: Any = self.feeds[key]
+            edges[key] = EdgeInput(edge, self.logs[producer], feed, offered=start, read=read, passed=start)
+        bounded = {
+            uid: BoundedInput(uid, set(source.between(0, source.count)), frozenset(source.between(0, source.count)))
+            for uid, source in self.sources.items()
+            if source.count is not None and uid not in dropped
+        }
+        gate = InputGate(self.channels, epoch=self.epoch, aligned=self.world.aligned, aligned_timeout=ALIGNED_TIMEOUT)
+        of: dict[str, Any] = {**self.feeds, **self.sources}
+        seen: Callable[[str], Any] = lambda uid: q.Seen(of[uid])  # noqa: E731
+        return Inputs(edges, bounded, gate, seen)
+
+    # -- what the driver asks for
+
+    def deploy(self) -> None:
+        self.work.append(lambda: self._carry_out(self.machine.deploy(self.log.state.end_of_data)))
+
+    def put_barrier(self, checkpoint: int) -> None:
+        if not self.log.state.closed:
+            self.publication.trigger(checkpoint)
 
     def drain(self) -> None:
-        self.world.drained.add(self.subtask)
+        self._carry_out(self.machine.drain(self._seen()))
 
-    def finish(self) -> None:
-        if not self.closed:
-            self.writer.append(EndOfPartition())
-            self.closed = True
-            self.outbox.append(m.SubtaskDone(self.epoch, self.subtask, self.attempt))
+    def poll_barriers(self) -> None:
+        if self.channels and not self.log.state.closed:
+            self.publication.act_on_inputs()
+            self._carry_out(self.machine.advance(self._seen()))
+
+    # -- its query
+
+    def _seen(self) -> Seen:
+        inputs = self.publication.inputs
+        return Seen(inputs.ended(), all(edge.ended for edge in inputs.edges.values()), self.publication.last_batch())
+
+    def _run_batch(self, random: Random) -> None:
+        if not self.query.is_running:
+            return
+        without = self.publication.dropped
+        ends = self.query.plan(random, without)
+        rows = [
+            row
+            for key, (edge, by) in self.channels.items()
+            for path in self.query.read(key, ends)
+            for row in self._routed(edge, by, path)
+        ]
+        rows += [self._own(path) for uid in self.sources for path in self.query.read(uid, ends)]
+        if ends == self.query.offsets:
+            return
+        batch_id = self.publication.last_batch() + 1
+        offsets = {uid: q.offset_json(end - 1) for uid, end in ends.items()}
+        self.query.offsets = ends
+        self.publication.publish(batch_id, offsets, **self._staged(batch_id, rows))
+        self._carry_out(self.machine.advance(self._seen()))
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case BuildQuery(dropped):
+                self.work.append(lambda: self._build(dropped))
+            case RunQuery():
+                self.work.append(self._start)
+            case StandStill():
+                self.work.append(self._stand_still)
+            case EndData(mode):
+                self.work.append(lambda: self._end_query(mode))
+            case AnnounceEnd(uid, batch_id):
+                droppable = len({*self.channels, *self.sources} - self.publication.dropped) > 1
+                if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
+                    self._tell(m.SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
+
+    def _build(self, dropped: frozenset[str]) -> None:
+        self.publication.dropped = dropped
+        reads = {*self.channels, *self.sources}
+        self._carry_out(self.machine.planned(reads, runs_out=False, seen=self._seen()))
+
+    def _start(self) -> None:
+        self.query.is_running = True
+        self._carry_out(self.machine.started(self._seen()))
+
+    def _stand_still(self) -> None:
+        self.query.is_running = False
+        self._carry_out(self.machine.stood_still(self.publication.last_batch()))
+
+    def _end_query(self, mode: EndMode) -> None:
+        self.query.is_running = False
+        self._end(mode)
+
+
+class BatchRunner(Runner):
+    """It starts over complete inputs, reads all of them and all of its sources at once, and looks at no barrier."""
+
+    def _prepare(self, dropped: frozenset[str]) -> None:
+        self.reads = frozenset([*self.channels, *self.vertex.sources])
+        self.machine = self.machine_type(self.reads)
+
+    def deploy(self) -> None:
+        incomplete = [by for _, by in self.channels.values() if not self.logs[by].has_ended]
+        if incomplete:
+            raise BrokenError(f"R23: {self.subtask} is deployed over incomplete inputs {incomplete}")
+        self.work.append(lambda: self._carry_out(self.machine.deploy(self.log.state.end_of_data)))
+
+    def put_barrier(self, checkpoint: int) -> None:
+        if not self.log.state.closed:
+            self._tell(m.BarrierAcknowledged, checkpoint=checkpoint, snapshot=self.log.barrier(self.epoch, checkpoint))
+
+    def drain(self) -> None:
+        """All it reads ends by itself."""
+
+    def _do(self, action: Action) -> None:
+        nothing = Seen(frozenset(), inputs_ended=True, batch_id=-1)
+        match action:
+            case BuildQuery():
+                self._carry_out(self.machine.planned(self.reads, runs_out=False, seen=nothing))
+            case RunQuery():
+                self._carry_out(self.machine.started(nothing))
+                self.work.append(self._publish)
+            case EndData(mode):
+                self.work.append(lambda: self._end(mode))
+            case _:
+                raise AssertionError(action)
+
+    def _publish(self) -> None:
+        rows: list[Row] = []
+        for edge, producer in self.channels.values():
+            batches = [one for _, one in self.logs[producer].records() if isinstance(one, Batch)]
+            rows += [row for one in batches for file in one.files for row in self._routed(edge, producer, file.path)]
+        for uid in self.vertex.sources:
+            source = q.Source(uid, self.world.bounded_rows[self.subtask, uid])
+            rows += [self._own(path) for path in source.between(0, source.count or 0)]
+        inputs = {key: self.logs[by].position for key, (_, by) in self.channels.items()}
+        self.log.publish(Batch(0, {}, inputs, ended=self.vertex.sources, **self._staged(0, rows)))
+        self._carry_out(self.machine.advance(Seen(self.reads, True, 0)))

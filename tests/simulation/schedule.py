@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from random import Random
 
 from airflow_provider_ckpt.coordinator import messages as m
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.job.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
 from tests.simulation.driver import Driver
-from tests.simulation.runner import Runner
+from tests.simulation.runner import StreamingRunner
 from tests.simulation.world import BrokenError, World
 
+_NUMBERS = itertools.count()
 FAULTY_STEPS = 250
 STEPS_TO_FINISH = 6000
 
@@ -50,7 +53,9 @@ def random_graph(random: Random) -> ExecutionGraph:
 
 
 class Simulation:
-    def __init__(self, seed: int, coordinator: type[Coordinator] = Coordinator, runner: type[Runner] = Runner) -> None:
+    def __init__(
+        self, seed: int, coordinator: type[Coordinator] = Coordinator, runner: type[StreamingRunner] = StreamingRunner
+    ) -> None:
         self.random = Random(seed)
         graph = random_graph(self.random)
         rows = {
@@ -59,7 +64,8 @@ class Simulation:
             for i in range(v.parallelism)
             for uid in v.bounded_sources
         }
-        self.world = World(graph, rows)
+        aligned = self.random.random() < 0.3
+        self.world = World(graph, rows, name=f"{os.getpid()}-{next(_NUMBERS)}", aligned=aligned)
         batch = all(v.bounded for v in graph.vertices) and self.random.random() < 0.3
         self.options = CheckpointOptions(
             interval=self.random.choice((1.0, 5.0, 1000.0)),
@@ -81,6 +87,7 @@ class Simulation:
             self._step_with_faults()
         self._finish_without_faults()
         self.world.check_all_rows()
+        self.world.delete()
 
     def _new_driver(self) -> Driver:
         return Driver(self.world, self.random, self.options, self.coordinator_type, self.runner_type)

@@ -9,13 +9,18 @@ completed is unreleased (R16). At the end: the job finishes once faults stop, wi
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import Append, Effect, Message, Release, TriggerBarrier
 from airflow_provider_ckpt.journal.events import CheckpointTriggered
-from tests.simulation.runner import Runner
+from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
+from airflow_provider_ckpt.task.actions import Action
+from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.publication import Publication
+from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
 from tests.simulation.world import BrokenError
 
@@ -90,20 +95,51 @@ class FinishesAtOnce(Coordinator):
         return super()._advance(now)
 
 
-class PublishesBeforeTheBarrier(Runner):
-    publish_before_barrier = True
+class SnapshotsLate(Publication):
+    """It reads on behind a barrier, and takes the snapshot after it has published what it read."""
+
+    late: tuple[int, ...] = ()
+
+    def act_on_inputs(self) -> None:
+        for action in self.inputs.pull(self._clock()):
+            if isinstance(action, TakeSnapshot):
+                self.late = (*self.late, action.checkpoint)
+            else:
+                self.inputs.carry_out(action)
+
+    def publish(self, *args: Any, **named: Any) -> None:
+        super().publish(*args, **named)
+        late, self.late = self.late, ()
+        for checkpoint in late:
+            self.trigger(checkpoint)
+
+
+class PublishesBeforeTheBarrier(StreamingRunner):
+    publication_type = SnapshotsLate
+
+
+class ForgetsTheLastEnd(TaskMachine):
+    """It ends when one of its sources has."""
+
+    def _look_for_end(self, seen: Seen) -> list[Action]:
+        return self._end("finish") if seen.ended else super()._look_for_end(seen)
+
+
+class EndsTooEarly(StreamingRunner):
+    machine_type = ForgetsTheLastEnd
 
 
 @pytest.mark.parametrize(
     ("coordinator", "runner"),
     [
-        (ReleasesOnTrigger, Runner),
-        (TriggersBeforeItIsJournaled, Runner),
-        (FinishesAtOnce, Runner),
+        (ReleasesOnTrigger, StreamingRunner),
+        (TriggersBeforeItIsJournaled, StreamingRunner),
+        (FinishesAtOnce, StreamingRunner),
         (Coordinator, PublishesBeforeTheBarrier),
+        (Coordinator, EndsTooEarly),
     ],
 )
-def test_a_defect_is_noticed(coordinator: type[Coordinator], runner: type[Runner]) -> None:
+def test_a_defect_is_noticed(coordinator: type[Coordinator], runner: type[StreamingRunner]) -> None:
     for seed in range(40):
         try:
             Simulation(seed, coordinator, runner).run()

@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.coordinator.plan import pointwise_producers, producers_of
-from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,
@@ -23,51 +21,33 @@ from airflow_provider_ckpt.journal.events import (
     SubtaskFinished,
 )
 from airflow_provider_ckpt.journal.requests import LAST_WORDS
-from airflow_provider_ckpt.partitions.codec import snapshot_from_json
+from airflow_provider_ckpt.model.channel import channels, pointwise_producers
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.log_state import fold, live
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
-    EndOfData,
     EndOfPartition,
-    Open,
-    Snapshot,
+    Record,
 )
+from airflow_provider_ckpt.partitions.subtask_log import numbered, subtask_entries
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.memory import MemoryStorage
 
 Row = tuple[str | int, ...]
+JOB = "job"
 
 
 class FencedError(Exception):
-    """Somebody else holds the number this writer wanted (R3)."""
+    """Somebody else has claimed the journal (R3)."""
 
 
 class BrokenError(AssertionError):
     """An invariant does not hold."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A published micro-batch and what it put out."""
-
-    batch: Batch
-    rows: tuple[Row, ...]
-
-
-Entry = Open | Rows | Barrier | EndOfData | EndOfPartition
-
-
-@dataclass
-class Writer:
-    """Appends only behind what it has read (R3)."""
-
-    entries: list[Entry]
-    read: int
-
-    def append(self, entry: Entry) -> int:
-        if self.read != len(self.entries):
-            raise FencedError
-        self.entries.append(entry)
-        self.read += 1
-        return self.read - 1
 
 
 @dataclass
@@ -75,7 +55,8 @@ class Target:
     """One sink's target: conditional release (R9)."""
 
     rows: list[Row] = field(default_factory=list)
-    handles: set[tuple[str, int]] = field(default_factory=set)
+    handles: set[str] = field(default_factory=set)
+    """The names of what was released."""
     last_released: int = 0
 
 
@@ -84,15 +65,23 @@ def _subtasks(graph: ExecutionGraph) -> list[str]:
 
 
 class World:
-    def __init__(self, graph: ExecutionGraph, bounded_rows: Mapping[tuple[str, str], int]) -> None:
-        """``bounded_rows``: (subtask, bounded source uid) -> number of its rows."""
+    def __init__(
+        self, graph: ExecutionGraph, bounded_rows: Mapping[tuple[str, str], int], *, name: str, aligned: bool
+    ) -> None:
+        """``bounded_rows``: (subtask, bounded source uid) -> number of its rows. ``name``: of its storage, which is
+        this process's memory; ``aligned``: barrier alignment of the inputs."""
         self.graph = graph
         self.bounded_rows = bounded_rows
         self.subtasks = _subtasks(graph)
-        self.logs: dict[str, list[Entry]] = {name: [] for name in self.subtasks}
+        self.aligned = aligned
+        self.storage = MemoryStorage(f"simulation/{name}")
+        self.rows: dict[str, tuple[Row, ...]] = {}
+        """What was staged, by its name."""
+        self.logs: dict[str, list[Record]] = {name: [] for name in self.subtasks}
+        """Every record of a log by its number, void ones too, as the last look has found them."""
+        self._readers = {name: subtask_entries(self.storage, self._path(name)) for name in self.subtasks}
         self.journal: list[tuple[int, Event]] = []
         self.targets = {sink: Target() for v in graph.vertices for sink in v.sinks}
-        self.drained: set[str] = set()
         self.now = 0.0
         self._checked = 0
         self._log_checked = dict.fromkeys(self.subtasks, 0)
@@ -100,6 +89,14 @@ class World:
         self._completed: dict[int, CheckpointCompleted] = {}
         self._released = 0
         self._last_epoch = 0
+
+    @staticmethod
+    def _path(subtask: str) -> str:
+        vertex, _, index = subtask.rpartition("/")
+        return subtask_log_path(JOB, vertex, int(index))
+
+    def delete(self) -> None:
+        self.storage.delete_tree("")
 
     # -- reading
 
@@ -111,13 +108,8 @@ class World:
 
     def channels(self, subtask: str) -> Iterator[tuple[Edge, str, str]]:
         """(edge, key of the position, producer subtask) of every input."""
-        vertex, index = subtask.split("/")
-        parallelism = self.graph.vertex(vertex).parallelism
-        for edge in self.graph.inputs(vertex):
-            width = self.graph.vertex(edge.producer).parallelism
-            for producer in producers_of(edge, int(index), width, parallelism):
-                key = edge.uid if width == 1 else f"{edge.uid}/{producer}"
-                yield edge, key, f"{edge.producer}/{producer}"
+        for channel in channels(self.graph, SubtaskId(subtask)):
+            yield channel.edge, channel.key, channel.producer
 
     def routed(self, edge: Edge, producer: str, consumer: str, row: Row) -> bool:
         """Whether the row goes to this consumer subtask."""
@@ -129,16 +121,21 @@ class World:
             readers = [i for i in readers if at in pointwise_producers(i, width, parallelism)]
         return readers[zlib.crc32(repr(row).encode()) % len(readers)] == int(consumer.split("/")[1])
 
-    def staged(self, subtask: str, sink: str, position: int) -> Iterator[tuple[int, tuple[Row, ...]]]:
-        for number, entry in enumerate(self.logs[subtask][:position]):
-            if isinstance(entry, Rows) and sink in entry.batch.handles:
-                yield number, entry.rows
+    def staged(self, subtask: str, sink: str, position: int) -> Iterator[tuple[str, tuple[Row, ...]]]:
+        """(name, rows) of what counts below the position."""
+        for number, record in live(enumerate(self.logs[subtask])):
+            if isinstance(record, Batch) and number < position and sink in record.handles:
+                path = record.handles[sink]["id"]
+                yield path, self.rows[path]
 
     # -- invariants
 
     def check(self) -> None:
         """Everything that is new in journal and logs since the last call."""
         for name, log in self.logs.items():
+            for number, record in numbered(self._readers[name].tail()):
+                assert number == len(log)
+                log.append(record)
             for number in range(self._log_checked[name], len(log)):
                 self._check_entry(name, log[:number], log[number])
             self._log_checked[name] = len(log)
@@ -152,11 +149,11 @@ class World:
             if target.last_released and target.last_released not in self._completed:
                 raise BrokenError(f"{sink} released {target.last_released}, which is not completed")
 
-    def _check_entry(self, name: str, before: list[Entry], entry: Entry) -> None:
-        ended = any(isinstance(e, EndOfData) for e in before)
-        if any(isinstance(e, EndOfPartition) for e in before):
+    def _check_entry(self, name: str, before: list[Record], entry: Record) -> None:
+        state = fold(enumerate(before))
+        if state.closed:
             raise BrokenError(f"{name} wrote {entry} after its end of partition")
-        if ended and isinstance(entry, Rows):
+        if state.end_of_data and isinstance(entry, Batch):
             raise BrokenError(f"{name} published after its end of data")
         if isinstance(entry, Barrier):
             triggered = [(e, ev.checkpoint) for e, ev in self.journal if isinstance(ev, CheckpointTriggered)]
@@ -217,7 +214,7 @@ class World:
                 raise BrokenError(f"request {request} is completed, but the run ended {status}")
 
     def _check_cut(self, event: CheckpointCompleted) -> None:
-        snapshots = {name: snapshot_from_json(s) for name, s in event.subtasks.items()}
+        snapshots = dict(event.subtasks)
         if set(snapshots) != set(self.subtasks):
             raise BrokenError(f"checkpoint {event.checkpoint} misses subtasks")
         for consumer, snapshot in snapshots.items():
@@ -248,7 +245,7 @@ class World:
                 expected = []
                 for index in range(vertex.parallelism):
                     name = f"{vertex.uid}/{index}"
-                    snapshot = snapshot_from_json(event.subtasks[name])
+                    snapshot = event.subtasks[name]
                     end = len(self.logs[name]) if snapshot.finished_on_restore else snapshot.position
                     expected += [row for _, rows in self.staged(name, sink, end) for row in rows]
                 if sorted(map(repr, self.targets[sink].rows)) != sorted(map(repr, expected)):
@@ -256,8 +253,8 @@ class World:
 
     def _check_finished(self, subtask: str) -> None:
         for sink in self.graph.vertex(subtask.split("/")[0]).sinks:
-            numbers = {(subtask, n) for n, _ in self.staged(subtask, sink, len(self.logs[subtask]))}
-            if not numbers <= self.targets[sink].handles:
+            names = {name for name, _ in self.staged(subtask, sink, len(self.logs[subtask]))}
+            if not names <= self.targets[sink].handles:
                 raise BrokenError(f"{subtask} finished before its final checkpoint was released")
 
     def check_all_rows(self) -> None:
@@ -278,22 +275,15 @@ class World:
         rows: set[Row] = set()
         for index in range(whole.parallelism):
             name = f"{vertex}/{index}"
-            offsets = last_batch(self.logs[name]).offsets
+            last = fold(enumerate(self.logs[name])).last_batch
             for uid in whole.sources:
                 count = self.bounded_rows.get((name, uid))
-                if count is None or name in self.drained:
-                    count = int(offsets.get(uid, "0"))
+                if count is None:  # it was drained where it stood
+                    count = 0 if last is None else log_offset(last.offsets.get(uid)) + 1
                 rows |= {(name, uid, i) for i in range(count)}
         return rows
 
     def claim(self) -> int:
         epoch = 1 + max((e for e, event in self.journal if isinstance(event, EpochClaimed)), default=0)
-        self.journal.append((epoch, EpochClaimed(epoch, f"driver {epoch}", {}, self.now)))
+        self.journal.append((epoch, EpochClaimed(epoch, f"driver {epoch}", Worker(), self.now)))
         return epoch
-
-
-def last_batch(log: list[Entry]) -> Batch:
-    for entry in reversed(log):
-        if isinstance(entry, Rows):
-            return entry.batch
-    return Batch(-1, {})

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.sinks.staging import counted
+from airflow_provider_ckpt.testing.staging import counted
 
 
 class Lake:

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.errors import StorageUnsuitableError
 from airflow_provider_ckpt.storage.local import LocalStorage
-from tests.sinks.staging import counted, stage
+from airflow_provider_ckpt.testing.staging import counted, stage
 
 pytestmark = pytest.mark.spark
 
@@ -325,6 +325,7 @@ def test_staged_files_that_somebody_deleted_are_missed_by_name(spark: SparkSessi
         sink.release([handle], 1)
     assert missed.value.data["count"] == 1
     assert lost.name in str(missed.value)
+    assert "go on with --resume-failed" in str(missed.value)
     assert sink.last_released() == 0
 
 

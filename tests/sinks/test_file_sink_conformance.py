@@ -12,9 +12,9 @@ from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import released_files
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.sinks.conformance import SCHEMA, Damage, Row, SinkConformance, SinkTarget
-from tests.sinks.staging import stage
-from tests.support.crash import CrashingStorage, When, WrappedStorage
+from airflow_provider_ckpt.testing.crash import CrashingStorage, When, WrappedStorage
+from airflow_provider_ckpt.testing.sink_conformance import SCHEMA, Damage, Row, SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.staging import stage
 
 pytestmark = pytest.mark.spark
 

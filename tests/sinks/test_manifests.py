@@ -17,7 +17,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.support.crash import LossyStorage, WrappedStorage
+from airflow_provider_ckpt.testing.crash import LossyStorage, WrappedStorage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sinks-v1"
 GOLDEN_URI = "memory://golden/daily revenue"

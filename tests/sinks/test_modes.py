@@ -16,9 +16,9 @@ from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, When, WrappedStorage
 from tests.sinks.lake import Lake
 from tests.spark.faults import HookedStorage
-from tests.support.crash import CrashingStorage, SimulatedCrash, When, WrappedStorage
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from airflow_provider_ckpt.sinks.errors import (
 )
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.storage.paths import Sizes
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage
 from tests.sinks.lake import Lake
 from tests.spark.faults import HookedStorage
-from tests.support.crash import CrashingStorage, SimulatedCrash, WrappedStorage
 
 MANIFESTS = "_ckpt/orders/lake/manifests"
 
@@ -97,7 +97,15 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
     with pytest.raises(StagedFileChangedError) as changed:
         sink.release([whole, cut], 7)
     told = str(changed.value)
-    for part in ("job 'orders'", "sink lake", "Checkpoint 7", path, "3 bytes", f"has {len(content)}"):
+    for part in (
+        "job 'orders'",
+        "sink lake",
+        "Checkpoint 7",
+        path,
+        "3 bytes",
+        f"has {len(content)}",
+        "--resume-failed",
+    ):
         assert part in told
     assert lake.paths() == before
     assert read_manifests(lake.uri) == []

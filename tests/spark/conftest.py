@@ -40,5 +40,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def world(spark: SparkSession, tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+    """The driver is shared: what a test sets in it is taken back, and a job that has ended leaves nothing running."""
+    settings, listeners = dict(spark.conf.getAll), _listeners(spark)
+    yield World(tmp_path)
+    left = [query.name for query in spark.streams.active]
+    for query in spark.streams.active:
+        query.stop()
+    _take_back(spark, settings)
+    assert (left, _listeners(spark)) == ([], listeners)
+
+
+def _listeners(spark: SparkSession) -> int:
+    return len(spark._jsparkSession.streams().listListeners())
+
+
+def _take_back(spark: SparkSession, settings: dict[str, str]) -> None:
+    now = spark.conf.getAll
+    for key in now.keys() - settings.keys():
+        spark.conf.unset(key)
+    for key, value in settings.items():
+        if now.get(key) != value:
+            spark.conf.set(key, value)

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.support.crash import Verbs, When, WrappedStorage
+from airflow_provider_ckpt.testing.crash import Verbs, When, WrappedStorage
 
 
 @dataclass
@@ -102,11 +102,47 @@ class HookedStorage(WrappedStorage):
         return HookedStorage(inner, self.hook, self.verbs)
 
 
+def at_prepared(vertex: str, number: int, act: Callable[[], object]) -> Callable[[str, str], None]:
+    """A hook that acts once, in the batch of the vertex that is the ``number``-th one to be prepared (from 1); the
+    batches before it are published then. The query stands still meanwhile, and the driver's loop goes on."""
+    seen: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "replace" and f"/{vertex}/0/prepared/" in path:
+            seen.append(path)
+            if len(seen) == number:
+                act()
+
+    return hook
+
+
+class HookedEntries(WrappedStorage):
+    """Calls ``hook`` after each entry of a log or of the journal that holds ``text``: whoever appended it stands still
+    meanwhile, the driver's loop if it is the journal's."""
+
+    def __init__(self, inner: Storage, text: str, hook: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.text, self.hook = text.encode(), hook
+
+    def create(self, path: str, data: bytes) -> None:
+        super().create(path, data)
+        if self.text in data:
+            self.hook()
+
+    def _wrap(self, inner: Storage) -> HookedEntries:
+        return HookedEntries(inner, self.text.decode(), self.hook)
+
+
 class NothingIsPublished(WrappedStorage):
-    """Batches are staged, prepared and committed by Spark; their entry never lands."""
+    """Batches are staged, prepared and committed by Spark; their entry never lands. ``refused``: where it was to."""
+
+    def __init__(self, inner: Storage, verbs: Verbs | None = None) -> None:
+        super().__init__(inner, verbs)
+        self.refused: list[str] = []
 
     def create(self, path: str, data: bytes) -> None:
         if b'"type": "Batch"' in data:
+            self.refused.append(path)
             raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
         super().create(path, data)
 

@@ -20,11 +20,16 @@ from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.spark.execution import execute
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.faults import HookedStorage
+from tests.support.waiting import wait_until
 
 Line = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -69,9 +74,9 @@ class World:
 
     # ---- data
 
-    def put(self, folder: str, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def put(self, folder: str, name: str, rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None = None) -> None:
         self.puts += 1
-        write_rows(Path(self.path(folder)) / f"{name}.parquet", rows, self.began + self.puts)
+        write_rows(Path(self.path(folder)) / f"{name}.parquet", rows, self.began + self.puts, schema)
 
     def put_ids(self, folder: str, files: int, each: int, start: int = 0) -> set[int]:
         """``files`` files of ``each`` rows {"id", "k"}; returns the ids."""
@@ -104,14 +109,39 @@ class World:
         job.validate()
         run = Run("", None)
 
-        def hear(line: Line) -> None:
+        def hear(told: StatusLine) -> None:
+            line = told.to_json()
             run.lines.append(line)
             on_line(line)
 
         root = storage or self.storage
-        outcome = execute(job, options, root, {}, hear, Journal(root, options.job_id))
+        outcome = execute(job, options, root, Location(options.root), hear, Journal(root, options.job_id))
         run.status, run.cause = outcome.status, outcome.cause
         return run
+
+    def stop_in_batch(
+        self, job: Job, vertex: str, number: int = 2, when: Callable[[], bool] = lambda: True, **given: Any
+    ) -> Run:
+        """A run whose savepoint is asked for, taken and released while the ``number``-th batch of the vertex stands
+        still: it covers those before, and no batch behind is published. So what a stop finds is no matter of time,
+        and sources with more files than that are not at their end. ``when``: what has to be true before the stop is
+        asked for, the batch standing still."""
+        batches: list[str] = []
+
+        def hook(verb: str, path: str) -> None:
+            if verb == "replace" and f"/{vertex}/0/prepared/" in path:
+                batches.append(path)
+                if len(batches) == number:
+                    self._stop(when)
+                elif len(batches) > number:
+                    raise StorageTransientError(verb=verb, uri=path, reason="the job is stopped")
+
+        return self.run(job, storage=HookedStorage(self.storage, hook), **given)
+
+    def _stop(self, when: Callable[[], bool]) -> None:
+        wait_until(lambda: self.state().status == "RUNNING" and when(), "a job that may be stopped")
+        self.request("stop")
+        wait_until(lambda: self.state().status != "RUNNING", "the stop")
 
     def request(self, kind: str) -> None:
         write_request(self.storage, self.job_id, kind, self.state().epoch)
@@ -149,7 +179,7 @@ class World:
         last = state.checkpoints.get(state.last_completed)
         if last is None:
             return -1
-        return log_offset(last.subtasks[f"{vertex}/0"]["offsets"].get(source))
+        return log_offset(last.subtasks[f"{vertex}/0"].offsets.get(source))
 
     def released_count(self, output: str = "out") -> int:
         return sum(manifest.rows for manifest in read_manifests(self.path(output)))
@@ -172,12 +202,14 @@ class World:
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*")) if self.root.exists() else []
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], modified: float | None = None) -> None:
+def write_rows(
+    path: Path, rows: Sequence[Mapping[str, Any]], modified: float | None = None, schema: pa.Schema | None = None
+) -> None:
     """Appears under its name at once, as a streaming reader needs it. Spark reads in the order of the times
     of modification; files of one millisecond are in no order."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}")
-    table = pa.Table.from_pylist([dict(row) for row in rows])
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
     parquet.write_table(table, hidden, coerce_timestamps="us", allow_truncated_timestamps=True)
     if modified is not None:
         os.utime(hidden, (modified, modified))

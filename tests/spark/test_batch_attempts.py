@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.coordinator.messages import SubtaskFailed
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.planning import plan_job
@@ -18,9 +19,9 @@ from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
-from tests.support.crash import WrappedStorage
 
 
 def stamped(world: World, attempt: int) -> Job:
@@ -90,7 +91,6 @@ def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) 
     context = RunContext(
         spark=spark,
         storage=world.storage,
-        storage_options={},
         job=job,
         job_id="other",
         graph=graph,
@@ -101,4 +101,4 @@ def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) 
         check_fenced=lambda: None,
     )
     unused: Any = None
-    return BatchRunner(context, graph.vertex("stamps"), "stamps/0", logs, unused, {}, {}, unused)
+    return BatchRunner(context, graph.vertex("stamps"), SubtaskId("stamps/0"), logs, unused, {}, {}, unused)

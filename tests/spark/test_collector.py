@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -77,6 +77,14 @@ def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(house: Hous
     [(handles, attempts)] = house.asked
     assert handles == {"h0"}
     assert ["0001-before" in attempts, "0002-mine" in attempts, "0003-next" in attempts] == [False, True, True]
+
+
+def test_r4_what_was_staged_behind_a_rewind_is_not_live(house: House) -> None:
+    """Nobody tells the sink to throw it away: the batch is void, and its attempt is fenced."""
+    house.logs["v/0"].open("0003-back", 3, "0003-back", continues_at=0)
+    house.collect()
+    [(handles, attempts)] = house.asked
+    assert (handles, "0001-before" in attempts) == (set(), False)
 
 
 def test_r8_a_driver_whose_job_was_claimed_collects_nothing(house: House) -> None:

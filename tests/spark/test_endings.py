@@ -10,10 +10,10 @@ from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import EndOfData
 from airflow_provider_ckpt.spark.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
-from airflow_provider_ckpt.spark.task import local_gateway
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.task import local_gateway
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, Run, World
 from tests.spark.jobs import depths, joined, mixed, windows
@@ -22,14 +22,13 @@ from tests.support.waiting import wait_until
 
 def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(world: World) -> None:
     first = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
-    stopped = world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2))
+    stopped = world.stop_in_batch(mixed(world), "doubled")
     assert stopped.status == "STOPPED"
     state = world.state()
     assert state.last_released == state.last_completed  # stop returns after the release
     assert state.end_of_data == set()
     assert not [record for _, record in world.records("doubled") if isinstance(record, EndOfData)]
-    shown = world.released_ids()
-    assert len(shown) == len(set(shown))
+    assert world.released_ids() == [0, 1, 1000, 1001, 1002, 1003]
 
     second = first | world.put_ids("live", 2, 2, 2000)
     drained = world.run(mixed(world), world.drain_at(len(second)))
@@ -48,8 +47,8 @@ def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(wor
 
 def test_a_job_with_edges_is_stopped_and_goes_on(world: World) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 3, 2, 1000)
-    first = world.run(depths(world), world.ask("stop", lambda: world.released_count("raw") >= 2))
-    assert first.status == "STOPPED"
+    first = world.stop_in_batch(depths(world), "history")
+    assert (first.status, world.released_ids("raw")) == ("STOPPED", [0, 1])
     second = world.run(depths(world), world.drain_at(len(expected)))
     assert (second.status, second.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
@@ -99,9 +98,12 @@ def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> 
             takers.append(Thread(target=run_again))
             takers[0].start()
 
-    with pytest.raises((FencedError, LogFencedError), match="epoch 2"):
-        world.run(mixed(world), hear)
-    takers[0].join(120)
+    try:
+        with pytest.raises((FencedError, LogFencedError), match="epoch 2"):
+            world.run(mixed(world), hear)
+    finally:
+        for taker in takers:
+            taker.join()
     assert second[0].kinds[0] == "resumed"
     assert second[0].status == "FINISHED"
     assert world.released_ids() == sorted(expected)
@@ -148,10 +150,10 @@ def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(
 
 
 def stopped_once(world: World) -> None:
-    world.put_ids("history", 2, 2)
+    """With something released, else it is begun anew with its new definition; and in the middle of history."""
+    world.put_ids("history", 4, 2)
     world.put_ids("live", 1, 2, 1000)
-    # a job of which nothing was released is begun anew with its new definition
-    assert world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0)).status == "STOPPED"
+    assert world.stop_in_batch(mixed(world), "doubled").status == "STOPPED"
 
 
 def test_d16_a_changed_job_is_refused_and_nothing_is_written(world: World) -> None:

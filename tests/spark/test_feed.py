@@ -12,8 +12,8 @@ from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, delete_
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import write_rows
-from tests.support.crash import WrappedStorage
 
 EDGES = ["b__y", "a__x"]
 

@@ -17,14 +17,15 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import (
-    StoppedAtBoundary,
+    DropSource,
+    StopRequested,
     SubtaskAtEndOfData,
     SubtaskFailed,
     SubtaskFenced,
+    SubtaskPaused,
 )
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
-from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
@@ -34,15 +35,17 @@ from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.report.status import StatusReporter
-from airflow_provider_ckpt.spark.errors import QueryFailedError
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.spark.errors import PreparedLostError, QueryFailedError
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.inputs import Inputs
 from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.runner import VertexRunner
@@ -51,6 +54,8 @@ from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task.inputs import Inputs
+from airflow_provider_ckpt.task.phase import TaskPhase
 from tests.support.waiting import wait_until
 
 GRAPH = ExecutionGraph(
@@ -107,7 +112,6 @@ class Subtask:
         return RunContext(
             NOTHING,
             self.storage,
-            {},
             NOTHING,
             "job",
             GRAPH,
@@ -123,7 +127,7 @@ class Subtask:
         return Publisher(
             self.context,
             V,
-            "v/0",
+            SubtaskId("v/0"),
             log=self.log,
             folder=self.folder,
             inputs=Inputs({}, {}, InputGate((), epoch=1), lambda uid: SeenFiles(self.storage, uid)),
@@ -134,7 +138,7 @@ class Subtask:
 
     def batch_runner(self) -> BatchRunner:
         outputs: Any = self
-        runner = BatchRunner(self.context, V, "v/0", self.logs, outputs, {}, {}, AtOnce())
+        runner = BatchRunner(self.context, V, SubtaskId("v/0"), self.logs, outputs, {}, {}, AtOnce())
         runner._frame = lambda: NOTHING  # type: ignore[method-assign]
         return runner
 
@@ -216,8 +220,22 @@ def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subt
 def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_up(subtask: Subtask) -> None:
     subtask.plan(4)
     subtask.commit(4)
-    with pytest.raises(QueryFailedError, match="committed batch 4"):
-        subtask.publisher().recover([Prepared("0000-x", 3, (), {})])
+    for known in ([], [None], [Prepared("0000-x", 3, (), {})]):
+        with pytest.raises(PreparedLostError) as lost:
+            subtask.publisher().recover(known)
+        assert f"{subtask.storage.uri}/prepared/<attempt>.json of batch 4 is gone" in str(lost.value)
+    assert subtask.batches() == []
+
+
+@pytest.mark.parametrize("cut", [0, 40])
+def test_r1_what_was_prepared_and_cannot_be_read_is_refused_by_name(subtask: Subtask, cut: int) -> None:
+    store = PreparedStore(subtask.storage, "prepared")
+    store.write(Prepared(ATTEMPT, 4, (), {}))
+    subtask.storage.replace(f"prepared/{ATTEMPT}.json", subtask.storage.read(f"prepared/{ATTEMPT}.json")[:cut])
+    subtask.plan(4)
+    subtask.commit(4)
+    with pytest.raises(PreparedLostError, match=f"prepared/{ATTEMPT}.json cannot be read: no JSON"):
+        subtask.publisher().recover(map(store.read, [ATTEMPT]))
     assert subtask.batches() == []
 
 
@@ -242,7 +260,7 @@ def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_c
 ) -> None:
     publisher = subtask.publisher()
     publisher.inputs.gate = gate = InputGate(("a__v",), epoch=1)
-    publisher.trigger(3)
+    publisher.publication.trigger(3)
     [snapshot] = [told.snapshot for told in subtask.posted]
     gate.offer("a__v", 7, Barrier(1, 3, snapshot))
     assert gate.poll(0.0, {}) == [Passed("a__v", 8, ended=False)]
@@ -260,7 +278,7 @@ def end_of(log: SubtaskLog) -> None:
 def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, taken: Overtaken) -> None:
     end_of(subtask.logs["a/0"])
     taken(subtask)
-    subtask.batch_runner().start()
+    subtask.batch_runner().deploy()
     assert subtask.staged == []
     assert isinstance(subtask.posted[-1], SubtaskFenced)
 
@@ -274,14 +292,14 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     appended: list[object] = []
     subtask.log.publish = appended.append  # type: ignore[method-assign,assignment]
     subtask.while_staging = lambda: taken(subtask)
-    subtask.batch_runner().start()
+    subtask.batch_runner().deploy()
     assert (subtask.staged, appended) == ([0], [])
     assert isinstance(subtask.posted[-1], SubtaskFenced)
 
 
 def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subtask) -> None:
     subtask.logs["a/0"].publish(Batch(0, {}))
-    subtask.batch_runner().start()
+    subtask.batch_runner().deploy()
     assert subtask.staged == []
     assert isinstance(subtask.posted[-1], SubtaskFailed)
 
@@ -294,7 +312,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
     if ended:
         before.log.end_of_data("finish")
     journal = Journal(storage, "job")
-    journal.claim("t", {}, 0.0)
+    journal.claim("t", Worker(), 0.0)
     log = SubtaskLog(storage, "log-v")
     log.load()
     taken = takeover.TakenOver(2, "0002-bbbbbbbb", "none", True)
@@ -310,10 +328,15 @@ def no_query() -> None:
     raise AssertionError("a query is to be started")
 
 
+def stand_still(runner: VertexRunner) -> None:
+    runner._machine.phase = TaskPhase.RUNNING
+    runner.pause(DropSource("live"))
+
+
 def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: Subtask) -> None:
     end_of(subtask.log)
     runner = subtask.runner(no_query)
-    runner.start()
+    runner.deploy()
     told = subtask.first_told()
     runner.close()
     assert isinstance(told, SubtaskAtEndOfData), told
@@ -325,7 +348,7 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     subtask.commit(0)
     subtask.plan(1)
     runner = subtask.runner(no_query)
-    runner.drop("live")
+    stand_still(runner)
     told = subtask.first_told()
     runner.close()
     assert isinstance(told, SubtaskFailed), told
@@ -365,7 +388,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
         cause=lambda error: error,
     )
     runner._query = query
-    runner.start()
+    runner.deploy()
     told = subtask.first_told()
     runner.close()
     assert ran == ["the final batch"]
@@ -376,10 +399,10 @@ def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
     subtask.plan(0)
     subtask.commit(0)
     runner = subtask.runner(no_query)
-    runner.drop("live")
+    stand_still(runner)
     told = subtask.first_told()
     runner.close()
-    assert isinstance(told, StoppedAtBoundary), told
+    assert isinstance(told, SubtaskPaused), told
     assert told.batch_id == 0
 
 
@@ -390,10 +413,10 @@ def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_th
     runner._publisher.foreach_batch(NOTHING, 0)
     query: Any = SimpleNamespace(isActive=False, stop=lambda: subtask.commit(0))
     runner._query._query = query
-    runner.drop("live")
+    stand_still(runner)
     told = subtask.first_told()
     runner.close()
-    assert isinstance(told, StoppedAtBoundary), told
+    assert isinstance(told, SubtaskPaused), told
     assert subtask.batches() == [0]
 
 
@@ -488,7 +511,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) 
 
 def claimed(storage: Storage) -> Journal:
     journal = Journal(storage, "job")
-    journal.claim("t", {}, 0.0)
+    journal.claim("t", Worker(), 0.0)
     return journal
 
 
@@ -514,3 +537,13 @@ def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(
     assert outcome.status == "RESTARTING"
     state = Journal(storage, "job").replay()
     assert (state.status, "odd" in str(state.cause)) == ("RESTARTING", True)
+
+
+def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
+    """Whoever asked hears of it though the job decides nothing for hours."""
+    storage = open_storage(tmp_path)
+    journal = Journal(storage, "job", flush_interval=0.0)
+    journal.claim("t", Worker(), 0.0)
+    with pytest.raises(Unwatched):
+        master(storage, journal, [StopRequested("stop", "r-1"), StopRequested("stop", "r-2")]).run()
+    assert Journal(storage, "job").replay().answered == {"r-1", "r-2"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.spark.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads, StreamReader
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
@@ -113,3 +114,14 @@ def test_r11_the_first_list_wins(tmp_path: Path) -> None:
 )
 def test_one_spelling_for_a_file_whoever_names_it(uri: str, normal: str) -> None:
     assert unescaped_path(uri) == normal
+
+
+def test_a_list_that_is_lost_is_refused_by_name(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    freeze(storage, "job/frozen/history.json", "history", ["file:/a"])
+    storage.replace("job/frozen/history.json", storage.read("job/frozen/history.json")[:30])
+    with pytest.raises(FrozenListLostError, match=r"frozen/history.json cannot be read: no JSON .* put it back"):
+        read_frozen(storage, "job/frozen/history.json")
+    storage.delete("job/frozen/history.json")
+    with pytest.raises(FrozenListLostError, match=r"frozen/history.json is gone\. .* put it back"):
+        read_frozen(storage, "job/frozen/history.json")

@@ -12,8 +12,10 @@ import pytest
 from airflow_provider_ckpt.coordinator.messages import Command, DrainSubtask, FinishSubtask, Report, SubtaskFenced
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.spark import deployment
-from airflow_provider_ckpt.spark.task.context import InputAdvanced, RunContext
-from airflow_provider_ckpt.spark.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
+from airflow_provider_ckpt.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.task.task import InputAdvanced
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
 
@@ -22,7 +24,7 @@ def over_json(message: Any) -> Any:
     return from_json(json.loads(json.dumps(to_json(message))))
 
 
-class OverJson(LocalGateway):
+class OverJson(SparkGateway):
     """Commands go through JSON on their way to the tasks."""
 
     def send(self, command: Command) -> None:
@@ -47,7 +49,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return RunContext(**given, post=through)
 
-    monkeypatch.setattr(deployment, "LocalGateway", OverJson)
+    monkeypatch.setattr(deployment, "SparkGateway", OverJson)
     monkeypatch.setattr(deployment, "RunContext", context)
     return heard
 
@@ -69,6 +71,10 @@ def test_a_batch_job_runs_to_its_end_through_json(world: World, told: list[str])
     assert "SubtaskAtEndOfData" in told
 
 
+def unexpected(subtask: str, error: BaseException) -> None:
+    raise AssertionError(subtask) from error
+
+
 @pytest.mark.parametrize(
     ("epoch", "attempt", "taken"),
     [(2, "0002-b", True), (2, None, True), (2, "0002-a", False), (1, "0002-b", False), (3, None, False)],
@@ -78,16 +84,14 @@ def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
 ) -> None:
     drained: list[str] = []
     runner: Any = SimpleNamespace(drain=lambda: drained.append("v/0"))
-    context: Any = SimpleNamespace(epoch=2, attempt="0002-b")
-    LocalGateway(context, {"v/0": runner}).send(DrainSubtask(epoch, "v/0", attempt))
+    LocalGateway(2, "0002-b", {"v/0": runner}, unexpected).send(DrainSubtask(epoch, "v/0", attempt))
     assert drained == ["v/0"] * taken
 
 
 def test_a_task_that_finished_takes_no_more_commands() -> None:
     done: list[str] = []
     runner: Any = SimpleNamespace(finish=lambda: done.append("finish"), drain=lambda: done.append("drain"))
-    context: Any = SimpleNamespace(epoch=1, attempt="a")
-    gateway = LocalGateway(context, {"v/0": runner})
+    gateway = LocalGateway(1, "a", {"v/0": runner}, unexpected)
     gateway.send(FinishSubtask(1, "v/0", "a"))
     gateway.send(DrainSubtask(1, "v/0", "a"))
     gateway.send(DrainSubtask(1, "w/0", "a"))

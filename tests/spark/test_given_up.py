@@ -17,12 +17,14 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
-from airflow_provider_ckpt.spark.errors import LateSourceError, OutputLostError, ReturnedSourceError
-from airflow_provider_ckpt.spark.task import inputs
+from airflow_provider_ckpt.sinks.errors import OutputLostError
+from airflow_provider_ckpt.spark.errors import LateSourceError, ReturnedSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.task import inputs
 from tests.spark.faults import HookedStorage
-from tests.spark.harness import World, write_rows
+from tests.spark.harness import Line, World, write_rows
 from tests.spark.jobs import IDS, mixed, timed
+from tests.support.waiting import wait_until
 
 DAY = 86_400.0
 
@@ -49,14 +51,22 @@ def one(world: World) -> Job:
 
 
 def published_and_died(world: World, job: Job, vertices: tuple[str, ...], batches: int) -> None:
-    """Nothing completes: the storage goes when so many entries are in each log."""
+    """Nothing completes: the driver's loop stands still until so many batches are in each log, and then it goes, and
+    its storage with it."""
+    gone: list[StorageTransientError] = []
 
     def hook(verb: str, path: str) -> None:
-        if verb == "create" and "/journal/" in path and all(logged(world, uid) > batches for uid in vertices):
-            raise StorageTransientError(verb=verb, uri=path, reason="gone")
+        if gone:
+            raise gone[0]
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "running":
+            wait_until(lambda: all(logged(world, uid) > batches for uid in vertices), "a batch in every log")
+            gone.append(StorageTransientError(verb="create", uri=str(world.root), reason="gone"))
+            raise gone[0]
 
     with suppress(TransientError):
-        world.run(job, storage=HookedStorage(world.storage, hook), checkpoint_interval=3)
+        world.run(job, hear, HookedStorage(world.storage, hook), checkpoint_interval=36_000)
     assert (world.state().last_completed, min(logged(world, uid) for uid in vertices) > batches) == (0, True)
 
 

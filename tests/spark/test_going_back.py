@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, interrupted_restore, restore_point, restored_event
@@ -19,8 +18,11 @@ from airflow_provider_ckpt.jobmaster.takeover import restored
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.partitions.codec import snapshot_to_json
-from airflow_provider_ckpt.partitions.records import Batch, Snapshot
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources
 from airflow_provider_ckpt.spark.query.frozen import freeze
@@ -40,9 +42,9 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.journal = Journal(storage, "job")
-        self.journal.claim("t", {}, 0.0)
-        self.journal.write_now(ev.JobCreated("job", GRAPH.to_json(), "streaming", {}, 0.0))
-        self.journal.write_now(ev.PlanRecorded(GRAPH.to_json(), {}, 0.0))
+        self.journal.claim("t", Worker(), 0.0)
+        self.journal.write(ev.JobCreated("job", GRAPH, "streaming", SubmittedOptions(), 0.0))
+        self.journal.write(ev.PlanRecorded(GRAPH, {}, 0.0))
         for uid in ("a", "b"):
             self.attempt(uid, 1)
             self.log(uid).publish(Batch(4, {}))
@@ -64,11 +66,11 @@ class House:
         AttemptFolders(self.storage, home).create(f"{epoch:04d}-x", None)
 
     def complete(self, number: int, *, batch: int = 4, released: bool = True) -> JobState:
-        snapshot = snapshot_to_json(Snapshot(position=2, batch_id=batch))
+        snapshot = Snapshot(position=2, batch_id=batch)
         subtasks = {f"{uid}/0": snapshot for uid in ("a", "b")}
-        self.journal.write_now(ev.CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+        self.journal.write(ev.CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
         if released:
-            self.journal.write_now(ev.CheckpointReleased(number, 1.0, {}))
+            self.journal.write(ev.CheckpointReleased(number, 1.0, {}))
         return self.journal.state
 
     def point(self, number: int) -> RestorePoint | None:
@@ -116,7 +118,7 @@ def test_r6_a_checkpoint_whose_state_spark_has_purged_is_refused_by_name(house: 
 def test_r4_a_source_stays_left_out_if_the_checkpoint_has_the_batch_of_its_end(
     house: House, batch: int, dropped: dict[str, dict[str, int]]
 ) -> None:
-    house.journal.write_now(ev.SourceDropped("a", "history", 4, 0.5))
+    house.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
     state = house.complete(1, batch=batch)
     event = restored_event(RestorePoint(1, state.checkpoints[1]), state, 2.0)
     assert event.dropped == dropped
@@ -138,8 +140,8 @@ def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
     house: House, other: Callable[[House, str], None] | None
 ) -> None:
     house.complete(1)
-    house.journal.claim("t2", {}, 1.0)
-    house.journal.write_now(ev.Restored(1, {}, 2.0))
+    house.journal.claim("t2", Worker(), 1.0)
+    house.journal.write(ev.Restored(1, {}, 2.0))
     back(house, "a")
     if other is not None:
         other(house, "b")
@@ -160,9 +162,9 @@ def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House
     house.complete(1)
     house.complete(2, released=False)
     house.complete(3, released=False)
-    house.journal.write_now(ev.RequestAnswered("r", "drain", "accepted", 2.0))
-    house.journal.write_now(ev.SourceDropped("a", "history", 4, 0.5))
-    house.journal.write_now(ev.CheckpointTriggered(7, 3.0, "checkpoint"))
+    house.journal.write(ev.RequestAnswered("r", "drain", "accepted", 2.0))
+    house.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
+    house.journal.write(ev.CheckpointTriggered(7, 3.0, "checkpoint"))
     found = restored(house.journal.state)
     assert (found.last_triggered, found.last_completed, found.last_released) == (7, 3, 1)
     assert found.unreleased == (2, 3)
@@ -174,8 +176,8 @@ def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House
 def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(house: House) -> None:
     """Whatever lies in its folder by now: it is not even listed."""
     freeze(house.storage, "job/frozen/history.json", "history", ["file:///in/a.parquet"])
-    house.journal.write_now(ev.SourceFrozen("history", "frozen/history.json", 1, 0.0))
-    house.journal.write_now(ev.SourceFrozen("endless", None, 0, 0.0))
+    house.journal.write(ev.SourceFrozen("history", "frozen/history.json", 1, 0.0))
+    house.journal.write(ev.SourceFrozen("endless", None, 0, 0.0))
     reads = {"history": SourceReads(paths=["/in"]), "endless": SourceReads("rate")}
     frozen = freeze_sources(NO_SPARK, house.storage, "job", OwnedJournal(house.journal), reads)
     assert {uid: files.files for uid, files in frozen.items()} == {"history": ("file:///in/a.parquet",)}

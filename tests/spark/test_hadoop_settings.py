@@ -10,6 +10,7 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.errors import BucketSettingsError
 from airflow_provider_ckpt.spark.hadoop_settings import hadoop_settings, split_setting
 from airflow_provider_ckpt.spark.reaching import merged, spark_locations
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 
 KEYS = {"key": "a-key", "secret": "a-secret-nobody-may-see"}
@@ -100,8 +101,8 @@ def test_sinks_are_reached_with_their_own_options_or_else_with_the_roots() -> No
     pytest.importorskip("s3fs")
     own = {"endpoint_url": "http://minio:9000"}
     both = job(a=FileSink("s3://one/x"), b=FileSink("s3a://two/x", storage_options=own), c=FileSink("/local/x"))
-    locations = spark_locations(both, open_storage("s3://lake/ckpt", KEYS), KEYS)
-    assert [(storage.uri, options) for storage, options in locations] == [
+    locations = spark_locations(both, open_storage(Location("s3://lake/ckpt", KEYS)), Location("s3://lake/ckpt", KEYS))
+    assert [(storage.uri, place.options) for storage, place in locations] == [
         ("s3://lake/ckpt", KEYS),
         ("s3://one/x", KEYS),
         ("s3://two/x", own),
@@ -110,13 +111,14 @@ def test_sinks_are_reached_with_their_own_options_or_else_with_the_roots() -> No
 
 
 def test_a_local_job_needs_no_way() -> None:
-    assert spark_locations(job(a=FileSink("/local/x")), open_storage("/local/ckpt"), {}) == []
+    assert spark_locations(job(a=FileSink("/local/x")), open_storage("/local/ckpt"), Location("/local/ckpt")) == []
 
 
 def test_two_sets_of_options_for_one_bucket_are_refused_without_showing_them() -> None:
     pytest.importorskip("s3fs")
     other = {**KEYS, "secret": "another-secret"}
-    locations = [(open_storage("s3://lake/ckpt", KEYS), KEYS), (open_storage("s3://lake/out", other), other)]
+    places = [Location("s3://lake/ckpt", KEYS), Location("s3://lake/out", other)]
+    locations = [(open_storage(place), place) for place in places]
     with pytest.raises(BucketSettingsError, match=r"s3://lake .*\(secret\.key\)") as raised:
         merged(locations)
     assert KEYS["secret"] not in str(raised.value)

@@ -8,19 +8,22 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.inputs import EdgeInput, Inputs
 from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 
 EDGE = Edge("a__v", "a", "v", "v")
 PART = "a__v/data/0001-x-0-n/part-0.parquet"
@@ -102,10 +105,58 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     consumer.publish(Batch(0, {}, inputs={EDGE.uid: 2}))
     nothing: Any = None
     context = RunContext(
-        nothing, reading.storage, {}, nothing, "job", graph, nothing, 2, "0002-x", post=nothing, check_fenced=nothing
+        nothing, reading.storage, nothing, "job", graph, nothing, 2, "0002-x", post=nothing, check_fenced=nothing
     )
     feed = EdgeFeed(reading.storage, feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid), "p", epoch=1)
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
     logs = {"a/0": reading.log, "v/0": consumer}
     factory = SubtaskFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None, restore=restore)
-    assert factory._edges(graph.vertices[1], False)[EDGE.uid].offered == offered
+    assert factory._edges(SubtaskId("v/0"), False)[EDGE.uid].offered == offered
+
+
+def taken_up(storage: Storage) -> EdgeFeed:
+    return EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", epoch=2)
+
+
+def feed_entry(reading: Reading, number: int) -> str:
+    return f"{reading.edge.feed._path}/_spark_metadata/{number}"
+
+
+@pytest.mark.parametrize("content", [None, b"v1"], ids=["gone", "empty"])
+def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
+    reading: Reading, content: bytes | None
+) -> None:
+    reading.pull()
+    reading.committed()
+    reading.storage.delete(feed_entry(reading, 1))
+    if content is not None:
+        reading.storage.create(feed_entry(reading, 1), content)
+    feed, (batch,) = taken_up(reading.storage), [one for _, one in reading.log.records() if isinstance(one, Batch)]
+    assert feed.fed == -1
+    feed.may_feed_again(batch)
+    feed.consumed(SeenFiles(reading.storage, f"sources/{EDGE.uid}").advance(0))
+    feed.add(1, batch)
+    assert not feed.has_unread()
+
+
+@pytest.mark.parametrize("content", [None, b"", b'v1\n{"path'], ids=["gone", "emptied", "cut"])
+def test_a_feed_with_a_hole_is_refused_by_name(reading: Reading, content: bytes | None) -> None:
+    """What the lost entry named lies below the newest one fed: nobody would read it."""
+    reading.pull()
+    reading.edge.feed.add(9, Batch(1, {}, files=(PartitionFile("later", 1),)))
+    reading.storage.delete(feed_entry(reading, 1))
+    if content is not None:
+        reading.storage.create(feed_entry(reading, 1), content)
+    with pytest.raises(SparkFolderLostError, match="_spark_metadata/1 is "):
+        taken_up(reading.storage)
+
+
+def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) -> None:
+    reading = Reading(open_storage(tmp_path / "a%20b é"))
+    reading.storage.create(f"p/{PART}", b"1")
+    reading.pull()
+    (path,) = reading.edge.feed._lines
+    reading.edge.feed.refuse_damaged([path])
+    reading.storage.delete(f"p/{PART}")
+    with pytest.raises(PartitionFilesDamagedError):
+        reading.edge.feed.refuse_damaged([path])

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
@@ -109,10 +108,9 @@ def refused(world: World, job: Job, names: str) -> str:
     return said
 
 
-def stopped_in_history(world: World, job: Job) -> None:
-    """With something released; in streaming, whose batches are half a second apart."""
-    hear = world.ask("stop", lambda: world.released_count() > 0)
-    run = world.run(job, hear, mode="streaming", trigger_interval=0.5)
+def stopped_in_history(world: World, job: Job, reader: str = "doubled") -> None:
+    """With something released; ``reader``: the vertex that reads history."""
+    run = world.stop_in_batch(job, reader, when=lambda: world.released_count() > 0, mode="streaming")
     assert run.status == "STOPPED", run
 
 
@@ -149,7 +147,7 @@ def test_what_is_lost_of_a_live_job_is_refused_by_name_and_gone_on_from_when_it_
 def test_what_is_lost_of_a_bounded_job_is_refused_by_name(world: World, lost: str) -> None:
     """It waited for files that its fresh folder had read in a batch which the log took for a repeat."""
     damage, names = LOSSES[lost]
-    expected = world.put_ids("history", 8, 2)
+    expected = world.put_ids("history", 4, 2)
     stopped_in_history(world, bounded(world))
     assert set(world.released_ids()) < expected
     with damaged(world, damage(folder_of(world, "doubled"))):
@@ -178,7 +176,7 @@ def test_what_cannot_be_read_is_refused_by_name_and_gone_on_from_when_it_is_back
 
 def test_of_several_queries_the_damaged_one_alone_is_put_back(world: World) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
-    stopped_in_history(world, mixed(world, chain=False))
+    stopped_in_history(world, mixed(world, chain=False), "history")
     with damaged(world, everything(folder_of(world, "doubled"))):
         refused(world, mixed(world, chain=False), "vertices/doubled/0/spark")
     run = world.run(mixed(world, chain=False), world.drain_at(len(expected)), resume_failed=True)
@@ -358,7 +356,7 @@ def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(mad
     assert len(reads) == 2
 
 
-def test_what_spark_has_purged_and_compacted_is_not_missed(world: World, spark: SparkSession) -> None:
+def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None:
     """Of logs that Spark keeps as short as it can, and in the attempts that go on from them."""
     conf = {
         "spark.sql.streaming.minBatchesToRetain": "1",
@@ -369,18 +367,14 @@ def test_what_spark_has_purged_and_compacted_is_not_missed(world: World, spark: 
     def all_released() -> bool:
         return world.released_count() >= len(expected)
 
-    try:
-        for more in (2000, 3000):
-            run = world.run(mixed(world), world.ask("stop", all_released), conf=conf)
-            assert run.status == "STOPPED", run
-            attempt = folder_of(world, "doubled")
-            names = {path.name for path in (attempt / "sources/live").iterdir()}
-            assert "9.compact" in names
-            assert "0" not in names
-            assert not (attempt / "offsets/0").exists()
-            expected |= world.put_ids("live", 1, 2, more)
-        run = world.run(mixed(world), world.ask("drain", all_released), conf=conf)
-    finally:
-        for key in conf:
-            spark.conf.unset(key)
+    for more in (2000, 3000):
+        run = world.run(mixed(world), world.ask("stop", all_released), conf=conf)
+        assert run.status == "STOPPED", run
+        attempt = folder_of(world, "doubled")
+        names = {path.name for path in (attempt / "sources/live").iterdir()}
+        assert "9.compact" in names
+        assert "0" not in names
+        assert not (attempt / "offsets/0").exists()
+        expected |= world.put_ids("live", 1, 2, more)
+    run = world.run(mixed(world), world.ask("drain", all_released), conf=conf)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.jobmaster.takeover import load_logs
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, attempt_name, epoch_of, is_before
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
@@ -33,6 +33,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
+from tests.support.waiting import wait_until
 
 Hook = Callable[[str, str], None]
 Point = Callable[[str, str], bool]
@@ -54,16 +55,27 @@ def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
 
 
 def leave_something(world: World) -> None:
-    """An attempt that got nowhere, one whose batches Spark committed and nobody published, and what a third staged."""
+    """An attempt that got nowhere, one whose batches Spark committed and nobody published, and what a third staged.
 
-    def hook(verb: str, path: str) -> None:
+    The first failure of a vertex ends a run: the other one waits for that of history, which leaves most."""
+    refused: list[str] = []
+
+    def got_nowhere(verb: str, path: str) -> None:
         if verb == "replace" and "/prepared/" in path:
+            if "/history/0/" in path:
+                refused.append(path)
+            wait_until(lambda: refused, "a batch of history that is staged")
             raise StorageTransientError(verb=verb, uri=path, reason="gone")
 
-    with suppress(TransientError):
-        world.run(job(world), storage=HookedStorage(world.storage, hook))
-    with suppress(TransientError):
-        world.run(job(world), storage=NothingIsPublished(world.storage))
+    unpublished = NothingIsPublished(world.storage)
+
+    def committed(verb: str, path: str) -> None:
+        if verb == "replace" and "/doubled/0/prepared/" in path:
+            wait_until(lambda: unpublished.refused, "a batch of history that is committed")
+
+    for storage in (HookedStorage(world.storage, got_nowhere), HookedStorage(unpublished, committed)):
+        with suppress(TransientError):
+            world.run(job(world), storage=storage)
     (data,) = world.root.rglob("history/0/partition/**/data")
     for place in (data, world.base / "out" / staging_folder(world.job_id, "out")):
         (place / "0001-dead-7-x").mkdir(parents=True)
@@ -121,7 +133,7 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
 
     def hook(verb: str, path: str) -> None:
         if not claimed and at("create", "/0/spark/", ".json")(verb, path) and world.state().epoch > before:
-            claimed.append(Journal(world.storage, world.job_id).claim("successor", {}, 0.0))
+            claimed.append(Journal(world.storage, world.job_id).claim("successor", Worker(), 0.0))
         elif claimed and verb.startswith("delete") and ("/spark/" in path or "/prepared/" in path):
             deleted.append(path)
 
@@ -167,7 +179,7 @@ def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world
     assert stopped.status == "STOPPED"
     state, storage = world.state(), world.storage
     assert state.plan is not None
-    graph = ExecutionGraph.from_json(state.plan.graph)
+    graph = state.plan.graph
     sink = mixed(world).sinks[0].sink.bind(SinkContext(world.job_id, "out", {}))
     logs = load_logs(storage, world.job_id, graph)
     places = {
@@ -200,5 +212,5 @@ def test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up(world: Worl
     assert world.run(job(world), world.ask("stop", lambda: world.released_count() >= 2)).status == "STOPPED"
     state, there = world.state(), world.everything_under_root()
     assert state.plan is not None
-    clean_up(world.storage, world.job_id, ExecutionGraph.from_json(state.plan.graph), {})
+    clean_up(world.storage, world.job_id, state.plan.graph, {})
     assert world.everything_under_root() == there

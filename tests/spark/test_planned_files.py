@@ -8,14 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.spark.errors import PlannedFilesGoneError, QueryFailedError, UnreadableNameError
+from airflow_provider_ckpt.spark.errors import (
+    PlannedFilesGoneError,
+    QueryFailedError,
+    UnreadableColonError,
+    UnreadableNameError,
+)
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
-from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, colon_name
 from airflow_provider_ckpt.storage.opening import open_storage
+from tests.spark.faults import HookedEntries, HookedStorage, at_prepared
 from tests.spark.harness import Run, World, write_rows
 from tests.spark.jobs import bounded, mixed
+from tests.support.waiting import wait_until
 
 
 def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: str, chain: bool) -> Run:
@@ -90,21 +97,28 @@ def test_a_bounded_job_reads_such_a_file_in_batch_mode(world: World) -> None:
     assert world.released_ids() == sorted(expected | {5000})
 
 
-@pytest.mark.parametrize("folder", ["live", "history"])
-def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_renamed(world: World, folder: str) -> None:
+@pytest.mark.parametrize(("folder", "name"), [("live", "x[1]"), ("history", "x[1]"), ("live", "T10:00:00")])
+def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_renamed(
+    world: World, folder: str, name: str
+) -> None:
     expected = world.put_ids("history", 6, 2) | world.put_ids("live", 1, 2, 1000)
-    bad = Path(world.path(folder)) / "x[1].parquet"
+    bad = Path(world.path(folder)) / f"{name}.parquet"
 
-    def hear(line: dict[str, object]) -> None:
-        if not bad.exists() and world.released_count() >= 4:
-            # beside another file, so that one batch takes both: their order is that of the times
-            world.put(folder, "beside", [{"id": 6000, "k": 0}])
-            write_rows(bad, [{"id": 5000, "k": 0}], world.began + world.puts)
+    def come() -> None:
+        """While a batch stands still, so that the source sees both at once: their order is that of the times."""
+        world.put(folder, "beside", [{"id": 6000, "k": 0}])
+        write_rows(bad, [{"id": 5000, "k": 0}], world.began + world.puts)
 
-    failed = world.run(mixed(world), hear)
+    def is_planned() -> bool:
+        entries = [path for path in world.root.rglob(f"*/sources/{folder}/*") if path.name.isdigit()]
+        return any("x%5B1%5D" in path.read_text() for path in entries)
+
+    # the driver does not leave history out before
+    late_end = HookedEntries(world.storage, "SourceEnded", lambda: wait_until(is_planned, "the batch with the file"))
+    failed = world.run(mixed(world), storage=HookedStorage(late_end, at_prepared("doubled", 2, come)))
     assert failed.status == "FAILED", failed.cause
     assert failed.cause is not None
-    assert "x[1].parquet" in failed.cause
+    assert bad.name in failed.cause
     assert "Rename" in failed.cause
     bad.rename(bad.with_name("x1.parquet"))
     late = {5000, 6000}  # of a bounded source they may come behind its end
@@ -116,11 +130,23 @@ def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_ren
     assert expected <= set(released) <= expected | late
 
 
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_colon_in_the_name_of_a_local_file_is_refused_by_name(world: World, mode: str) -> None:
+    expected = world.put_ids("history", 2, 2)
+    bad = Path(world.path("history")) / "T10:00:00.parquet"
+    write_rows(bad, [{"id": 5000, "k": 0}])
+    with pytest.raises(UnreadableColonError, match=bad.name):
+        world.run(bounded(world), mode=mode)
+    bad.rename(bad.with_name("T10.parquet"))
+    assert world.run(bounded(world), mode=mode).status == "FINISHED"
+    assert world.released_ids() == sorted(expected | {5000})
+
+
 # ---- without Spark
 
 
-def folder_with(base: Path, *, newest: int, orphan: bool) -> SparkFolder:
-    """Batches 0 to ``newest`` are planned, 0 is committed; history took one file a batch, the last is ``x[1]``."""
+def folder_with(base: Path, *, newest: int, orphan: bool, name: str = "x%5B1%5D") -> SparkFolder:
+    """Batches 0 to ``newest`` are planned, 0 is committed; history took one file a batch, the last is ``name``."""
     storage = open_storage(base)
     for batch in range(newest + 1):
         body = ["v2", '{"batchWatermarkMs":0}', f'history:{{"logOffset":{batch}}}', 'kafka:{"topic":{"0":1}}', "rate:7"]
@@ -128,8 +154,8 @@ def folder_with(base: Path, *, newest: int, orphan: bool) -> SparkFolder:
     storage.create("f/commits/0", b"v1\n{}")
     last = newest + 1 if orphan else newest
     for batch in range(last + 1):
-        name = "x%5B1%5D" if batch == last else f"{batch}"
-        line = json.dumps({"path": f"file:///d/{name}.parquet", "timestamp": 1, "batchId": batch})
+        file = name if batch == last else f"{batch}"
+        line = json.dumps({"path": f"file:///d:d/{file}.parquet", "timestamp": 1, "batchId": batch})
         storage.create(f"f/sources/history/{batch}", f"v1\n{line}".encode())
     storage.create("f/sources/kafka/0", b'v1\n{"topic":{"0":1}}')
     storage.create("f/sources/rate/0", b"\xff\x00")
@@ -138,18 +164,30 @@ def folder_with(base: Path, *, newest: int, orphan: bool) -> SparkFolder:
 
 @pytest.mark.parametrize(
     ("newest", "orphan", "offsets", "taken"),
-    [(1, False, 0, {"d/0.parquet"}), (1, True, 1, {"d/0.parquet", "d/1.parquet"}), (0, True, 0, {"d/0.parquet"})],
+    [
+        (1, False, 0, {"d:d/0.parquet"}),
+        (1, True, 1, {"d:d/0.parquet", "d:d/1.parquet"}),
+        (0, True, 0, {"d:d/0.parquet"}),
+    ],
     ids=["planned", "taken behind a plan", "taken, nothing planned"],
 )
-def test_a_plan_that_names_a_pattern_is_forgotten_and_every_other_plan_stays(
-    tmp_path: Path, newest: int, orphan: bool, offsets: int, taken: set[str]
+@pytest.mark.parametrize("name", ["x%5B1%5D", "10:00"])
+def test_a_plan_with_an_unreadable_name_is_forgotten_and_every_other_plan_stays(
+    tmp_path: Path, newest: int, orphan: bool, offsets: int, taken: set[str], name: str
 ) -> None:
-    folder = folder_with(tmp_path, newest=newest, orphan=orphan)
+    folder = folder_with(tmp_path, newest=newest, orphan=orphan, name=name)
     assert folder.forget_unreadable()
     assert (folder.newest_commit(), folder.newest_offsets()) == (0, offsets)
     assert SeenFiles(folder.storage, "f/sources/history").advance(100) == taken
     assert folder.storage.list("f/sources/kafka") == ["0"]
     assert not folder.forget_unreadable()
+
+
+def test_a_colon_does_harm_in_the_own_name_of_a_local_file_only() -> None:
+    good = ["file:///d:d/a.json", "s3a://b/10:00.json", "file:///a%3Ab.json", "hdfs://nn:8020/a.json"]
+    assert colon_name(good) is None
+    assert colon_name([*good, "file:///d/10:00.json"]) == "d/10:00.json"
+    assert colon_name(["file:/10:00.json"]) == "10:00.json"
 
 
 def test_what_is_read_is_compared_source_by_source() -> None:

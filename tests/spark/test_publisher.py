@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 
 
@@ -19,10 +21,11 @@ class Interrupted:
 def publisher(*, is_stopping: bool) -> Publisher:
     anything: Any = None
     outputs: Any = Interrupted()
+    context: Any = SimpleNamespace(epoch=1)
     one = Publisher(
+        context,
         anything,
-        anything,
-        "v/0",
+        SubtaskId("v/0"),
         log=anything,
         folder=anything,
         inputs=anything,

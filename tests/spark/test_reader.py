@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,11 @@ from tests.spark.harness import World
 
 IDS = "id long, k long"
 Read = Callable[[Any, str], DataFrame]
+
+
+def _batch(spark: SparkSession) -> BatchReader:
+    return BatchReader(spark, lambda reads: None)
+
 
 FORMS: dict[str, tuple[str, Read]] = {
     "parquet": ("parquet", lambda read, path: read.schema(IDS).parquet(path)),
@@ -128,3 +134,16 @@ def test_a_path_given_twice_is_refused(spark: SparkSession, world: World) -> Non
     reader = StreamReader(spark, "history", None).schema(IDS).option("path", world.path("a"))
     with pytest.raises(AnalysisException, match="path"):
         reader.parquet(world.path("b"))
+
+
+@pytest.mark.parametrize("make", [lambda spark: StreamReader(spark, "history", None), _batch], ids=["stream", "batch"])
+def test_a_relative_path_is_remembered_as_spark_resolves_it(
+    spark: SparkSession, world: World, make: Callable[[SparkSession], Any]
+) -> None:
+    jvm: Any = spark._jvm
+    cwd = jvm.java.lang.System.getProperty("user.dir")
+    relative = os.path.relpath(world.path("history"), cwd)
+    reader = make(spark)
+    reader.schema(IDS).parquet(relative)
+    assert [os.path.normpath(path.removeprefix("file:")) for path in reader.reads.paths] == [world.path("history")]
+    assert reader.reads.paths[0].startswith("file:/")

@@ -13,7 +13,10 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.spark.main import FAILED, FINISHED, REFUSED, TERMINAL, main, run_job
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.spark.main import main, run_job
 from airflow_provider_ckpt.storage.root import open_root
 from tests.spark.harness import Line, World
 
@@ -49,18 +52,20 @@ def job_file(world: World, body: str = GOOD) -> str:
 
 def run(world: World, reference: str, storage_options: dict[str, Any] | None = None, **given: Any) -> tuple[int, Line]:
     lines: list[Line] = []
-    code = run_job(world.options(job=reference, **given), storage_options or {}, lines.append)
+    code = run_job(
+        world.options(job=reference, **given), storage_options or {}, lambda told: lines.append(told.to_json())
+    )
     return code, lines[-1]
 
 
 def test_a_job_out_of_a_file_runs_once_and_never_again(world: World) -> None:
     expected = world.put_ids("history", 2, 3)
     code, line = run(world, job_file(world))
-    assert (code, line["kind"], line["status"]) == (FINISHED, "finished", "FINISHED")
+    assert (code, line["kind"], line["status"]) == (ExitCode.FINISHED, "finished", "FINISHED")
     assert world.released_ids() == sorted(expected)
     before = world.everything_under_root()
     code, line = run(world, job_file(world))
-    assert (code, line["kind"]) == (FINISHED, "finished")
+    assert (code, line["kind"]) == (ExitCode.FINISHED, "finished")
     assert "nothing runs again" in line["message"]
     assert world.everything_under_root() == before
 
@@ -69,7 +74,7 @@ def test_a_reference_that_does_not_import_shows_the_user_s_traceback(world: Worl
     path = world.base / "broken_job.py"
     path.write_text(textwrap.dedent("def helper():\n    return {}['missing']\n\njob = helper()\n"))
     code, line = run(world, f"{path}:job")
-    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert "KeyError" in line["traceback"]
     assert f'{path}", line 2, in helper' in line["traceback"]
     assert world.everything_under_root() == []
@@ -78,7 +83,7 @@ def test_a_reference_that_does_not_import_shows_the_user_s_traceback(world: Worl
 @pytest.mark.parametrize("reference", ["nowhere.py:job", "no.such.module:job", "job.py"])
 def test_a_reference_to_nothing_is_refused(world: World, reference: str) -> None:
     code, line = run(world, reference)
-    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert reference in line["message"]
     assert world.everything_under_root() == []
 
@@ -94,7 +99,7 @@ def test_a_reference_to_nothing_is_refused(world: World, reference: str) -> None
 def test_a_function_that_fails_is_refused_before_anything_is_written(world: World, body: str, message: str) -> None:
     world.put_ids("history", 1, 3)
     code, line = run(world, job_file(world, body))
-    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert message in line["message"]
     assert world.everything_under_root() == []
     assert world.released() == []
@@ -105,7 +110,7 @@ def test_a_root_that_cannot_be_written_is_told_and_nothing_is_started(world: Wor
     (world.base / "file").write_text("no folder")
     for root in ("/proc/ckpt", str(world.base / "file" / "root")):
         code, line = run(world, job_file(world), root=root)
-        assert code in (FAILED, TERMINAL)
+        assert code in (ExitCode.FAILED, ExitCode.TERMINAL)
         assert line["kind"] == "failed"
         assert root in line["message"]
     assert world.released() == []
@@ -120,7 +125,7 @@ def test_a_root_that_cannot_be_reached_may_be_tried_again(world: World) -> None:
         "config_kwargs": {"retries": {"max_attempts": 1}, "connect_timeout": 1},
     }
     code, line = run(world, job_file(world), options, root="s3://bucket/ckpt")
-    assert (code, line["kind"], line["terminal"]) == (FAILED, "failed", False)
+    assert (code, line["kind"], line["terminal"]) == (ExitCode.FAILED, "failed", False)
     assert "s3cr3t" not in json.dumps(line)
 
 
@@ -138,14 +143,14 @@ def test_a_root_that_is_not_ours_is_left_as_it_is(world: World, marker: str) -> 
     world.root.mkdir()
     (world.root / "ckpt-root.json").write_text(marker)
     code, line = run(world, job_file(world))
-    assert (code, line["kind"]) == (TERMINAL, "failed")
+    assert (code, line["kind"]) == (ExitCode.TERMINAL, "failed")
     assert world.everything_under_root() == ["ckpt-root.json"]
     assert (world.root / "ckpt-root.json").read_text() == marker
 
 
 def test_an_illegal_job_id_is_refused(world: World) -> None:
     code, line = run(world, job_file(world), job_id="../escape")
-    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert world.everything_under_root() == []
 
 
@@ -163,7 +168,7 @@ def test_options_that_cannot_be_read_are_refused(
     world: World, capsys: pytest.CaptureFixture[str], options: dict[str, Any], message: str
 ) -> None:
     given = {"job": job_file(world), "root": str(world.root), "job_id": "job", **options}
-    assert main(["--options", json.dumps(given)]) == REFUSED
+    assert main(["--options", json.dumps(given)]) == ExitCode.REFUSED
     line = json.loads(capsys.readouterr().out.removeprefix("CKPT "))
     assert line["kind"] == "refused"
     assert message in line["message"]
@@ -173,44 +178,44 @@ def test_options_that_cannot_be_read_are_refused(
 def test_a_job_that_failed_terminally_is_not_tried_again_unless_somebody_says_so(world: World) -> None:
     expected = world.put_ids("history", 1, 3)
     journal = Journal(open_root(world.storage), world.job_id)
-    journal.claim("before", {}, time.time())
-    journal.write_now(StatusChanged("FAILED", time.time(), "the disk is full"))
+    journal.claim("before", Worker(), time.time())
+    journal.write(StatusChanged(JobStatus.FAILED, time.time(), "the disk is full"))
     before = world.everything_under_root()
     code, line = run(world, job_file(world))
-    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert "the disk is full" in line["message"]
     assert world.everything_under_root() == before
     code, line = run(world, job_file(world), resume_failed=True)
-    assert (code, line["kind"]) == (FINISHED, "finished")
+    assert (code, line["kind"]) == (ExitCode.FINISHED, "finished")
     assert world.released_ids() == sorted(expected)
 
 
 def test_a_damaged_journal_stops_the_job(world: World) -> None:
     world.put_ids("history", 1, 3)
     journal = Journal(open_root(world.storage), world.job_id)
-    journal.claim("before", {}, time.time())
+    journal.claim("before", Worker(), time.time())
     entry = Path(world.root, world.job_id, "journal", "00000000.json")
     entry.write_text(entry.read_text()[:40])
     before = world.everything_under_root()
     code, line = run(world, job_file(world))
-    assert (code, line["kind"]) == (TERMINAL, "failed")
+    assert (code, line["kind"]) == (ExitCode.TERMINAL, "failed")
     assert world.everything_under_root() == before
 
 
 def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(world: World) -> None:
     """Its first checkpoints would be taken for released already, and their rows left out."""
     expected = world.put_ids("history", 2, 3)
-    assert run(world, job_file(world))[0] == FINISHED
+    assert run(world, job_file(world))[0] == ExitCode.FINISHED
     elsewhere = world.base / "elsewhere"
     code, line = run(world, job_file(world), root=str(elsewhere))
-    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert "'job' holds what a job of that name released up to checkpoint 1" in line["message"]
     assert not elsewhere.exists()
     assert world.released_ids() == sorted(expected)
     reference = job_file(world)
     file = world.base / "file_job.py"
     file.write_text(file.read_text().replace('/out")', '/out", mode="append")'))
-    assert run(world, reference, root=str(elsewhere), job_id="another")[0] == FINISHED
+    assert run(world, reference, root=str(elsewhere), job_id="another")[0] == ExitCode.FINISHED
 
 
 def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
@@ -220,6 +225,6 @@ def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
     path = world.base / "file_job.py"
     path.write_text(path.read_text().replace(".parquet(", ".option('cleanSource', 'delete').parquet("))
     code, line = run(world, reference)
-    assert (code, line["kind"]) == (REFUSED, "refused")
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert "cleanSource=delete" in line["message"]
     assert world.everything_under_root() == []

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed
-from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
-from airflow_provider_ckpt.partitions.codec import snapshot_to_json
+from airflow_provider_ckpt.model.checkpoint import CheckpointKind
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
@@ -41,9 +41,6 @@ class Target(BoundSink):
     def last_released(self) -> int:
         return max((checkpoint for checkpoint, _ in self.released), default=0)
 
-    def abort(self, handles: Sequence[Handle]) -> None:
-        pass
-
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         return []
 
@@ -60,8 +57,8 @@ def publish(log: SubtaskLog, number: int) -> None:
     log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": 1}}))
 
 
-def completed(log: SubtaskLog, number: int, kind: str = "checkpoint") -> CheckpointCompleted:
-    return CheckpointCompleted(number, 0.0, 1.0, kind, {"v/0": snapshot_to_json(log.barrier(1, number))}, {})
+def completed(log: SubtaskLog, number: int, kind: CheckpointKind = "checkpoint") -> CheckpointCompleted:
+    return CheckpointCompleted(number, 0.0, 1.0, kind, {"v/0": log.barrier(1, number)}, {})
 
 
 def release(

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
-from tests.spark.faults import HookedStorage
+from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, depths, mixed
 from tests.support.waiting import wait_until
@@ -33,20 +33,6 @@ Point = Callable[[str, str], bool]
 VERTICES = ("history", "cleaned", "merged")
 
 
-def at_prepared(vertex: str, number: int, act: Callable[[], None]) -> Callable[[str, str], None]:
-    """A hook that acts once, in the batch of the vertex that is the ``number``-th one to be prepared (from 1); the
-    batches before it are published then."""
-    seen: list[str] = []
-
-    def hook(verb: str, path: str) -> None:
-        if verb == "replace" and f"/{vertex}/0/prepared/" in path:
-            seen.append(path)
-            if len(seen) == number:
-                act()
-
-    return hook
-
-
 def behind(world: World) -> dict[str, list[int]]:
     """For each vertex the positions of the live batches that no checkpoint covers."""
     state = world.state()
@@ -55,7 +41,7 @@ def behind(world: World) -> dict[str, list[int]]:
         vertex: [
             number
             for number, record in world.records(vertex)
-            if isinstance(record, Batch) and number > last.subtasks[f"{vertex}/0"]["position"]
+            if isinstance(record, Batch) and number > last.subtasks[f"{vertex}/0"].position
         ]
         for vertex in VERTICES
     }
@@ -69,18 +55,6 @@ def taken_by_spark(world: World) -> list[Path]:
         newest = max(name for name in world.storage.list(attempts) if not name.endswith(".json"))
         found |= SeenFiles(world.storage, f"{attempts}/{newest}/sources/{edge}").advance(1_000_000)
     return [Path("/", path) for path in sorted(found)]
-
-
-def stopped_in_history(world: World) -> None:
-    """A run that takes its savepoint while history, of which one batch is published, stands still in the next one."""
-
-    def stop() -> None:
-        wait_until(lambda: world.state().status == "RUNNING", "a job that runs")
-        world.request("stop")
-        wait_until(lambda: world.state().status == "STOPPED", "the stop")
-
-    storage = HookedStorage(world.storage, at_prepared("history", 2, stop))
-    assert world.run(depths(world), storage=storage).status == "STOPPED"
 
 
 def dead_behind_the_checkpoint(world: World) -> None:
@@ -107,9 +81,8 @@ def dead_behind_the_checkpoint(world: World) -> None:
 def failed_run(world: World) -> tuple[set[int], str]:
     """Two runs, after which every vertex has published more than the last checkpoint covers; returns the ids and the
     checkpoint's folder."""
-    # more files than the first run can read on its way out: the batch that it stands in may be published, and the next
     expected = world.put_ids("history", 8, 1) | world.put_ids("live", 1, 2, 1000)
-    stopped_in_history(world)
+    assert world.stop_in_batch(depths(world), "history").status == "STOPPED"
     expected |= world.put_ids("live", 1, 2, 2000)
     dead_behind_the_checkpoint(world)
     # else going back and going on would be the same, and no test here would tell one from the other
@@ -294,6 +267,7 @@ def test_another_checkpoint_below_the_last_one_is_refused_and_nothing_is_written
     two = lambda: world.released_count() > 0 and world.state().last_completed >= 2  # noqa: E731
     world.run(mixed(world), world.ask("stop", two))
     written = world.everything_under_root()
+    before = sorted(world.state().checkpoints)[-2]  # the first one may be forgotten
     with pytest.raises(RestoreRefusedError, match="cannot take back"):
-        world.run(mixed(world), restore="chk-1")
+        world.run(mixed(world), restore=f"chk-{before}")
     assert world.everything_under_root() == written

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.job.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EVERY, Retention
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.partitions.codec import snapshot_to_json
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import journal_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.support.crash import WrappedStorage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 GRAPH = ExecutionGraph(
     (
@@ -37,7 +37,7 @@ class House:
     def __init__(self, storage: Storage, *, retained: int = 2, final_only: Collection[str] = ()) -> None:
         self.storage = storage
         journal = Journal(storage, "job")
-        journal.claim("t", {}, 0.0)
+        journal.claim("t", Worker(), 0.0)
         self.journal = OwnedJournal(journal)
         self.logs = {f"{uid}/0": SubtaskLog(storage, subtask_log_path("job", uid, 0)) for uid in ("a", "b")}
         for log in self.logs.values():
@@ -61,7 +61,7 @@ class House:
             self.logs["a/0"].publish(Batch(number, {}, files=(PartitionFile(path, 4),)))
             handle = {"id": f"h{number}", "rows": 1}
             self.logs["b/0"].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
-            subtasks = {uid: snapshot_to_json(log.barrier(1, number)) for uid, log in self.logs.items()}
+            subtasks = {uid: log.barrier(1, number) for uid, log in self.logs.items()}
             self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
             if released is None or number <= released:
                 self.journal.write(CheckpointReleased(number, 1.0, {}))

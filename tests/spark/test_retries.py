@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.partitions.records import Batch
@@ -87,7 +86,7 @@ def test_cleaning_up_passes_over_a_sink_that_the_job_no_longer_has(world: World)
     assert world.run(job).status == "FINISHED"
     state = world.state()
     assert state.plan is not None
-    clean_up(world.storage, world.job_id, ExecutionGraph.from_json(state.plan.graph), {})
+    clean_up(world.storage, world.job_id, state.plan.graph, {})
     assert world.released_ids() == [0, 1]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from airflow_provider_ckpt.spark.errors import OutputReadError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.layout import partition_path
+from airflow_provider_ckpt.storage.location import Location
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows
@@ -81,13 +83,16 @@ def test_a_damaged_file_of_a_partition_is_missed_and_once_it_is_back_the_job_goe
     """Spark takes an empty file for one without rows."""
     expected = world.put_ids("history", 3, 2)
     kept: dict[Path, bytes] = {}
+    once = Lock()
 
     def harm_the_first(verb: str, path: str) -> None:
-        """Before the consumer's feed names it (streaming), or before the end of data (batch)."""
-        if not kept and verb == "create" and "/history/0/" in path:
-            for damaged in published_files(world)[:1]:
-                kept[damaged] = damaged.read_bytes()
-                harm(damaged)
+        """Before the consumer's feed names it (streaming), or before the end of data (batch). The feed is the driver's
+        loop's to write, and the log another thread's: neither gets by while the other one is at it."""
+        if verb == "create" and "/history/0/" in path:
+            with once:
+                for damaged in published_files(world)[: 1 - len(kept)]:
+                    kept[damaged] = damaged.read_bytes()
+                    harm(damaged)
 
     storage = HookedStorage(world.storage, harm_the_first)
     run = world.run(bounded(world, chain=False), storage=storage, mode=mode)
@@ -167,8 +172,8 @@ def test_credentials_in_a_path_hide_nothing_and_are_not_told() -> None:
 class TwoFolders(FileSink):
     """Lets Spark write in another folder, too."""
 
-    def spark_folders(self, storage_options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-        return [*super().spark_folders(storage_options), ("/elsewhere", {})]
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
+        return [*super().spark_folders(storage_options), Location("/elsewhere")]
 
 
 def test_every_folder_of_a_sink_is_looked_at() -> None:

@@ -182,11 +182,10 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
 
 def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     expected = put(world)
-    stopped = world.run(job(world, running), world.ask("stop", lambda: world.released_count() > 0))
+    # history is not at its end then, nor does it come there in the next run: that would ask for another checkpoint
+    stopped = world.stop_in_batch(job(world, running), "behind")
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
     number = world.state().last_completed
-    # the first run may have read all there was on its way out
-    expected += Counter(one % 3 for one in world.put_ids("live", 2, 1, 3000))
     with suppress(TransientError):
         world.run(job(world, running), storage=NothingIsPublished(world.storage), checkpoint_interval=600)
     path = f"{world.root}/{world.job_id}/checkpoints/chk-{number}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,15 @@ from pyspark.sql.types import LongType
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark.task import local_gateway
 from airflow_provider_ckpt.spark.task.silence import LOGGERS
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task import local_gateway
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.faults import HookedEntries, HookedStorage, at_prepared
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, mixed
-from tests.support.crash import WrappedStorage
+from tests.support.waiting import wait_until
 
 
 class NoBarrier(WrappedStorage):
@@ -45,10 +47,10 @@ class NoBarrier(WrappedStorage):
         self.inner.create(path, data)
 
 
-def slow(world: World) -> tuple[Job, Callable[[], bool]]:
-    """A job whose first batch takes seconds, and whether it has begun."""
+def slow(world: World) -> tuple[Job, Path, Path]:
+    """A job whose first batch has begun when the one file is there, and goes on when somebody makes the other."""
     job = Job("slow")
-    began = world.base / "began"
+    began, go = world.base / "began", world.base / "go"
 
     @job.source(max_files_per_trigger=1)
     def live(read: DataStreamReader) -> DataFrame:
@@ -56,7 +58,8 @@ def slow(world: World) -> tuple[Job, Callable[[], bool]]:
 
     def work(number: int) -> int:
         began.touch()
-        time.sleep(1.0)
+        while not go.exists():
+            time.sleep(0.02)
         return number
 
     @job.transform(inputs=[live])
@@ -64,24 +67,27 @@ def slow(world: World) -> tuple[Job, Callable[[], bool]]:
         return rows.coalesce(1).withColumn("k", F.udf(work, LongType())("id"))
 
     job.sink("out", slowly, FileSink(world.path("out")))
-    return job, began.exists
+    return job, began, go
 
 
 def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: World) -> None:
-    expected = world.put_ids("history", 30, 1) | world.put_ids("live", 2, 2, 1000)
-    storage, asked = NoBarrier(world.storage), []
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
+    storage, asked = NoBarrier(world.storage), list[str]()
     drain = world.drain_at(len(expected))
 
     def hear(line: Line) -> None:
         if line["kind"] == "running":
             storage.broken = True
             asked.append(write_request(world.storage, world.job_id, "stop", 1))
-        elif line["kind"] == "aborted" and asked and world.state().outcomes:
-            storage.broken = False
         drain(line)
 
-    # so long an interval, and so much history, that the only checkpoint is the stop's until it has failed
-    run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=8, tolerable_failed_checkpoints=1)
+    def until_it_has_failed() -> None:
+        wait_until(lambda: world.state().outcomes, "how the stop went")
+        storage.broken = False
+
+    # the end of history asks for the only other checkpoint, and history stands still until the stop has failed
+    held = HookedStorage(storage, at_prepared("doubled", 2, until_it_has_failed))
+    run = world.run(mixed(world), hear, held, checkpoint_interval=36_000, tolerable_failed_checkpoints=1)
     assert (run.status, run.cause) == ("FINISHED", None)
     outcome = world.state().outcomes[asked[0]]
     assert outcome.startswith("failed: the stop did not take place: 2 savepoints failed (1 tolerated)")
@@ -158,9 +164,10 @@ def test_d18_a_batch_that_runs_when_the_job_is_stopped_ends_by_itself_or_in_sile
 ) -> None:
     """Hundreds of lines of stack traces stood under a run in which nothing had gone wrong."""
     monkeypatch.setattr(local_gateway, "LAST_BATCH", patience)
-    job, started = slow(world)
+    job, began, go = slow(world)
     expected = world.put_ids("live", 1, 4)
-    run = world.run(job, world.ask("stop", started), checkpoint_interval=0.5)
+    stopped = HookedEntries(world.storage, '"STOPPED"', lambda: go.touch() if patience else None)
+    run = world.run(job, world.ask("stop", began.exists), stopped)
     assert run.status == "STOPPED"
     jvm: Any = spark._jvm
     jvm.org.apache.logging.log4j.LogManager.getLogger("test").warn("this is the log")
@@ -171,6 +178,7 @@ def test_d18_a_batch_that_runs_when_the_job_is_stopped_ends_by_itself_or_in_sile
     published = [record for _, record in world.records("slowly") if isinstance(record, Batch)]
     assert len(published) == (1 if patience else 0)
     assert not [name for name in LOGGERS if _configured_loggers(spark).containsKey(name)]
+    go.touch()
     drained = world.run(job, world.drain_at(len(expected)))
     assert drained.status == "FINISHED"
     assert world.released_ids() == sorted(expected)

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import write_rows
-from tests.support.crash import WrappedStorage
 
 
 class Frame:

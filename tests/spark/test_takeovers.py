@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -21,14 +21,17 @@ from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
 from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError, SchemaChangedError, UnreadableNameError
 from airflow_provider_ckpt.spark.main import run_job
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from tests.spark.faults import HookedStorage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows
-from tests.support.crash import WrappedStorage
+from tests.support.waiting import wait_until
 
 
 class DiesAt(WrappedStorage):
@@ -65,18 +68,32 @@ def windows_of(ids: set[int]) -> dict[int, int]:
     return counts
 
 
+def dead_behind_the_end_of_history(world: World, job: Job, **options: Any) -> None:
+    """A driver that dies when history has ended, before anything of it is published behind: the consumer stands still
+    in its first batch meanwhile, and history does until the consumer stands."""
+    held: list[str] = []
+
+    def hold() -> None:
+        held.append("counts")
+        wait_until(lambda: "history/0" in world.state().end_of_data, "the end of history")
+
+    consumer = at_prepared("counts", 1, hold)
+    producer = at_prepared("history", 2, lambda: wait_until(lambda: held, "a batch of the consumer"))
+
+    def hook(verb: str, path: str) -> None:
+        consumer(verb, path)
+        producer(verb, path)
+
+    run_into(world, job, DiesAt(HookedStorage(world.storage, hook), '"type": "Batch"', path="/counts/"), **options)
+    assert not [record for _, record in world.records("counts") if isinstance(record, Batch)]
+
+
 def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -> None:
     """Else the live feed alone drives event time after a retry, and history that is still to be read is late."""
     expected = world.put_ids("history", 8, 10) | world.put_ids("live", 2, 5, 100_000)
-
-    def history_is_over() -> bool:
-        return "history/0" in world.state().end_of_data
-
-    job = windows(world, chain=False)
-    run_into(world, job, DiesAt(world.storage, '"type": "Batch"', history_is_over, "/counts/"))
-    read = [record for _, record in world.records("counts") if isinstance(record, Batch)]
-    assert not read or read[-1].ended == ()  # the consumer has not read all of history
-    run = world.run(windows(world, chain=False), world.ask("drain", lambda: world.state().last_completed > 0))
+    dead_behind_the_end_of_history(world, windows(world, chain=False))
+    all_of_live = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "live") >= 1  # noqa: E731
+    run = world.run(windows(world, chain=False), world.ask("drain", all_of_live))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert {row["id"]: row["n"] for row in world.released()} == windows_of(expected)
 
@@ -84,9 +101,7 @@ def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -
 def test_a_bounded_job_in_streaming_mode_is_planned_again_with_the_event_time_of_what_is_over(world: World) -> None:
     """Append mode needs a watermark: without the one of the finished vertex the retry would be refused for ever."""
     expected = world.put_ids("history", 4, 10)
-    job = windows(world, chain=False, live_too=False)
-    over = lambda: "history/0" in world.state().end_of_data  # noqa: E731
-    run_into(world, job, DiesAt(world.storage, '"type": "Batch"', over, "/counts/"), mode="streaming")
+    dead_behind_the_end_of_history(world, windows(world, chain=False, live_too=False), mode="streaming")
     run = world.run(windows(world, chain=False, live_too=False))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert {row["id"]: row["n"] for row in world.released()} == windows_of(expected)
@@ -96,10 +111,9 @@ def test_a_bounded_job_in_streaming_mode_is_planned_again_with_the_event_time_of
 
 
 def stopped_in_streaming_mode(world: World) -> set[int]:
-    expected = world.put_ids("history", 6, 2)
-    first = world.run(bounded(world), world.ask("stop", lambda: world.released_count() > 0), mode="streaming")
-    assert first.status == "STOPPED"
-    assert 0 < world.released_count() < len(expected)
+    expected = world.put_ids("history", 4, 2)
+    first = world.stop_in_batch(bounded(world), "doubled", mode="streaming")
+    assert (first.status, world.released_count()) == ("STOPPED", 2)
     return expected
 
 
@@ -156,8 +170,8 @@ def test_a_job_that_failed_between_look_and_claim_is_not_resumed(world: World) -
 
     def it_fails_for_good() -> None:
         journal = Journal(world.storage, world.job_id)
-        journal.claim("other", {}, time.time())
-        journal.write_now(ev.StatusChanged("FAILED", time.time(), "for good"))
+        journal.claim("other", Worker(), time.time())
+        journal.write(ev.StatusChanged(JobStatus.FAILED, time.time(), "for good"))
 
     with pytest.raises(JobFailedTerminallyError, match="for good"):
         world.run(mixed(world), storage=before_its_claim(world, it_fails_for_good))
@@ -182,17 +196,17 @@ def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
     """Not the one that was there when this driver began to look."""
     ended: list[object] = []
 
-    def end_worker(worker: Mapping[str, object], grace: float) -> str:
-        ended.append(worker["pid"])
+    def end_worker(worker: Worker, grace: float) -> str:
+        ended.append(worker.pid)
         return "gone"
 
     monkeypatch.setattr(takeover, "end_worker", end_worker)
     journal = Journal(world.storage, world.job_id)
-    journal.claim("first", {"pid": 1}, 1.0)
+    journal.claim("first", Worker(pid=1), 1.0)
     late = Journal(world.storage, world.job_id)
     late.replay()
-    Journal(world.storage, world.job_id).claim("second", {"pid": 2}, 2.0)
-    assert takeover.claim(late, "third", "n", {"pid": 3}).epoch == 3
+    Journal(world.storage, world.job_id).claim("second", Worker(pid=2), 2.0)
+    assert takeover.claim(late, "third", "n", Worker(pid=3)).epoch == 3
     assert ended == [2]
 
 
@@ -398,7 +412,7 @@ def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monke
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
     world.put("history", "a[1]", [{"id": 7, "k": 7}])
-    monkeypatch.setattr("airflow_provider_ckpt.spark.query.builder.find_glob_name", lambda spark, reads: None)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.query.builder.refuse_unreadable_names", lambda *_: None)
     with pytest.raises(UnreadableNameError, match="history"):
         world.run(mixed(world))
     assert "history" not in world.state().frozen
@@ -488,6 +502,6 @@ def test_a_root_in_the_folder_of_a_sink_is_refused_and_nothing_is_written(world:
     )
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.base / "out" / "ckpt"))
-    assert run_job(options, {}, lines.append) == 2
+    assert run_job(options, {}, lambda told: lines.append(told.to_json())) == 2
     assert "lies in the folder of sink 'out'" in lines[-1]["message"]
     assert not (world.base / "out" / "ckpt").exists()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.spark.errors import SourceFilesGoneError
-from airflow_provider_ckpt.spark.task import inputs
-from airflow_provider_ckpt.spark.task.inputs import FIRST_LOOK, LONGEST_PAUSE, BoundedInput
+from airflow_provider_ckpt.task import inputs
+from airflow_provider_ckpt.task.errors import SourceFilesGoneError
+from airflow_provider_ckpt.task.inputs import FIRST_LOOK, LONGEST_PAUSE, BoundedInput
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import mixed

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_ckpt.journal.worker import end_worker, identify, is_alive, process_started
+from airflow_provider_ckpt.model.worker import Worker
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
@@ -19,8 +21,8 @@ def child(tmp_path: Path) -> Process:
     return Process([sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()"], tmp_path / "log")
 
 
-def identity(pid: int) -> dict[str, object]:
-    return {**identify(), "pid": pid, "started": process_started(pid)}
+def identity(pid: int) -> Worker:
+    return replace(identify(), pid=pid, started=process_started(pid))
 
 
 def test_a_driver_that_does_not_leave_is_killed_after_its_grace(child: Process) -> None:
@@ -60,7 +62,7 @@ def test_a_driver_that_is_gone_is_not_waited_for(child: Process) -> None:
 
 def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(child: Process) -> None:
     with child:
-        worker = {**identity(child.pid), "started": "1"}
+        worker = replace(identity(child.pid), started="1")
         assert end_worker(worker, grace=0.0) == "gone"
         assert child.exit_code is None
 
@@ -68,13 +70,18 @@ def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(
 def test_a_driver_on_another_host_or_before_a_reboot_cannot_be_judged(child: Process) -> None:
     with child:
         worker = identity(child.pid)
-        for elsewhere in ({"host": "other"}, {"boot_id": "another boot"}, {"started": None}, {"pid": None}):
-            assert end_worker({**worker, **elsewhere}, grace=0.0) == "unreachable"
+        for elsewhere in (
+            replace(worker, host="other"),
+            replace(worker, boot_id="another boot"),
+            replace(worker, started=None),
+            replace(worker, pid=None),
+        ):
+            assert end_worker(elsewhere, grace=0.0) == "unreachable"
         assert child.exit_code is None
 
 
 def test_this_process_itself_counts_as_gone() -> None:
-    assert identify()["pid"] == os.getpid()
+    assert identify().pid == os.getpid()
     assert end_worker(identify(), grace=0.0) == "gone"
 
 

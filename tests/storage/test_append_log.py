@@ -24,7 +24,13 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.support.crash import CrashingStorage, LossyStorage, SimulatedCrash, WrappedStorage, crash_points
+from airflow_provider_ckpt.testing.crash import (
+    CrashingStorage,
+    LossyStorage,
+    SimulatedCrash,
+    WrappedStorage,
+    crash_points,
+)
 from tests.support.syscalls import refusing
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"

@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.storage.conformance import Fault, StorageConformance
+from airflow_provider_ckpt.testing.storage_conformance import Fault, StorageConformance
 
 ERRORS = {
     "denied": PermissionError(errno.EACCES, os.strerror(errno.EACCES)),

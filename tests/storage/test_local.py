@@ -23,7 +23,7 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.storage.conformance import LOOKS, Fault, StorageConformance
+from airflow_provider_ckpt.testing.storage_conformance import LOOKS, Fault, StorageConformance
 from tests.support.syscalls import refusing
 
 UNPRIVILEGED = 65534
@@ -270,7 +270,7 @@ DENIED = {"StorageDeniedError", "StorageReadOnlyError"}
 UNPRIVILEGED_LOOKS = """
 import os, sys
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.storage.conformance import LOOKS
+from airflow_provider_ckpt.testing.storage_conformance import LOOKS
 storage = open_storage(sys.argv[1])
 if os.geteuid() == 0:
     os.setuid(int(sys.argv[2]))

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.storage.conformance import Fault, StorageConformance
+from airflow_provider_ckpt.testing.storage_conformance import Fault, StorageConformance
 
 
 class TestMemoryStorage(StorageConformance):

@@ -31,10 +31,11 @@ from airflow_provider_ckpt.storage.errors import (
     StorageTransientError,
     StorageUnsuitableError,
 )
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root, read_root
 from airflow_provider_ckpt.storage.storage import Storage, Storages
-from tests.support.crash import WrappedStorage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "root-v1"
 SECRET = "hunter2-hunter2"
@@ -111,7 +112,7 @@ def s3_bucket() -> Iterator[Storage]:
 
     bucket = f"b-{uuid.uuid4().hex}"  # the server's buckets outlive it, in this process
     s3fs.S3FileSystem(**options).call_s3("create_bucket", Bucket=bucket)
-    yield open_storage(f"s3://{bucket}", options)
+    yield open_storage(Location(f"s3://{bucket}", options))
     server.stop()
 
 
@@ -244,7 +245,7 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
 )
 def test_a_uri_that_makes_no_root_is_refused(uri: str) -> None:
     with pytest.raises(InvalidStorageUriError):
-        open_storage(uri, {"key": "k", "secret": SECRET})
+        open_storage(Location(uri, {"key": "k", "secret": SECRET}))
 
 
 def test_a_password_in_a_uri_is_refused_and_not_shown() -> None:
@@ -256,7 +257,7 @@ def test_a_password_in_a_uri_is_refused_and_not_shown() -> None:
 
 def test_an_option_the_file_system_refuses_is_named_without_its_value() -> None:
     with pytest.raises(InvalidStorageOptionsError, match="token") as raised:
-        open_storage("strict://some/x", {"token": SECRET})
+        open_storage(Location("strict://some/x", {"token": SECRET}))
     assert SECRET not in str(raised.value)
     assert "bad token ***" in str(raised.value)
 
@@ -335,7 +336,7 @@ def test_r17_a_backend_without_exclusive_creation_is_refused(protocol: str) -> N
 
 
 def test_no_secret_is_in_a_repr_or_an_error_or_its_cause(caplog: pytest.LogCaptureFixture) -> None:
-    storage = open_storage("leaking://some/root", {"token": SECRET})
+    storage = open_storage(Location("leaking://some/root", {"token": SECRET}))
     with caplog.at_level(logging.DEBUG), pytest.raises(StorageTransientError) as raised:
         storage.child("x").read("y")
     shown = [str(raised.value), repr(raised.value), repr(raised.value.data), repr(storage), storage.uri]
@@ -368,7 +369,6 @@ def test_the_layout_is_the_documented_one() -> None:
         layout.frozen_path("j", "history"),
         layout.subtask_log_path("j", "daily", 0),
         layout.prepared_path("j", "daily", 0),
-        layout.spark_path("j", "daily", 1, "e1-t1"),
         layout.partition_path("j", "daily", 1),
         layout.metadata_path("j", 42),
         layout.request_path("j", "r"),
@@ -376,7 +376,6 @@ def test_the_layout_is_the_documented_one() -> None:
         "j/frozen/history.json",
         "j/vertices/daily/0/log",
         "j/vertices/daily/0/prepared",
-        "j/vertices/daily/1/spark/e1-t1",
         "j/vertices/daily/1/partition",
         "j/checkpoints/chk-42/_metadata",
         "j/requests/r.json",
@@ -389,7 +388,6 @@ def test_no_name_leaves_its_folder(name: str) -> None:
         lambda: layout.frozen_path("j", name),
         lambda: layout.subtask_path("j", name, 0),
         lambda: layout.request_path("j", name),
-        lambda: layout.spark_path("j", "v", 0, name),
     ]
     for path in paths:
         with pytest.raises(InvalidPathError):

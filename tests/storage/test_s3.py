@@ -27,10 +27,11 @@ from airflow_provider_ckpt.storage.errors import (
     StorageUnreachableError,
     StorageUnsuitableError,
 )
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.s3 import S3Storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.storage.conformance import Fault, StorageConformance
+from airflow_provider_ckpt.testing.storage_conformance import Fault, StorageConformance
 from tests.support.refusing_proxy import RefusingProxy, refusing_proxy
 
 SECRET = "a-secret-nobody-may-see"
@@ -91,7 +92,7 @@ class TestS3Storage(StorageConformance):
     @pytest.fixture
     def storage(self, proxy: RefusingProxy, bucket: str) -> Storage:
         self.proxy = proxy
-        storage = open_storage(f"s3://{bucket}/root", options(proxy.uri))
+        storage = open_storage(Location(f"s3://{bucket}/root", options(proxy.uri)))
         assert isinstance(storage, S3Storage)
         storage._fs.retries = 1
         storage.sleep = no_wait
@@ -122,7 +123,7 @@ class TestS3Storage(StorageConformance):
 
     @pytest.mark.parametrize("verb", ["read", "list", "files", "delete_tree"])
     def test_a_missing_bucket_is_not_an_empty_one(self, proxy: RefusingProxy, verb: str) -> None:
-        storage = open_storage(f"s3://no-such-bucket-{uuid.uuid4().hex}/root", options(proxy.uri))
+        storage = open_storage(Location(f"s3://no-such-bucket-{uuid.uuid4().hex}/root", options(proxy.uri)))
         with pytest.raises(StorageUnreachableError, match="no such bucket"):
             getattr(storage, verb)("x")
 
@@ -150,7 +151,7 @@ class TestS3Storage(StorageConformance):
         assert storage.files("") == [("kept", 0)]
 
     def test_a_whole_bucket_can_be_the_root(self, endpoint: str, bucket: str) -> None:
-        storage = open_storage(f"s3a://{bucket}/", options(endpoint))
+        storage = open_storage(Location(f"s3a://{bucket}/", options(endpoint)))
         storage.create("x", b"1")
         assert storage.list("") == ["x"]
         assert storage.uri == f"s3://{bucket}"
@@ -164,7 +165,7 @@ class TestS3Storage(StorageConformance):
         assert len(storage.read("large")) == len(data)
 
     def test_another_writers_objects_are_seen_at_once(self, storage: Storage, endpoint: str, bucket: str) -> None:
-        other = open_storage(f"s3://{bucket}/root", options(endpoint))
+        other = open_storage(Location(f"s3://{bucket}/root", options(endpoint)))
         assert storage.list("x") == []
         other.create("x/1", b"")
         assert storage.list("x") == ["1"]
@@ -180,7 +181,7 @@ class TestS3Storage(StorageConformance):
 
     def test_a_missing_bucket_is_told_by_the_probe(self, endpoint: str) -> None:
         with pytest.raises(StorageUnreachableError, match="s3://no-such-bucket-here"):
-            open_storage("s3://no-such-bucket-here/root", options(endpoint)).probe()
+            open_storage(Location("s3://no-such-bucket-here/root", options(endpoint))).probe()
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -234,7 +235,7 @@ def answers() -> Iterator[type[Answers]]:
 
 
 def connect(answers: Any, waits: list[float]) -> Storage:
-    storage = open_storage(f"s3://bucket/{uuid.uuid4().hex}", options(answers.uri))
+    storage = open_storage(Location(f"s3://bucket/{uuid.uuid4().hex}", options(answers.uri)))
     assert isinstance(storage, S3Storage)
     storage.sleep = waits.append
     return storage
@@ -288,7 +289,7 @@ def test_no_error_shows_a_secret(answers: Any) -> None:
 
 
 def test_an_endpoint_that_nobody_listens_on_is_unreachable(unused_port: int) -> None:
-    storage = open_storage("s3://bucket/root", options(f"http://127.0.0.1:{unused_port}"))
+    storage = open_storage(Location("s3://bucket/root", options(f"http://127.0.0.1:{unused_port}")))
     storage._fs.retries = 1  # type: ignore[attr-defined]
     with pytest.raises(StorageUnreachableError, match="s3://bucket/root"):
         storage.probe()
@@ -312,4 +313,4 @@ def test_missing_credentials_are_told(endpoint: str, monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(name, str(tmp_path / "none"))
     without = {"endpoint_url": endpoint, "client_kwargs": {"region_name": "us-east-1"}, "anon": False}
     with pytest.raises((StorageDeniedError, StorageReadOnlyError), match="credentials"):
-        open_storage(f"s3://bucket/{uuid.uuid4().hex}", without).create("x", b"1")
+        open_storage(Location(f"s3://bucket/{uuid.uuid4().hex}", without)).create("x", b"1")

@@ -9,18 +9,17 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.job.graph import Edge, Vertex
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.model.graph import Edge, Vertex
 from airflow_provider_ckpt.spark.errors import (
     CleanSourceError,
     FunctionFailedError,
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
-    UnreadableNameError,
 )
-from airflow_provider_ckpt.spark.query.frozen import find_glob_name
+from airflow_provider_ckpt.spark.query.frozen import refuse_unreadable_names
 from airflow_provider_ckpt.spark.query.plan import has_watermark, is_stateful, streaming_leaves
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_options
@@ -79,9 +78,7 @@ class SourceCalls:
         if not self.streaming or not reads.is_file or operator.uid in self._checked:
             return
         self._checked.add(operator.uid)
-        found = find_glob_name(self.spark, reads)
-        if found is not None:
-            raise UnreadableNameError(uid=operator.uid, location=operator.location, path=found)
+        refuse_unreadable_names(self.spark, operator.uid, operator.location, reads)
 
     def _reader(self, operator: Operator) -> StreamReader | BatchReader:
         if not self.streaming:

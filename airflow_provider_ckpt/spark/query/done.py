@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.job.definition import JobDefinition
 from airflow_provider_ckpt.job.options import RuntimeMode
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.spark.query.edge_schema import marked
 from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
 
@@ -36,20 +35,15 @@ class Done:
         """Of the graph as it ran; whether the job may still be run with another one is checked later."""
         if state.plan is None:
             return Done()
-        definition = JobDefinition.from_json(state.plan.definition)
-        vertices = state.plan.graph["vertices"]
-        ended = [
-            vertex
-            for vertex in vertices
-            if {f"{vertex['uid']}/{index}" for index in range(vertex["parallelism"])} <= state.end_of_data
-        ]
-        over = {uid for vertex in ended for uid in vertex["sources"]}
+        definition, vertices = state.plan.definition, state.plan.graph.vertices
+        ended = [vertex for vertex in vertices if state.end_of_data.issuperset(vertex.subtasks)]
+        over = {uid for vertex in ended for uid in vertex.sources}
         over |= {uid for uids in state.dropped.values() for uid in uids}
         return Done(
             frozenset(over),
-            {uid: not vertex["bounded"] for vertex in vertices for uid in vertex["bounded_sources"]},
+            {uid: not vertex.bounded for vertex in vertices for uid in vertex.bounded_sources},
             {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
-            {one["uid"]: _schema(one["uid"], state, definition) for one in ended},
+            {one.uid: _schema(one.uid, state, definition) for one in ended},
             recorded_mode(state),
             {
                 vertex: read_unions(definition.vertices[vertex].unions)
@@ -68,11 +62,8 @@ class Done:
 def recorded_mode(state: JobState) -> RuntimeMode | None:
     if state.plan is None:
         return None
-    definition = JobDefinition.from_json(state.plan.definition)
-    if definition is not None:
-        return definition.mode
-    mode = state.created.mode if state.created is not None else None
-    return cast("RuntimeMode | None", mode)
+    recorded = state.plan.definition or state.created
+    return recorded.mode if recorded is not None else None
 
 
 def _schema(uid: str, state: JobState, definition: JobDefinition | None) -> StructType:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from airflow_provider_ckpt.job.definition import EventTime
+from airflow_provider_ckpt.model.definition import EventTime
 
 _MARK = "spark.watermarkDelayMs"
 

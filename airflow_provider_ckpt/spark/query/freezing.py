@@ -10,7 +10,14 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import SourceFrozen
 from airflow_provider_ckpt.spark.errors import UnreadableNameError
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.query.frozen import (
+    FrozenFiles,
+    freeze,
+    list_files,
+    read_frozen,
+    refuse_colons,
+    unescaped_path,
+)
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import glob_name
 from airflow_provider_ckpt.storage.layout import frozen_path
@@ -24,11 +31,14 @@ def freeze_sources(
     journal: OwnedJournal,
     reads: Mapping[str, SourceReads],
     locations: Mapping[str, str] | None = None,
+    *,
+    streaming: bool = True,
 ) -> dict[str, FrozenFiles]:
     """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
-    each is defined, in STREAMING mode: there a name that Spark takes for a pattern would never be read under it.
+    each is defined; None: the names are not looked at. ``streaming``: a name that Spark takes for a pattern would never
+    be read under it; in batch mode it is.
 
-    Raises UnreadableNameError, with nothing frozen of that source.
+    Raises UnreadableNameError, UnreadableColonError, with nothing frozen of that source.
     """
     frozen: dict[str, FrozenFiles] = {}
     state = journal.state
@@ -43,8 +53,10 @@ def freeze_sources(
             journal.write(SourceFrozen(uid, None, 0, time.time()))
             continue
         files = list_files(spark, read)
-        if locations is not None and (found := glob_name(map(unescaped_path, files))) is not None:
-            raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
+        if locations is not None:
+            if streaming and (found := glob_name(map(unescaped_path, files))) is not None:
+                raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
+            refuse_colons(uid, locations[uid], files)
         frozen[uid] = freeze(storage, path, uid, files)
         inside = path[len(job_id) + 1 :]
         journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))

@@ -11,15 +11,16 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.spark.errors import FrozenListLostError, UnreadableColonError, UnreadableNameError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.sparkfiles.seen_files import glob_name, normal_path
+from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-files"
 VERSION = 1
-_ESCAPED_GLOB = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]")
+_SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,34 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     return tuple(sorted(unquote(uri) for uri in _frame(spark, reads).inputFiles()))
 
 
-def find_glob_name(spark: SparkSession, reads: SourceReads) -> str | None:
-    """The path of a file that is there now and that Spark's streaming reader would take for a pattern."""
+def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
+    """Raises UnreadableNameError for a file that is there now and that Spark's streaming reader would take for a
+    pattern, UnreadableColonError."""
+    uris = _suspicious(spark, reads)
+    if (found := glob_name(map(normal_path, uris))) is not None:
+        raise UnreadableNameError(uid=uid, location=location, path=found)
+    refuse_colons(uid, location, uris)
+
+
+def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
+    """Raises UnreadableColonError."""
+    if (found := colon_name(uris)) is not None:
+        raise UnreadableColonError(uid=uid, location=location, path=found)
+
+
+def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
+    """The URIs of the files that are there now; none if no name among them holds a character of the kind."""
     try:
         found: Any = _frame(spark, reads)._jdf.inputFiles()
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":  # a folder, or what a pattern stands for, may come later
-            return None
+            return []
         raise
     jvm: Any = spark._jvm
-    # one call, as the folder may hold many; what is between the braces is escaped, but for the asterisk
-    if not _ESCAPED_GLOB.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
-        return None
-    return glob_name(normal_path(uri) for uri in found)
+    # one call, as the folder may hold many; what is between the braces is escaped, but for asterisk and colon
+    if not _SUSPICIOUS.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
+        return []
+    return list(found)
 
 
 def _frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
@@ -77,6 +93,12 @@ def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> Froze
 
 
 def read_frozen(storage: Storage, path: str) -> FrozenFiles:
-    """Raises NewerFormatError, MalformedDocumentError."""
-    body = decode_document(storage.read(path), KIND, VERSION, uri=storage.full_uri(path))
+    """Raises NewerFormatError, FrozenListLostError."""
+    uri = storage.full_uri(path)
+    try:
+        body = decode_document(storage.read(path), KIND, VERSION, uri=uri)
+    except ObjectNotFoundError as error:
+        raise FrozenListLostError(uri=uri, problem="is gone") from error
+    except MalformedDocumentError as error:
+        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
     return FrozenFiles(body["uid"], tuple(body["files"]))

@@ -11,18 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
-from airflow_provider_ckpt.job.definition import (
-    JobDefinition,
-    VertexDefinition,
-    plain_path,
-    selecting,
-    sink_definitions,
-    source_definition,
-)
-from airflow_provider_ckpt.job.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.job.definition import plain_path, selecting, sink_definitions, source_definition
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import Mode, RunOptions, RuntimeMode
-from airflow_provider_ckpt.job.redaction import redact_uri
+from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.spark.errors import (
     HeldWatermarkError,
@@ -45,6 +38,7 @@ from airflow_provider_ckpt.spark.query.plan import (
 )
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.unions import Unions
+from airflow_provider_ckpt.storage.redaction import redact_uri
 
 DEFAULT_LIMIT = 128 * 1024 * 1024
 """Bytes of a bounded file source in one micro-batch: history must not starve the live feed beside it."""
@@ -73,11 +67,7 @@ class JobPlan:
 
     def aligned(self) -> bool:
         """Sinks at different depths show the same source prefix only if barriers are aligned (R24)."""
-        depth: dict[str, int] = {}
-        for vertex in self.graph.vertices:
-            inputs = self.graph.inputs(vertex.uid)
-            depth[vertex.uid] = 1 + max((depth[edge.producer] for edge in inputs), default=0)
-        return len({depth[v.uid] for v in self.graph.vertices if v.sinks}) > 1
+        return len(set(self.graph.sink_depths().values())) > 1
 
 
 def read_limit(options: RunOptions) -> int:
@@ -201,7 +191,7 @@ class _Planner:
         unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
         parts = self._shuffle_partitions(built)
         self.vertices[vertex.uid] = VertexDefinition(
-            built.output_mode, built.stateful, mark, unions, built.watermark, parts
+            built.output_mode, built.stateful, mark, parts, unions, built.watermark
         )
         self._check_sinks(vertex, built)
 

@@ -43,11 +43,22 @@ class SourceReads:
         return any(key.lower() in RATE_OPTIONS for key in self.options)
 
 
+def _absolute(spark: SparkSession, path: str) -> str:
+    """A relative path as Spark resolves it, from the working directory of the driver or of its default file system: by
+    its text alone another folder would pass for the one that was read before."""
+    if path.startswith("/") or ":" in path.partition("/")[0] or not path:
+        return path
+    jvm: Any = spark._jvm
+    given = jvm.org.apache.hadoop.fs.Path(path)
+    return str(given.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).makeQualified(given).toString())
+
+
 class _Recording:
     """Shared by both readers: remembers format, options and path; every load goes through one place."""
 
     reads: SourceReads
     before_load: Callable[[], None]
+    _spark: SparkSession
     _path: Any = None
     """Given as an option. Spark takes one option or one argument: what reads the files again gives them as one."""
 
@@ -93,10 +104,9 @@ class _Recording:
 
     def _record(self, path: Any) -> None:
         self.reads.loads += 1
-        if isinstance(path, str):
-            self.reads.paths = [path]
-        elif isinstance(path, Sequence):
-            self.reads.paths = [str(one) for one in path]
+        paths = [path] if isinstance(path, str) else path if isinstance(path, Sequence) else []
+        qualified = self.reads.format.lower() in FILE_FORMATS
+        self.reads.paths = [_absolute(self._spark, str(one)) if qualified else str(one) for one in paths]
         self.before_load()
 
     def _file(self, source: str, path: Any, options: dict[str, Any]) -> DataFrame:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.coordinator.finished import check_restore
 from airflow_provider_ckpt.job.changes import check_changes, check_finished
-from airflow_provider_ckpt.job.definition import JobDefinition
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.errors import (
     GraphChangedError,
     LateSourceError,
@@ -33,10 +31,9 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     """
     if state.plan is None:
         return
-    definition = JobDefinition.from_json(state.plan.definition)
-    if definition is not None:
-        check_changes(definition, plan.definition, plan.changeable)
-    before, after = _places(state.plan.graph), _places(plan.graph.to_json())
+    if state.plan.definition is not None:
+        check_changes(state.plan.definition, plan.definition, plan.changeable)
+    before, after = _places(state.plan.graph), _places(plan.graph)
     moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
     gone = sorted(before.keys() - after.keys())
     if moved or (gone and not allow_non_restored_state):
@@ -57,7 +54,7 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
 
 def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
     """Of a job that is FINISHED: raises DefinitionChangedError if it is asked to run as another one."""
-    before = None if state.plan is None else JobDefinition.from_json(state.plan.definition)
+    before = None if state.plan is None else state.plan.definition
     if state.plan is None or before is None:
         return
     mode = before.mode if options.mode == "auto" else options.mode
@@ -68,15 +65,15 @@ def sinks_without_rows(state: JobState, graph: ExecutionGraph) -> list[tuple[str
     """(sink, vertex) of those that were added behind a vertex that is at its end. ``state``: before the plan."""
     if state.plan is None:
         return []
-    known = {uid for vertex in state.plan.graph["vertices"] for uid in vertex["sinks"]}
-    over = {subtask.rpartition("/")[0] for subtask in {*state.end_of_data, *state.finished}}
+    known = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
+    over = {SubtaskId(subtask).vertex for subtask in {*state.end_of_data, *state.finished}}
     return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in known]
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:
     """A query that went on without a source remembers by its name how far it had read it."""
     assert state.plan is not None
-    known = {vertex["uid"] for vertex in state.plan.graph["vertices"]}
+    known = {vertex.uid for vertex in state.plan.graph.vertices}
     before = _places(state.plan.graph)
     for vertex in plan.graph.vertices:
         readers = {vertex.uid, *(edge.consumer for edge in plan.graph.outputs(vertex.uid))}
@@ -85,11 +82,12 @@ def _check_returned(state: JobState, plan: JobPlan) -> None:
             raise ReturnedSourceError(source=back[0], vertex=min(readers & known))
 
 
-def _check_event_time(before: Mapping[str, Any], plan: JobPlan) -> None:
+def _check_event_time(before: ExecutionGraph, plan: JobPlan) -> None:
     """Spark keeps one event time for a query, and it does not go back: rows of an input that is added would be late."""
-    inputs = {vertex["uid"]: set(vertex["sources"]) for vertex in before["vertices"]}
-    for edge in before["edges"]:
-        inputs[edge["consumer"]].add(edge["producer"])
+    inputs = {
+        vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
+        for vertex in before.vertices
+    }
     for vertex in plan.graph.vertices:
         known, now = inputs.get(vertex.uid), plan.definition.vertices.get(vertex.uid)
         if known is None or now is None or not (now.stateful and now.event_time):
@@ -99,21 +97,16 @@ def _check_event_time(before: Mapping[str, Any], plan: JobPlan) -> None:
             raise LateSourceError(source=min(added), vertex=vertex.uid)
 
 
-def _check_edges(before: Mapping[str, Any], plan: JobPlan) -> None:
+def _check_edges(before: ExecutionGraph, plan: JobPlan) -> None:
     """A result partition is laid out for the consumers it had when the job began."""
-    old = {vertex["uid"]: set[str]() for vertex in before["vertices"]}
-    for edge in before["edges"]:
-        old[edge["producer"]].add(edge["uid"])
-    for uid, edges in old.items():
-        now = {edge.uid for edge in plan.graph.outputs(uid)}
-        if any(vertex.uid == uid for vertex in plan.graph.vertices) and now != edges:
+    there = {vertex.uid for vertex in plan.graph.vertices}
+    for uid in [vertex.uid for vertex in before.vertices if vertex.uid in there]:
+        if {edge.uid for edge in before.outputs(uid)} != {edge.uid for edge in plan.graph.outputs(uid)}:
             raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
 
 
-def _places(graph: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
+def _places(graph: ExecutionGraph) -> dict[str, tuple[str, bool]]:
     """Operator uid -> its vertex and whether that is bounded."""
     return {
-        uid: (vertex["uid"], vertex["bounded"])
-        for vertex in graph["vertices"]
-        for uid in [*vertex["operators"], *vertex["sinks"]]
+        uid: (vertex.uid, vertex.bounded) for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)
     }

@@ -12,16 +12,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.errors import GlobNameError, PlannedFilesGoneError, QueryFailedError
-from airflow_provider_ckpt.sparkfiles.seen_files import glob_name, normal_path
+from airflow_provider_ckpt.spark.errors import ColonNameError, GlobNameError, PlannedFilesGoneError, QueryFailedError
+from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
 
 
-def refuse_glob_names(planned: Mapping[str, Iterable[str]]) -> None:
-    """Raises GlobNameError. ``planned``: source -> normal paths."""
-    for uid, paths in planned.items():
-        found = glob_name(paths)
-        if found is not None:
+def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
+    """Raises GlobNameError, ColonNameError. ``planned``: source -> URIs as Spark writes them."""
+    for uid, uris in planned.items():
+        if (found := glob_name(map(normal_path, uris))) is not None:
             raise GlobNameError(uid=uid, path=found)
+        if (found := colon_name(uris)) is not None:
+            raise ColonNameError(uid=uid, path=found)
 
 
 def refuse_other_files(vertex: str, planned: Mapping[str, Sequence[str]], read: Iterable[Sequence[str]]) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.job.graph import ExecutionGraph
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -22,7 +21,6 @@ class RunContext:
 
     spark: SparkSession
     storage: Storage
-    storage_options: Mapping[str, Any] = field(repr=False)
     job: Job
     job_id: str
     graph: ExecutionGraph
@@ -33,11 +31,3 @@ class RunContext:
     check_fenced: Callable[[], None] = field(repr=False)
     failed: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
     """Set with the first failure of a task. That one ends the run, and is the one that is logged in full."""
-
-
-@dataclass(frozen=True)
-class InputAdvanced:
-    """Something was appended to a log that ``subtask`` reads: of a task to another one, by way of the JobMaster's
-    inbox."""
-
-    subtask: str

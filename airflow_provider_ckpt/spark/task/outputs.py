@@ -14,12 +14,12 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.partitions.attempts import epoch_of, is_before
 from airflow_provider_ckpt.partitions.records import PartitionFile
-from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
+from airflow_provider_ckpt.spark.errors import PreparedLostError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "prepared"
@@ -112,13 +112,6 @@ class Outputs:
         return bool(parquet.ParquetFile(BytesIO(self._storage.read(path))).metadata.num_rows)
 
 
-def bind_sinks(job: Job, job_id: str, storage_options: Mapping[str, Any]) -> dict[str, BoundSink]:
-    """The sinks of the job by uid; nothing is written yet."""
-    return {
-        operator.uid: operator.sink.bind(SinkContext(job_id, operator.uid, storage_options)) for operator in job.sinks
-    }
-
-
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     """The frame with a row count taken in flight; the count may be asked for after the frame was consumed."""
     observation = Observation()
@@ -133,6 +126,10 @@ class PreparedStore:
         self._storage = storage
         self._folder = folder
 
+    @property
+    def uri(self) -> str:
+        return self._storage.full_uri(self._folder)
+
     def write(self, prepared: Prepared) -> None:
         document = encode_document(
             KIND,
@@ -145,12 +142,17 @@ class PreparedStore:
         self._storage.replace(self._path(prepared.attempt), document)
 
     def read(self, attempt: str) -> Prepared | None:
+        """Raises PreparedLostError, NewerFormatError."""
         path = self._path(attempt)
         try:
             data = self._storage.read(path)
         except ObjectNotFoundError:
             return None
-        body = decode_document(data, KIND, VERSION, uri=self._storage.full_uri(path))
+        uri = self._storage.full_uri(path)
+        try:
+            body = decode_document(data, KIND, VERSION, uri=uri)
+        except MalformedDocumentError as error:
+            raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
         files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
         return Prepared(body["attempt"], body["batch_id"], files, body["handles"])
 

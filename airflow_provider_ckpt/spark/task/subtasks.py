@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.job.graph import Vertex
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.model.channel import Channel, channels
+from airflow_provider_ckpt.model.graph import Vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.input_gate import InputGate
+from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
@@ -20,7 +24,6 @@ from airflow_provider_ckpt.spark.query.planning import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.inputs import BoundedInput, EdgeInput, Inputs
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.runner import VertexRunner
@@ -29,6 +32,7 @@ from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_fo
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
+from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
 
 
 class SubtaskFactory:
@@ -56,11 +60,11 @@ class SubtaskFactory:
         self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
-    def runner(self, vertex: Vertex, dropped: frozenset[str], since: int = 0) -> VertexRunner:
+    def runner(self, subtask: SubtaskId, dropped: frozenset[str], since: int = 0) -> VertexRunner:
         """Makes the subtask's Spark folder. Its log is opened: the attempts before are fenced. ``since``: the epoch
         from which on attempts of the vertex count."""
-        context, subtask = self._context, f"{vertex.uid}/0"
-        home = subtask_path(context.job_id, vertex.uid, 0)
+        context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
+        home = subtask_path(context.job_id, subtask.vertex, subtask.number)
         log = self._logs[subtask]
         folders = AttemptFolders(context.storage, f"{home}/spark")
         previous = folders.previous(log.records(), context.attempt, since)
@@ -68,14 +72,14 @@ class SubtaskFactory:
         rewound = self._restore is not None
         folders.refuse_lost(previous, last, rewinds=rewound)  # before anything is fed, published or deleted
         # before the folder is complete: a restore that was interrupted is repeated until every folder is
-        edges = {edge: e for edge, e in self._edges(vertex, previous is None).items() if edge not in dropped}
+        edges = {key: e for key, e in self._edges(subtask, previous is None).items() if e.edge.uid not in dropped}
         folder = folders.create(
             context.attempt,
             previous if last is not None or not rewound else None,
             rewind_to=last.batch_id if last is not None and rewound else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
         )
-        prepared = PreparedStore(context.storage, prepared_path(context.job_id, vertex.uid, 0))
+        prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
         publisher = Publisher(
             context,
             vertex,
@@ -83,7 +87,7 @@ class SubtaskFactory:
             log=log,
             folder=folder,
             inputs=self._inputs(vertex, edges, dropped, folder),
-            outputs=self.outputs(vertex),
+            outputs=self.outputs(subtask),
             prepared=prepared,
             dropped=dropped,
         )
@@ -93,24 +97,29 @@ class SubtaskFactory:
         prepared.delete_before(context.attempt)
         return VertexRunner(context, publisher, self._builder(vertex, edges))
 
-    def _edges(self, vertex: Vertex, is_new: bool) -> dict[str, EdgeInput]:
-        """``is_new``: no query of the vertex has read anything that counts."""
-        context = self._context
+    def _edges(self, subtask: SubtaskId, is_new: bool) -> dict[str, EdgeInput]:
+        """By channel. ``is_new``: no query of the subtask has read anything that counts."""
+        last = self._logs[subtask].state.last_batch
         found: dict[str, EdgeInput] = {}
-        for edge in context.graph.inputs(vertex.uid):
-            partition = partition_path(context.job_id, edge.producer, 0)
-            siblings = [other.uid for other in context.graph.outputs(edge.producer)]
-            location = feed_folder(partition, siblings, edge.uid)
-            feed = EdgeFeed(context.storage, location, partition, epoch=context.epoch)
-            last = self._logs[f"{vertex.uid}/0"].state.last_batch
-            read = 0 if last is None else last.inputs.get(edge.uid, 0)
+        for channel in channels(self._context.graph, subtask):
+            read = 0 if last is None else last.inputs.get(channel.key, 0)
+            feed = self._feed(channel)
             if self._restore is not None or is_new:
                 feed.reset()
             start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
-            found[edge.uid] = EdgeInput(
-                edge, self._logs[f"{edge.producer}/0"], feed, offered=start, read=read, passed=start
-            )
+            log = self._logs[channel.producer]
+            for number, record in log.records(max(0, read - 1))[:1]:
+                if number == read - 1 and isinstance(record, Batch):
+                    feed.may_feed_again(record)
+            found[channel.key] = EdgeInput(channel.edge, log, feed, offered=start, read=read, passed=start)
         return found
+
+    def _feed(self, channel: Channel) -> EdgeFeed:
+        context, producer = self._context, channel.producer
+        partition = partition_path(context.job_id, producer.vertex, producer.number)
+        siblings = [other.uid for other in context.graph.outputs(producer.vertex)]
+        location = feed_folder(partition, siblings, channel.edge.uid)
+        return EdgeFeed(context.storage, location, partition, epoch=context.epoch)
 
     def _inputs(
         self, vertex: Vertex, edges: Mapping[str, EdgeInput], dropped: frozenset[str], folder: SparkFolder
@@ -129,10 +138,9 @@ class SubtaskFactory:
         limit = read_limit(context.options)
         calls = SourceCalls(context.spark, streaming=True, limit=limit)
 
-        def edge_frame(uid: str) -> DataFrame:
-            edge = edges[uid]
+        def channel_frame(key: str, edge: EdgeInput) -> DataFrame:
             schema = self._schemas[edge.edge.producer]
-            reader = context.spark.readStream.name(uid).schema(plain(schema))
+            reader = context.spark.readStream.name(key).schema(plain(schema))
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
             options: dict[str, Any] = {"recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
             if not self._whole:
@@ -140,13 +148,17 @@ class SubtaskFactory:
             frame = reader.options(**options).parquet(edge.feed.location)
             return with_watermark(frame, schema)
 
+        def edge_frame(uid: str) -> DataFrame:
+            frames = [channel_frame(key, edge) for key, edge in edges.items() if edge.edge.uid == uid]
+            return functools.reduce(DataFrame.unionByName, frames)
+
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
         return QueryBuilder(context.job, vertex, edges_in, calls, edge_frame, known)
 
-    def outputs(self, vertex: Vertex) -> Outputs:
-        context = self._context
+    def outputs(self, subtask: SubtaskId) -> Outputs:
+        context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         edges = [edge.uid for edge in context.graph.outputs(vertex.uid)]
-        partition = partition_path(context.job_id, vertex.uid, 0)
+        partition = partition_path(context.job_id, subtask.vertex, subtask.number)
         target = PartitionTarget(partition, data_folder(partition, edges)) if edges else None
         sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
         return Outputs(
@@ -155,5 +167,5 @@ class SubtaskFactory:
             context.attempt,
             sinks,
             target,
-            f"{subtask_path(context.job_id, vertex.uid, 0)}/scratch",
+            f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",
         )

@@ -1,0 +1,265 @@
+"""A job from outside: what its journal says, and how it is asked to end.
+
+The command line, the hook, the operator, the sensor and the trigger see and end jobs through this, and so may any other
+program. It takes access to the root, and none to the cluster; neither Spark nor Airflow is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ckpt.journal import journal as journals
+from airflow_provider_ckpt.journal.errors import (
+    JobNotEndedError,
+    JobNotRunningError,
+    JobWaitTimeoutError,
+    NoSuchJobError,
+    RequestOvertakenError,
+)
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.storage.errors import NoRootError
+from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import read_root
+from airflow_provider_ckpt.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.job.job import Job
+    from airflow_provider_ckpt.journal.events import CheckpointReleased
+
+Root = Location | str | os.PathLike[str] | Storage
+"""A root's URI, with the options of its file system if it needs some, or its storage if that is open already."""
+
+POLL_SECONDS = 0.5
+"""From one look at the journal to the next while something is waited for."""
+
+
+def list_jobs(root: Root) -> list[JobState]:
+    """The state of every job under the root, by id. A journal that cannot be read says so in ``damage``.
+
+    Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
+    """
+    return journals.list_jobs(read_root(_opened(root)))
+
+
+def has_ended(state: JobState) -> bool:
+    """FINISHED, STOPPED or FAILED. After RESTARTING somebody is expected to run the job again."""
+    return state.status is not None and state.status.has_ended
+
+
+def is_journaled(state: JobState) -> bool:
+    """Whether anything is known of the job."""
+    return bool(state.epoch or state.status or state.damage)
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """A driver was asked to ``stop`` or to ``drain``: that of this epoch, and no later one."""
+
+    job_id: str
+    kind: str
+    epoch: int
+    name: str
+    """Under which the journal answers (``JobState.answered``, ``JobState.outcomes``)."""
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """What came of a request. ``state``: of the job then."""
+
+    request: JobRequest
+    state: JobState
+
+    @property
+    def outcome(self) -> str | None:
+        """The driver's last words: ``completed: …``, ``failed: …`` or ``refused: …``. None if it said none, as drivers
+        of earlier releases do."""
+        return self.state.outcomes.get(self.request.name)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it took place: the savepoint of a stop is released, a drain has finished the job."""
+        if self.outcome is not None:
+            return self.outcome.startswith("completed")
+        status = self.state.status
+        return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
+
+
+class JobClient:
+    """One job under a checkpoint root.
+
+    Nothing is opened before something is asked. Blocking: an event loop calls it in a thread, one thread at a time.
+    Every method raises the storage's errors (those that may go away are TransientError), ForeignRootError and, for what
+    a later release has written, NewerFormatError or UnknownEventError.
+
+    :param root: URI of the checkpoint root, a :class:`Location` if it takes storage options, or its storage (then
+        :meth:`release` has no options for the sinks).
+    :param job_id: the job. Raises InvalidJobIdError.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        job_id: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.job_id = check_job_id(job_id)
+        self._root = root
+        self._opened: Storage | None = None
+        self._clock, self._sleep = clock, sleep
+        self._journal: journals.Journal | None = None
+
+    # ---- looking
+
+    def look(self) -> JobState:
+        """What the journal says now, as a value of its own; an empty state (``epoch`` 0) while nothing is journaled.
+
+        The first look reads the journal as a whole, later ones read what was added: a request or two.
+        """
+        if self._journal is None:
+            try:
+                root = read_root(self._storage())
+            except NoRootError:  # the first job makes it one
+                return JobState(self.job_id)
+            self._journal = journals.Journal(root, self.job_id)
+        return _as_it_is(self._journal.refresh())
+
+    def state(self) -> JobState:
+        """As :meth:`look`, of a job that was run. Raises NoSuchJobError, which names the jobs that are there, and
+        NoRootError. ``damage`` says what is wrong with a journal."""
+        state = self.look()
+        if not is_journaled(state):
+            root = read_root(self._storage())
+            known = ", ".join(journals.job_ids(root)) or "none"
+            raise NoSuchJobError(job_id=self.job_id, root=root.uri, known=known)
+        return state
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """Those that the journal remembers, oldest first, as ``ckpt checkpoints --json`` prints them. Raises as
+        :meth:`state`."""
+        return self.state().checkpoint_view()
+
+    def wait(
+        self,
+        until: Callable[[JobState], bool] = has_ended,
+        timeout: float | None = None,
+        *,
+        poll: float = POLL_SECONDS,
+    ) -> JobState:
+        """Look until ``until`` holds, and return that state. A job that was not run yet is waited for.
+
+        ``timeout``: seconds, None to wait as long as it takes: a driver that was killed leaves RUNNING behind, and the
+        job may be run again. Raises JobWaitTimeoutError.
+        """
+        deadline = None if timeout is None else self._clock() + timeout
+        while not until(state := self.look()):
+            if deadline is not None and self._clock() >= deadline:
+                shown = state.status or "not started"
+                raise JobWaitTimeoutError(job_id=self.job_id, seconds=timeout, status=shown)
+            self._sleep(poll)
+        return state
+
+    # ---- asking the driver
+
+    def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
+        """Ask the job's driver to stop: savepoint, release, exit; the next run goes on from there. Does not wait.
+
+        A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
+        ``epoch``: of a driver that the caller knows of; then the journal is not read. Raises NoSuchJobError,
+        NoRootError, JobNotRunningError.
+        """
+        return self._ask("stop", epoch, leaves=leaves)
+
+    def drain(self, *, epoch: int | None = None) -> JobRequest:
+        """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED. As :meth:`stop`."""
+        return self._ask("drain", epoch, leaves=False)
+
+    def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
+        """Wait until the job has ended, or its driver has said that it does not: what was asked for was refused, or it
+        failed and the job goes on.
+
+        ``timeout``: seconds, after which it raises JobNotEndedError; None to wait as long as it takes. Raises
+        RequestOvertakenError when another driver took the job.
+        """
+        seen = JobState(self.job_id)
+
+        def is_answered(state: JobState) -> bool:
+            nonlocal seen
+            seen, told = state, state.outcomes.get(request.name)
+            if state.epoch != request.epoch and told is None:
+                raise RequestOvertakenError(
+                    job_id=self.job_id, kind=request.kind, epoch=state.epoch, asked=request.epoch
+                )
+            return not state.is_held or (told is not None and told.startswith(("failed", "refused")))
+
+        try:
+            return JobAnswer(request, self.wait(is_answered, timeout))
+        except JobWaitTimeoutError:
+            raise JobNotEndedError(
+                job_id=self.job_id,
+                kind=request.kind,
+                request=request.name,
+                seconds=timeout,
+                epoch=request.epoch,
+                answer="has taken" if request.name in seen.answered else "has not answered",
+            ) from None
+
+    # ---- without a driver
+
+    def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
+        """Release what the job has completed, when no driver lives that would. Needs no Spark, and leaves the job as it
+        was: its next run goes on. [] if there is nothing to release.
+
+        ``job``: its definition, as it ran; only the sinks are used. ``driver_is_gone``: say so of a driver that cannot
+        be seen from here; one that lives after all is overtaken, and ends. Raises as :meth:`state`, JobHasDriverError,
+        SinksMissingError, DefinitionChangedError, and what a sink fails with: then the rest can be asked for again.
+        """
+        from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
+
+        self.state()
+        options = {} if isinstance(self._root, Storage) else Location.of(self._root).options
+        return RollForward(self._storage(), job, self.job_id, options, driver_is_gone=driver_is_gone).run()
+
+    def _ask(self, kind: str, epoch: int | None, *, leaves: bool) -> JobRequest:
+        asked = self._running_epoch(kind) if epoch is None else epoch
+        name = write_request(self._storage(), self.job_id, kind, asked, leaves=leaves)
+        return JobRequest(self.job_id, kind, asked, name)
+
+    def _running_epoch(self, kind: str) -> int:
+        state = self.state()
+        if not state.is_held:
+            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=state.status)
+        if is_alive(state.worker) is False:
+            gone = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
+            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=gone)
+        return state.epoch
+
+    def _storage(self) -> Storage:
+        if self._opened is None:
+            self._opened = _opened(self._root)
+        return self._opened
+
+
+def _opened(root: Root) -> Storage:
+    return root if isinstance(root, Storage) else open_storage(root)
+
+
+def _as_it_is(state: JobState) -> JobState:
+    """A journal that reads on changes the state that it has given."""
+    return JobState(**{field.name: _copied(getattr(state, field.name)) for field in fields(state)})
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: dict(each) if isinstance(each, dict) else each for name, each in value.items()}
+    return value.copy() if isinstance(value, list | set) else value

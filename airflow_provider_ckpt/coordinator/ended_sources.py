@@ -1,0 +1,93 @@
+"""Which sources have ended, and which finished ones wait to be left out of a running query (R2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from airflow_provider_ckpt.coordinator.messages import DropSource
+from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.journal.events import Event, SourceDropped
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+
+
+class EndedSources(PlanChanges):
+    """A source has ended when every subtask of its vertex read it to its end, or ended itself. It is left out of a
+    subtask's query while that stands still; the first time that is in the journal before the query goes on."""
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        ended: Mapping[str, Collection[str]],
+        dropped: Mapping[str, Collection[str]],
+    ) -> None:
+        self._parallelism = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
+        self._vertex: dict[str, str] = {name: vertex.uid for vertex in graph.vertices for name in vertex.subtasks}
+        self._ended = {(vertex, uid) for vertex, uids in ended.items() for uid in uids}
+        self._dropped = {(vertex, uid) for vertex, uids in dropped.items() for uid in uids}
+        self._reports: dict[tuple[str, str], dict[str, int]] = {}
+        self._gone: dict[str, set[str]] = {}
+        self._waiting: dict[tuple[str, str], None] = {}
+        self._left_out: set[tuple[str, str]] = set()
+
+    @property
+    def all_ended(self) -> frozenset[tuple[str, str]]:
+        """(vertex, uid) of every source known to be at its end, dropped ones included."""
+        return frozenset(self._ended | self._dropped)
+
+    # -- what is said about them
+
+    def report(self, subtask: str, uid: str, batch_id: int, droppable: bool) -> list[tuple[str, int]]:
+        """The subtask read the source to its end. Returns what is news: [(uid, batch id)] if with this
+        the source ended as a whole."""
+        vertex = self._vertex[subtask]
+        self._reports.setdefault((vertex, uid), {})[subtask] = batch_id
+        if droppable and (subtask, uid) not in self._left_out and (vertex, uid) not in self._dropped:
+            self._waiting[(subtask, uid)] = None
+        return self._news(vertex)
+
+    def subtask_ended(self, subtask: str) -> list[tuple[str, int]]:
+        """The query of the subtask ended by itself: nothing to drop there any more. Returns the news."""
+        vertex = self._vertex[subtask]
+        self._gone.setdefault(vertex, set()).add(subtask)
+        self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
+        return self._news(vertex)
+
+    def _news(self, vertex: str) -> list[tuple[str, int]]:
+        news = []
+        for (owner, uid), reports in self._reports.items():
+            if owner == vertex and (vertex, uid) not in self._ended | self._dropped:
+                gone = self._gone.get(vertex, set())
+                if len(gone.union(reports)) == self._parallelism[vertex]:
+                    self._ended.add((vertex, uid))
+                    news.append((uid, max(reports.values())))
+        return news
+
+    # -- reasons to stand still
+
+    def wanted(self) -> list[Pause]:
+        """Oldest first; only of sources that ended as a whole."""
+        return [
+            Pause(subtask, DropSource(uid))
+            for subtask, uid in self._waiting
+            if (self._vertex[subtask], uid) in self.all_ended
+        ]
+
+    def begun(self, pause: Pause) -> None:
+        key = (pause.subtask, pause.reason.uid)
+        del self._waiting[key]
+        self._left_out.add(key)
+
+    def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
+        vertex, uid = self._vertex[pause.subtask], pause.reason.uid
+        # it leaves out what others of its vertex left out before as well, and need not stand still for that again
+        for other in [key for key in self._waiting if key[0] == pause.subtask and (vertex, key[1]) in self._dropped]:
+            self.begun(Pause(pause.subtask, DropSource(other[1])))
+        if (vertex, uid) in self._dropped:
+            return None
+        self._dropped.add((vertex, uid))
+        return SourceDropped(vertex, uid, batch_id, now)
+
+    def dropped(self, subtask: str) -> tuple[str, ...]:
+        """What the subtask's query leaves out from now on, sorted."""
+        vertex = self._vertex[subtask]
+        return tuple(sorted(uid for owner, uid in self._dropped if owner == vertex))

@@ -1,0 +1,143 @@
+"""The status of the job, from CREATED to how it ends, and what a stop or a drain came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.messages import Append, EndJob
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
+from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """How the job ends once nothing completed is unreleased; ``at_once``: without waiting for that,
+    because it is the release that cannot go on."""
+
+    status: RunEnd
+    cause: str | None
+    at_once: bool = False
+
+
+class JobLifecycle:
+    """CREATED until every subtask that must acknowledge runs, RUNNING until it is decided how the job ends
+    and what completed is released (R16); over afterwards.
+
+    STOPPED is said of a stop whose savepoint is completed and released, and of nothing else. A stop that
+    failed leaves the job running, as Flink does, or, if the job has to leave anyway, RESTARTING.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._ending: _Ending | None = None
+        self.status = JobStatus.CREATED
+        self.is_over = False
+
+    @property
+    def is_ending(self) -> bool:
+        """It is decided how the job ends; nothing new is begun."""
+        return self._ending is not None
+
+    @property
+    def work_is_done(self) -> bool:
+        """Every subtask is at its end of data, and a completed checkpoint covers it."""
+        return self._parts.subtasks.all_ended and not self._parts.cycle.wanted
+
+    @property
+    def waits_for_savepoint(self) -> bool:
+        stop = self._parts.requests.stop
+        if stop is None or stop.savepoint is not None or self.is_ending:
+            return False
+        return not self.work_is_done
+
+    def note_running(self, now: float) -> None:
+        parts = self._parts
+        if self.status is not JobStatus.CREATED or self.is_ending or not parts.subtasks.some_active:
+            return
+        if not parts.subtasks.blocked or not parts.options.periodic:
+            self.status = JobStatus.RUNNING
+            parts.out.append(Append(StatusChanged(JobStatus.RUNNING, now)))
+            parts.cycle.start_interval(now)
+
+    # -- how it ends
+
+    def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
+        """Decide how the job ends. The first decision holds; only one ``at_once`` overrides one that waits."""
+        if self._ending is not None and not (at_once and not self._ending.at_once):
+            return
+        if cause is not None:
+            cause = f"{self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}"
+        self._ending = _Ending(status, cause, at_once)
+
+    def fail_stop(self, cause: str, now: float) -> None:
+        """The savepoint of the stop is not to be had: the job goes on, unless it has to leave anyway."""
+        requests = self._parts.requests
+        if requests.stop is not None and requests.stop.leaves:
+            self.end(JobStatus.RESTARTING, cause)
+            return
+        outcome = f"failed: {self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}"
+        requests.stop = None
+        self._answer("stop", f"{outcome}; the job goes on", now)
+
+    def end_if_done(self, now: float) -> None:
+        """Decide it if the job came to its end or stopped, and end it once nothing holds the end up."""
+        self._decide()
+        ending = self._ending
+        if ending is None or self.is_over or self._waits_for_releases(ending):
+            return
+        self.is_over = True
+        self.status = ending.status
+        self._answer_all(ending, now)
+        self._parts.out.append(Append(StatusChanged(ending.status, now, ending.cause)))
+        self._parts.out.append(EndJob(ending.status, ending.cause))
+
+    def _waits_for_releases(self, ending: _Ending) -> bool:
+        releases = self._parts.releases
+        if ending.at_once or not len(releases):
+            return False
+        # the next driver rolls forward anyway: one that failed need not try an unreachable sink for minutes first
+        return not (ending.status is JobStatus.RESTARTING and releases.is_failing)
+
+    def _decide(self) -> None:
+        parts = self._parts
+        if parts.cycle.pending is not None or len(parts.releases):
+            return
+        stop = parts.requests.stop
+        if parts.subtasks.all_finished:
+            self.end(JobStatus.FINISHED, None)
+        elif stop is not None and stop.savepoint is not None and not self.work_is_done:
+            self.end(JobStatus.STOPPED, None)
+
+    # -- what is said about it
+
+    @property
+    def _last_completed(self) -> int | str:
+        return self._parts.cycle.last_completed or "none"
+
+    def _of_the_stop(self) -> str:
+        """What a failure means for the stop that is in progress, before its cause."""
+        stop = self._parts.requests.stop
+        if stop is None:
+            return ""
+        if stop.savepoint is None:
+            return "the stop did not take place: "
+        return f"savepoint {stop.savepoint} was taken, but the job failed before it had stopped: "
+
+    def _answer_all(self, ending: _Ending, now: float) -> None:
+        """Everybody who asked hears how it went, before the status tells that nobody is left to say more."""
+        stop = self._parts.requests.stop
+        if ending.status is JobStatus.FINISHED:
+            self._answer("stop", "completed: the job has FINISHED", now)
+            self._answer("drain", "completed: the job has FINISHED", now)
+        elif ending.status is JobStatus.STOPPED and stop is not None:
+            self._answer("stop", f"completed: savepoint {stop.savepoint} is released", now)
+            self._answer("drain", "failed: the job was stopped before it was drained", now)
+        else:
+            self._answer("stop", f"failed: {ending.cause}", now)
+            goes_on = "; the next run goes on draining" if ending.status is JobStatus.RESTARTING else ""
+            self._answer("drain", f"failed: {ending.cause}{goes_on}", now)
+
+    def _answer(self, mode: str, outcome: str, now: float) -> None:
+        for request, kind in self._parts.requests.close(mode):
+            self._parts.out.append(Append(RequestAnswered(request, kind, outcome, now)))

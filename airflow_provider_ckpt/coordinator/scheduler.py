@@ -1,0 +1,64 @@
+"""Which subtasks are deployed, and when (Flink: SchedulingStrategy). No threads, no clock."""
+
+from __future__ import annotations
+
+import math
+
+from airflow_provider_ckpt.coordinator.state import SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.model.channel import channels
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+
+class Scheduler:
+    """STREAMING: everything at once, as no checkpoint is taken before all run (R15).
+
+    BATCH: a subtask is deployed when every subtask it reads from is at its end of data (R23), as far as there are
+    ``slots``: so many are under way at a time. Those upstream come first. Whether a result of an earlier epoch is still
+    good is the subtask's to say: it is deployed, finds its end in its log, and reports it at once.
+    """
+
+    def __init__(self, graph: ExecutionGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
+        """Raises ValueError for less than one slot, in which nothing would ever run."""
+        if slots < 1:
+            raise ValueError(f"slots must be 1 or more, not {slots}")
+        self._graph, self._subtasks = graph, subtasks
+        self._slots = slots if batch else math.inf
+        self._batch = batch
+        self._inputs: dict[str, list[Edge]] = {vertex.uid: [] for vertex in graph.vertices}
+        for edge in graph.edges:
+            self._inputs[edge.consumer].append(edge)
+        self._waiting = {
+            vertex.uid: [n for n in vertex.subtasks if subtasks.status(n) is SubtaskStatus.CREATED]
+            for vertex in graph.vertices
+        }
+
+    def due(self) -> list[str]:
+        """The subtasks to deploy now, in topological order. The caller sets their status, or asks again."""
+        free = self._slots - self._subtasks.count(SubtaskStatus.STARTING, SubtaskStatus.RUNNING)
+        chosen: list[str] = []
+        for vertex in self._graph.vertices:
+            if len(chosen) >= free:
+                break
+            chosen += self._of(vertex, free - len(chosen))
+        return chosen
+
+    def _of(self, vertex: Vertex, free: float) -> list[SubtaskId]:
+        waiting = self._waiting[vertex.uid] = [
+            name for name in self._waiting[vertex.uid] if self._subtasks.status(name) is SubtaskStatus.CREATED
+        ]
+        if not waiting or not all(self._may_be_read(edge) for edge in self._inputs[vertex.uid]):
+            return []
+        ready = [name for name in waiting if self._is_complete(vertex, name)]
+        return ready if free >= len(ready) else ready[: int(free)]
+
+    def _may_be_read(self, edge: Edge) -> bool:
+        """Of an all-to-all exchange every consumer needs all; asked once a vertex, not once a subtask."""
+        if not self._batch or edge.exchange == "pointwise":
+            return True
+        return self._subtasks.vertex_has_ended(edge.producer)
+
+    def _is_complete(self, vertex: Vertex, name: SubtaskId) -> bool:
+        if not self._batch or not any(edge.exchange == "pointwise" for edge in self._inputs[vertex.uid]):
+            return True
+        return all(self._subtasks.has_ended(channel.producer) for channel in channels(self._graph, name))

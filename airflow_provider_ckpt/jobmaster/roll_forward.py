@@ -1,0 +1,133 @@
+"""Releases by somebody else than a run: what a job has completed, when no driver lives to release it (R16).
+
+It needs no Spark. The journal is claimed for it: whoever ran the job before can write no more, and a start of the job
+meanwhile fences this in turn. The logs of the subtasks are read and not opened: nothing is published here.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.job.changes import check_changes
+from airflow_provider_ckpt.job.definition import sink_definitions
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError
+from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
+from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim, load_logs, restored
+from airflow_provider_ckpt.journal.events import CheckpointReleased, PlanRecorded, StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.sinks.binding import bind_sinks
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.storage.storage import Storage
+
+_LOST = "the driver was lost; what it had completed was released from outside"
+
+
+class _NothingLeftError(Exception):
+    """Somebody has released it meanwhile."""
+
+
+class RollForward:
+    """Use once: :meth:`run`. ``storage``: of the root; ``job``: as it ran; ``storage_options``: of the root, for sinks.
+
+    ``driver_is_gone``: said of a driver that cannot be seen from here.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        job: Job,
+        job_id: str,
+        storage_options: Mapping[str, Any],
+        *,
+        driver_is_gone: bool = False,
+    ) -> None:
+        self._storage, self._job, self._job_id = storage, job, job_id
+        self._sinks = bind_sinks(job, job_id, storage_options)
+        self._driver_is_gone = driver_is_gone
+        self._graph = ExecutionGraph((), ())
+        self._leaves = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
+
+    def run(self) -> list[CheckpointReleased]:
+        """Release what is completed and unreleased, in order; [] if there is nothing. Whatever the status of the job
+        was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it would have.
+
+        Raises JobHasDriverError, SinksMissingError, DefinitionChangedError, OutputLostError, CorruptJournalError,
+        SubtaskLogLostError, FencedError, and what a sink fails with.
+        """
+        journal = Journal(self._storage, self._job_id)
+        nonce = uuid.uuid4().hex[:8]
+        try:
+            self._admit(journal.refresh())
+            # No worker is named: the next driver would end its process, and this one may be anybody's.
+            claim(journal, f"{journal.state.attempt}~release", nonce, Worker(), self._admit, releases_only=True)
+        except _NothingLeftError:
+            return []
+        try:
+            released = self._release(journal)
+        except OvertakenError:
+            raise
+        except Exception:
+            with suppress(CkptError):
+                self._leave(journal)
+            raise
+        self._leave(journal)
+        return released
+
+    def _admit(self, state: JobState) -> None:
+        """Asked once more of the very state that the claim follows."""
+        if not restored(state).unreleased or state.plan is None:
+            if state.damage:
+                return  # the claim refuses it
+            raise _NothingLeftError
+        self._check_driver(state)
+        self._check_sinks(state, state.plan)
+        status = state.status
+        if status is not None and not status.is_alive:  # else it is what a lost driver has left
+            self._leaves = StatusChanged(status, 0.0, state.cause)
+
+    def _check_driver(self, state: JobState) -> None:
+        alive = is_alive(state.worker)
+        unknown = alive is None and state.is_held and not self._driver_is_gone
+        if alive or unknown:
+            driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
+            raise JobHasDriverError(job_id=self._job_id, status=state.status, driver=driver)
+
+    def _check_sinks(self, state: JobState, plan: PlanRecorded) -> None:
+        self._graph = plan.graph
+        missing = {uid for vertex in self._graph.vertices for uid in vertex.sinks} - self._sinks.keys()
+        if missing:
+            raise SinksMissingError(job_id=self._job_id, missing=", ".join(sorted(missing)))
+        if plan.definition is not None:
+            given = replace(plan.definition, sinks=sink_definitions(self._job.sinks))
+            check_changes(plan.definition, given, {one.uid: one.sink.changeable for one in self._job.sinks})
+        refuse_lost_output(state, self._sinks)
+
+    def _release(self, journal: Journal) -> list[CheckpointReleased]:
+        state = journal.state
+        logs = load_logs(self._storage, self._job_id, self._graph)
+        check_whole(state, logs)
+        final_only = frozenset(one.uid for one in self._job.sinks if one.release == "final")
+        releases = SinkReleases(self._graph, logs, self._sinks, final_only)
+        done: list[CheckpointReleased] = []
+        for number in restored(state).unreleased:
+            journal.check_fenced()
+            counts = releases.carry_out(state.checkpoints[number], state.checkpoints.get(state.last_released))
+            event = CheckpointReleased(number, time.time(), counts)
+            journal.write(event)
+            done.append(event)
+        return done
+
+    def _leave(self, journal: Journal) -> None:
+        journal.write(replace(self._leaves, at=time.time()))

@@ -1,0 +1,117 @@
+"""Epochs: a driver takes the job over, goes back to a checkpoint if it is to, and records what it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
+from airflow_provider_ckpt.journal.kinds.event import JournalEvent
+from airflow_provider_ckpt.journal.kinds.job import JobProgress
+from airflow_provider_ckpt.journal.kinds.sources import Sources
+from airflow_provider_ckpt.journal.kinds.subtasks import Subtasks
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+
+
+@dataclass
+class Epochs(JobProgress, Checkpoints, Sources, Subtasks):
+    epoch: int = 0
+    attempt: str | None = None
+    worker: Worker = field(default_factory=Worker)
+    plan: PlanRecorded | None = None
+    restored: int = 0
+    """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
+    was no restore."""
+    restored_epoch: int = 0
+    introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=LATER)
+    """Operator uid -> the epoch that brought it into a job which had been running without, and the last checkpoint by
+    then: what attempts of that uid did before, when it was in the job once already, does not count."""
+    given_up: set[str] = field(default_factory=set, metadata=LATER)
+    """Uids of operators that the job had and has no longer, or had not for a while."""
+    anew_epoch: int = field(default=0, metadata=LATER)
+    """Of the driver that began the job anew, last; 0 if none did."""
+
+
+@dataclass(frozen=True)
+class EpochClaimed(JournalEvent):
+    """A driver took the job over. Never deleted (R3)."""
+
+    epoch: int
+    attempt: str
+    worker: Worker
+    at: float
+    releases_only: bool = field(default=False, metadata=LATER)
+    """It is no run: a job that FAILED for good stays so, also if whoever releases is killed."""
+
+    def apply(self, state: Epochs) -> None:
+        state.epoch, state.attempt, state.worker = self.epoch, self.attempt, self.worker
+        state.pending = 0
+        stays = self.releases_only and state.status is not None and state.status.is_terminal
+        if state.status is not None and not stays:
+            state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one
+
+
+@dataclass(frozen=True)
+class PlanRecorded(JournalEvent):
+    """What this epoch runs: the graph, the schemas (vertex uid -> Spark's schema JSON), and the definition, which a
+    later start is compared with (None in journals of release 0.1)."""
+
+    graph: ExecutionGraph
+    schemas: Mapping[str, str]
+    at: float
+    definition: JobDefinition | None = field(default=None, metadata=LATER)
+
+    def apply(self, state: Epochs) -> None:
+        if state.plan is not None:
+            before, after = set(state.plan.graph.operators), set(self.graph.operators)
+            for uid in after - before:
+                state.introduced[uid] = (state.epoch, state.last_completed)
+            for uid in before - after:
+                _give_up(state, uid)
+        state.plan = self
+
+
+@dataclass(frozen=True)
+class Restored(JournalEvent):
+    """The job was taken back to a completed checkpoint (R4): what ended, was dropped or finished after it is
+    running again. ``dropped``: vertex -> uids that were dropped at or before the checkpoint's batches.
+    ``anew``: to nothing at all, as no checkpoint covers anything; the ends of its sources are frozen anew."""
+
+    checkpoint: int
+    dropped: Mapping[str, Mapping[str, int]]
+    at: float
+    anew: bool = field(default=False, metadata=LATER)
+
+    def apply(self, state: Epochs) -> None:
+        # A checkpoint that is no longer remembered ended nothing: the subtask logs say what did (R11).
+        done = None if self.anew else state.checkpoints.get(self.checkpoint)
+        snapshots = done.subtasks if done else {}
+        state.ended = {}
+        for subtask, snapshot in snapshots.items():
+            batch = -1 if snapshot.batch_id is None else snapshot.batch_id
+            for uid in snapshot.ended:
+                state.ended.setdefault(SubtaskId(subtask).vertex, {})[uid] = batch
+        state.dropped = {vertex: dict(uids) for vertex, uids in self.dropped.items()}
+        state.end_of_data = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished}
+        state.finished = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished_on_restore}
+        state.draining = False
+        if self.anew:
+            state.frozen, state.anew_epoch, state.given_up = {}, state.epoch, set()
+        state.restored, state.restored_epoch = self.checkpoint, state.epoch
+
+
+def _give_up(state: Epochs, uid: str) -> None:
+    """Nothing that was decided about an operator outlives it: one that comes back under its uid is a new one."""
+    state.given_up.add(uid)
+    state.frozen.pop(uid, None)
+    for uids in (*state.ended.values(), *state.dropped.values()):
+        uids.pop(uid, None)
+    state.ended.pop(uid, None)
+    state.dropped.pop(uid, None)
+    for subtasks in (state.end_of_data, state.finished):
+        subtasks -= {subtask for subtask in subtasks if SubtaskId(subtask).vertex == uid}

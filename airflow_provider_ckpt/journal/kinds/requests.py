@@ -1,0 +1,48 @@
+"""The answers to requests to stop and to drain (``journal.requests``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart
+from airflow_provider_ckpt.journal.requests import ACCEPTED, LAST_WORDS
+from airflow_provider_ckpt.model.json_form import LATER
+
+
+@dataclass
+class AnsweredRequests(StatePart):
+    answered: set[str] = field(default_factory=set)
+    outcomes: dict[str, str] = field(default_factory=dict, metadata=LATER)
+    """Request -> how it went (``completed: …``, ``failed: …``, ``refused: …``), the last ``HISTORY``; one that was
+    only taken so far is in ``answered`` alone."""
+    draining: bool = False
+    """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
+
+
+@dataclass(frozen=True)
+class RequestAnswered(JournalEvent):
+    """What became of a stop or drain request that came through the storage URI (R22)."""
+
+    request: str
+    kind: str
+    outcome: str
+    at: float
+
+    @property
+    def decides(self) -> bool:
+        """A drain is gone on with by later drivers. What is said of the others is for those who asked."""
+        return self.kind == "drain" and self.outcome == ACCEPTED
+
+    def apply(self, state: AnsweredRequests) -> None:
+        state.answered.add(self.request)
+        if self.outcome.startswith(LAST_WORDS):
+            _remember_first(state.outcomes, self.request, self.outcome)
+        if self.decides:
+            state.draining = True
+
+
+def _remember_first(history: dict[str, str], name: str, value: str) -> None:
+    """The oldest entry goes first: names are in no order."""
+    history[name] = value
+    if len(history) > HISTORY:
+        del history[next(iter(history))]

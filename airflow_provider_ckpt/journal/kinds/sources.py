@@ -1,0 +1,75 @@
+"""Bounded sources, and input edges: their ends are fixed, reached, and left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
+
+
+@dataclass
+class Sources(StatePart):
+    frozen: dict[str, SourceFrozen] = field(default_factory=dict)
+    ended: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Vertex -> source or edge uid -> the batch that covers it (R2)."""
+    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
+    late_files: list[LateFilesFound] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SourceFrozen(JournalEvent):
+    """The end of a bounded source, once and for all attempts (R11). ``path`` is the object under the
+    job's folder that lists the files; None for a source that cannot be given an end."""
+
+    uid: str
+    path: str | None
+    count: int
+    at: float
+
+    def apply(self, state: Sources) -> None:
+        state.frozen[self.uid] = self
+
+
+@dataclass(frozen=True)
+class SourceEnded(JournalEvent):
+    """A bounded inline source is covered by published batches up to ``batch_id`` (R2)."""
+
+    vertex: str
+    uid: str
+    batch_id: int
+    at: float
+
+    def apply(self, state: Sources) -> None:
+        state.ended.setdefault(self.vertex, {})[self.uid] = self.batch_id
+
+
+@dataclass(frozen=True)
+class SourceDropped(JournalEvent):
+    """The next start of the vertex's query leaves the source (or ended edge) out."""
+
+    vertex: str
+    uid: str
+    batch_id: int
+    at: float
+
+    def apply(self, state: Sources) -> None:
+        state.dropped.setdefault(self.vertex, {})[self.uid] = self.batch_id
+
+
+@dataclass(frozen=True)
+class LateFilesFound(JournalEvent):
+    """Files that turned up in a bounded source's folder after it was frozen. ``read``: whether they
+    came before the source ended and so are in the output."""
+
+    uid: str
+    paths: tuple[str, ...]
+    read: bool
+    at: float
+
+    @property
+    def decides(self) -> bool:
+        """A later driver finds them once more."""
+        return False
+
+    def apply(self, state: Sources) -> None:
+        state.late_files.append(self)

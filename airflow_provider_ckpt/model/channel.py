@@ -1,0 +1,55 @@
+"""Which producer subtasks a consumer subtask reads, and how each of those readings is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What one consumer subtask reads of one producer subtask. ``key`` is its name among the inputs of the consumer,
+    in snapshots and batches too: the edge's uid if the producer has one subtask, else "<edge uid>/<producer index>"."""
+
+    edge: Edge
+    producer: SubtaskId
+    key: str
+
+
+def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
+    """The producer subtasks a consumer subtask reads over a pointwise exchange (Flink's mapping:
+    fewer producers than consumers: each feeds a run of consumers; more: each consumer reads a run)."""
+    if producers < consumers:
+        only = consumer * producers // consumers
+        return range(only, only + 1)
+    return range(consumer * producers // consumers, (consumer + 1) * producers // consumers)
+
+
+def channels(graph: ExecutionGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
+    """What the subtask reads: edges in the order of the graph, producers in that of their numbers."""
+    width = graph.vertex(consumer.vertex).parallelism
+    found: list[Channel] = []
+    for edge in graph.inputs(consumer.vertex):
+        producers = graph.vertex(edge.producer).subtasks
+        run = range(len(producers))
+        if edge.exchange == "pointwise":
+            run = pointwise_producers(consumer.number, len(producers), width)
+        found += [Channel(edge, producers[i], channel_key(edge, i, len(producers))) for i in run]
+    return tuple(found)
+
+
+def readers(graph: ExecutionGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId, Channel], ...]:
+    """(consumer subtask, its channel) of everybody who reads the producer subtask."""
+    consumers = {name for edge in graph.outputs(producer.vertex) for name in graph.vertex(edge.consumer).subtasks}
+    return tuple(
+        (consumer, channel)
+        for consumer in sorted(consumers)
+        for channel in channels(graph, consumer)
+        if channel.producer == producer
+    )
+
+
+def channel_key(edge: Edge, index: int, producers: int) -> str:
+    return edge.uid if producers == 1 else f"{edge.uid}/{index:d}"

@@ -1,0 +1,94 @@
+"""The execution graph: vertices (chains of operators, one Spark query each) and the edges between them.
+
+Values only. ``job.chaining`` makes a graph out of a job; the coordinator and the runtime read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+Exchange = Literal["pointwise", "all_to_all"]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A result partition between two vertices: what *producer* publishes and *consumer* reads.
+
+    ``uid`` is also the name of the streaming source that reads it in the consumer's query.
+    ``operator`` is the uid of the operator in the consumer that has the producer as an input.
+    """
+
+    uid: str
+    producer: str
+    consumer: str
+    operator: str
+    exchange: Exchange = "all_to_all"
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """Operators chained into one Spark query. ``uid`` is the uid of its output operator, the last one
+    that is no sink, so it stays the same when sources are added in front of it or sinks behind it."""
+
+    uid: str
+    operators: tuple[str, ...]
+    """Sources and transforms in topological order; the last one is the output operator."""
+    sources: tuple[str, ...]
+    """The uids in ``operators`` that are sources (inline ones included)."""
+    bounded_sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    bounded: bool
+    """True if every source and every upstream vertex is bounded."""
+    parallelism: int = 1
+
+    @property
+    def subtasks(self) -> tuple[SubtaskId, ...]:
+        """Its parallel instances."""
+        return tuple(SubtaskId.of(self.uid, index) for index in range(self.parallelism))
+
+
+@dataclass(frozen=True)
+class ExecutionGraph:
+    """Vertices in topological order, and the edges between them. Kept in the journal, and compared on a retry."""
+
+    vertices: tuple[Vertex, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def subtasks(self) -> tuple[SubtaskId, ...]:
+        """Of all vertices, in topological order."""
+        return tuple(name for vertex in self.vertices for name in vertex.subtasks)
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The uids of all operators, sinks among them."""
+        return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
+
+    def vertex(self, uid: str) -> Vertex:
+        for vertex in self.vertices:
+            if vertex.uid == uid:
+                return vertex
+        raise KeyError(uid)
+
+    def inputs(self, vertex: str) -> tuple[Edge, ...]:
+        return tuple(edge for edge in self.edges if edge.consumer == vertex)
+
+    def outputs(self, vertex: str) -> tuple[Edge, ...]:
+        return tuple(edge for edge in self.edges if edge.producer == vertex)
+
+    def sink_depths(self) -> dict[str, int]:
+        """Sink uid -> the largest number of edges between a source and the sink.
+
+        Sinks of one vertex always agree; sinks of different depth show one consistent cut but, if barriers
+        are unaligned, not the same prefix of the sources (R24).
+        """
+        depths = dict.fromkeys((vertex.uid for vertex in self.vertices), 0)
+        edges: dict[str, list[Edge]] = {vertex.uid: [] for vertex in self.vertices}
+        for edge in self.edges:
+            edges[edge.consumer].append(edge)
+        for vertex in self.vertices:
+            depths[vertex.uid] = max((depths[edge.producer] + 1 for edge in edges[vertex.uid]), default=0)
+        return {sink: depths[vertex.uid] for vertex in self.vertices for sink in vertex.sinks}

@@ -1,0 +1,185 @@
+"""Values as readable JSON, and back: the form follows from the fields of a dataclass and their types.
+
+A dataclass is an object with a key for each field, in order; a tuple or a set is a list, the latter sorted; an enum is
+its value; keys that are numbers become texts. What deviates says so at the field: :data:`LATER`, :data:`UNRECORDED`,
+:func:`own_form`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from typing import Any, Literal, TypeVar, Union
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+
+T = TypeVar("T")
+Read = Callable[[Any], Any]
+Json = Mapping[str, Any]
+
+_PLAIN = (str, int, float, types.NoneType)
+LATER = types.MappingProxyType({"json": "later"})
+"""Metadata of a field that came later in its version: left out while it is empty, so that what has nothing of it is
+written as it always was."""
+UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
+"""Metadata of a field that is not part of the form."""
+
+
+def own_form(write: Callable[[Any], Any], read: Read) -> Mapping[str, Any]:
+    """Metadata of a field whose form does not follow from its type."""
+    return {"json": "own", "write": write, "read": read}
+
+
+def to_json(value: Any) -> Any:
+    """What ``json.dumps`` takes."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, _PLAIN):
+        return value
+    if is_dataclass(value):
+        return fields_to_json(value)
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): to_json(one) for key, one in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, Collection):
+        return [to_json(one) for one in value]
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def fields_to_json(value: Any) -> dict[str, Any]:
+    """Of a dataclass."""
+    form: dict[str, Any] = {}
+    for field in _recorded(value.__class__):
+        one, rule = getattr(value, field.name), field.metadata.get("json")
+        if one or rule != "later":
+            form[field.name] = field.metadata["write"](one) if rule == "own" else to_json(one)
+    return form
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """The value of the type ``kind`` that :func:`to_json` wrote. Texts and numbers are taken as they are.
+
+    Raises UnknownFormError for fields of a later release, for missing ones, and for values that ``kind`` does not have.
+    """
+    value: T = _reader(kind)(data)  # type: ignore[arg-type]
+    return value
+
+
+def reader(kind: Any) -> Read:
+    """:func:`from_json` for one type, whose fields are looked at once."""
+    return _reader(kind)
+
+
+@functools.cache
+def _reader(kind: Any) -> Read:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return _one_of(arguments)
+    if origin in (Union, types.UnionType):
+        return _optional([one for one in arguments if one is not types.NoneType])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(origin, *arguments)
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return _pair(arguments)
+    if origin in (tuple, list, set, frozenset):
+        return _collection(origin, arguments[0])
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _member(kind)
+    return _object(kind) if is_dataclass(kind) else _same
+
+
+def _same(data: Any) -> Any:
+    return data
+
+
+def _optional(kinds: list[Any]) -> Read:
+    if len(kinds) > 1:
+        return _same  # of texts and numbers
+    read = reader(kinds[0])
+    return read if read is _same else lambda data: None if data is None else read(data)
+
+
+def _one_of(known: tuple[Any, ...]) -> Read:
+    def read(data: Any) -> Any:
+        if data not in known:
+            raise UnknownFormError(what=f"{data!r} is none of {', '.join(map(repr, known))}")
+        return data
+
+    return read
+
+
+def _member(kind: type[Enum]) -> Read:
+    def read(data: Any) -> Any:
+        try:
+            return kind(data)
+        except ValueError:
+            raise UnknownFormError(what=f"{data!r} is no {kind.__name__}") from None
+
+    return read
+
+
+def _mapping(origin: type, key: Any, value: Any) -> Read:
+    read = reader(value)
+
+    def whole(data: Any) -> Any:
+        _check(data, Mapping)
+        if key is int:
+            return {int(name): read(one) for name, one in data.items()}
+        return dict(data) if read is _same else {name: read(one) for name, one in data.items()}
+
+    return whole
+
+
+def _pair(kinds: tuple[Any, ...]) -> Read:
+    reads = [reader(kind) for kind in kinds]
+
+    def whole(data: Any) -> Any:
+        _check(data, list | tuple)
+        if len(data) != len(reads):
+            raise UnknownFormError(what=f"{data!r} instead of {len(reads)} values")
+        return tuple(read(one) for read, one in zip(reads, data, strict=True))
+
+    return whole
+
+
+def _collection(origin: type, kind: Any) -> Read:
+    read = reader(kind)
+
+    def whole(data: Any) -> Any:
+        _check(data, list | tuple)
+        return origin(data) if read is _same else origin(map(read, data))
+
+    return whole
+
+
+def _object(kind: Any) -> Read:
+    hints = typing.get_type_hints(kind)
+    reads = {
+        field.name: field.metadata["read"] if field.metadata.get("json") == "own" else reader(hints[field.name])
+        for field in _recorded(kind)
+    }
+    needed = {field.name for field in _recorded(kind) if field.default is MISSING and field.default_factory is MISSING}
+
+    def whole(data: Any) -> Any:
+        _check(data, Mapping)
+        if not needed <= data.keys() <= reads.keys():
+            more, missing = sorted(data.keys() - reads.keys()), sorted(needed - data.keys())
+            raise UnknownFormError(what=f"{kind.__name__} with the unknown fields {more} and without {missing}")
+        return kind(**{name: reads[name](one) for name, one in data.items()})
+
+    return whole
+
+
+def _check(data: Any, kind: Any) -> None:
+    if not isinstance(data, kind):
+        raise UnknownFormError(what=f"{data!r}, a {type(data).__name__}")
+
+
+@functools.cache
+def _recorded(kind: Any) -> tuple[Field[Any], ...]:
+    return tuple(field for field in fields(kind) if field.metadata.get("json") != "unrecorded")

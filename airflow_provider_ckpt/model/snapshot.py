@@ -1,0 +1,22 @@
+"""What a subtask had published when it took a barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a barrier folds (and so what an acknowledgement carries): all published up to ``position``."""
+
+    position: int
+    """Number of the entry that holds the barrier."""
+    batch_id: int | None
+    offsets: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    watermark: int | None = None
+    ended: tuple[str, ...] = ()
+    finished: bool = False
+    """The subtask is at its end of data: nothing but barriers follows."""
+    finished_on_restore: bool = False

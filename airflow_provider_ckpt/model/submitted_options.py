@@ -1,0 +1,32 @@
+"""The options of a job's first run, as its journal keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SubmittedOptions:
+    """``document``: of the format ``run-options``, which has a version of its own, without secrets. What is read of
+    it here is the same in all versions; times are seconds."""
+
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        params: Mapping[str, str] = self.document.get("params", {})
+        return params
+
+    @property
+    def checkpoint_interval(self) -> float:
+        return float(self.document.get("checkpoint_interval", 30.0))
+
+    @property
+    def min_pause(self) -> float:
+        return float(self.document.get("min_pause", 0.0))
+
+    @property
+    def checkpoint_timeout(self) -> float:
+        return float(self.document.get("checkpoint_timeout", 600.0))

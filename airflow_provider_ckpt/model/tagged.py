@@ -1,0 +1,32 @@
+"""One of several types as a JSON object that names its type: ``{"type": "Open", "attempt": …}``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import Json, fields_to_json, reader
+
+T = TypeVar("T")
+
+
+class Tagged(Generic[T]):
+    """``kinds``: dataclasses, known by their names."""
+
+    def __init__(self, kinds: Iterable[type[T]]) -> None:
+        self._kinds = {kind.__name__: kind for kind in kinds}
+
+    def knows(self, kind: object) -> bool:
+        return isinstance(kind, str) and kind in self._kinds
+
+    def to_json(self, value: T) -> dict[str, Any]:
+        return {"type": type(value).__name__, **fields_to_json(value)}
+
+    def from_json(self, data: Json) -> T:
+        """Raises UnknownFormError."""
+        kind = data.get("type")
+        if not self.knows(kind):
+            raise UnknownFormError(what=f"of type {kind!r}")
+        value: T = reader(self._kinds[str(kind)])({name: one for name, one in data.items() if name != "type"})
+        return value

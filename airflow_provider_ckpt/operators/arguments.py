@@ -1,0 +1,51 @@
+"""Arguments of the Airflow operator that are options of a run: which are templated, and what is refused early."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_ckpt.job.options import OPTIONS, check_ending
+
+ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
+"""By the argument's name."""
+TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
+_MARKS = ("{{", "{%", "{#")
+
+
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Refuse, while the Dag is read, what no run could take. What is known at run time only (a template, the result of
+    another task) is left to it. Raises InvalidInputError subclasses."""
+    known = {name: value for name, value in given.items() if _is_given(name, value) and not _is_rendered_later(value)}
+    for name, value in known.items():
+        ARGUMENTS[name].read(value, name)
+    check_ending([name for name, value in known.items() if ARGUMENTS[name].ends and value is not None])
+
+
+def _is_given(name: str, value: object) -> bool:
+    """None is no value where something else holds then."""
+    return value is not None or not ARGUMENTS[name].unset_argument
+
+
+def _is_rendered_later(value: object) -> bool:
+    if isinstance(value, str):
+        return any(mark in value for mark in _MARKS)
+    if isinstance(value, Mapping):
+        return any(_is_rendered_later(part) for part in value.values())
+    return hasattr(value, "resolve")  # XComArg and what else Airflow resolves before the task runs
+
+
+def option_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Rendered arguments as RunOptions takes them."""
+    return {ARGUMENTS[name].name: value for name, value in given.items() if _is_given(name, value)}
+
+
+def described() -> str:
+    """A ``:param`` line for each argument, for the docstring."""
+    lines = []
+    for name, option in ARGUMENTS.items():
+        unset = option.unset_argument or option.shown_default
+        default = f"; {unset} by default" if unset else ""
+        templated = " (templated)" if option.templated else ""
+        lines.append(f"    :param {name}: {option.help} ({option.kind.allowed}{default}).{templated}\n")
+    return "".join(lines)

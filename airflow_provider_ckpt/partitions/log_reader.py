@@ -1,0 +1,53 @@
+"""A subtask's log for those who read it and do not write it: its consumers, and whoever releases.
+
+In the writer's own process the :class:`SubtaskLog` is one: it shows what it has read and written, at no cost.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number
+from airflow_provider_ckpt.partitions.subtask_log import numbered, subtask_entries
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class LogReader(Protocol):
+    @property
+    def position(self) -> int:
+        """The number of the next entry, as far as the log was read."""
+
+    @property
+    def has_ended(self) -> bool:
+        """End of data is in it."""
+
+    def records(self, start: int = 0) -> list[Numbered]:
+        """The live records with number >= ``start``, in order, those that have come since included."""
+
+
+class TailingLogReader:
+    """Reads the log of a writer that may be anywhere. Each call of :meth:`records` looks for the next entry: one
+    request, more if there is one. ``path`` is the folder of the log under the storage's root."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._entries = subtask_entries(storage, path)
+        self._lock = threading.Lock()
+        self._records: list[Numbered] = []
+
+    @property
+    def position(self) -> int:
+        return self._entries.next_number
+
+    @property
+    def has_ended(self) -> bool:
+        return self._state().end_of_data is not None
+
+    def records(self, start: int = 0) -> list[Numbered]:
+        """Raises CorruptLogError, and BelowHeadError if the log was truncated beyond what was read."""
+        with self._lock:
+            self._records += numbered(self._entries.tail())
+            return from_number(self._records, start)
+
+    def _state(self) -> LogState:
+        return fold(self.records())

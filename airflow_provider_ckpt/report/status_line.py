@@ -1,0 +1,118 @@
+"""A driver's status lines: ``CKPT {json}`` on its standard output, one line each. Written and read here only."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+_MARK = "CKPT "
+# A progress bar on standard error may stand in front, and log4j has no say in what comes between.
+_START = re.compile(r"(?:^|(?<=\s))CKPT (?=\{)")
+
+
+class LineKind(str, Enum):
+    """What this version tells of. A driver of a later one may know more kinds."""
+
+    STARTED = "started"
+    RESUMED = "resumed"
+    ANEW = "anew"
+    RUNNING = "running"
+    CHECKPOINT = "checkpoint"
+    RELEASED = "released"
+    ABORTED = "aborted"
+    SOURCE_ENDED = "source_ended"
+    SOURCE_DROPPED = "source_dropped"
+    OPERATOR_FINISHED = "operator_finished"
+    SUBTASK_FAILED = "subtask_failed"
+    LATE_FILES = "late_files"
+    WARNING = "warning"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    REFUSED = "refused"
+    FENCED = "fenced"
+
+    __str__ = str.__str__
+
+
+_WENT_WRONG = (LineKind.FAILED, LineKind.REFUSED, LineKind.FENCED)
+_FREQUENT = (LineKind.CHECKPOINT, LineKind.RELEASED, LineKind.ABORTED)
+
+
+@dataclass(frozen=True)
+class StatusLine:
+    """``kind``: a :class:`LineKind`, or what a later version calls something. ``message``: one sentence for a person.
+    ``data``: whatever else the line says, by name."""
+
+    kind: str
+    message: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_quiet(self) -> bool:
+        """For programs only: no person is shown it."""
+        return self.data.get("quiet") is True
+
+    @property
+    def is_frequent(self) -> bool:
+        """Comes with every checkpoint, for as long as the job runs."""
+        return self.kind in _FREQUENT
+
+    @property
+    def went_wrong(self) -> bool:
+        """The last line of a run that did not end as it was meant to, which says why."""
+        return self.kind in _WENT_WRONG
+
+    @property
+    def traceback(self) -> str | None:
+        """Of the user's own code, if it was that."""
+        found = self.data.get("traceback")
+        return found if isinstance(found, str) and found else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": str(self.kind), "message": self.message, **self.data}
+
+    def dumps(self) -> str:
+        """As JSON text without a line break, in ASCII: whatever it holds, and whatever encoding the output has."""
+        return json.dumps(self.to_json(), default=str)
+
+    def redacted(self, redact: Callable[[str], str]) -> StatusLine:
+        """With every text in it as ``redact`` gives it; names and kinds are no secrets."""
+        return replace(self, message=redact(self.message), data=_each_text(self.data, redact))
+
+
+def format_line(line: StatusLine) -> str:
+    return _MARK + line.dumps()
+
+
+def print_line(line: StatusLine) -> None:
+    """Flushed: whoever follows a long job through a pipe wants to see it now."""
+    print(format_line(line), flush=True)
+
+
+def parse_line(text: str) -> StatusLine | None:
+    """None if the line is none of the driver's: somebody else's output is never taken for a status."""
+    if f"{_MARK}{{" not in text:
+        return None
+    for start in _START.finditer(text):
+        try:
+            data = json.loads(text[start.end() :])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(data, dict) and isinstance(kind := data.pop("kind", None), str):
+            return StatusLine(kind, str(data.pop("message", kind)), data)
+    return None
+
+
+def _each_text(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: _each_text(each, redact) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_text(each, redact) for each in value]
+    return value

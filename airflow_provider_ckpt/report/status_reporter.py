@@ -1,0 +1,129 @@
+"""Status lines of a run: what a person watching it, or the Airflow operator, is told.
+
+Every event that changes the progress is a line. One with ``quiet`` is for programs only (the pointer in Airflow): a
+person reads one line for each checkpoint that released something, and a sign of life every ten minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.journal.events import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointReleased,
+    Event,
+    LateFilesFound,
+    SourceDropped,
+    SourceEnded,
+    SubtaskFinished,
+)
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+
+OnStatus = Callable[[StatusLine], None]
+IDLE_SECONDS = 600.0
+"""From one line about checkpoints to the next, if none of them releases anything."""
+
+
+class StatusReporter:
+    """Each line's data are ``job_id``, ``application_id``, ``epoch`` and what the kind adds; ``quiet`` is true or
+    absent."""
+
+    def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None) -> None:
+        self._on_status = on_status
+        self._job_id = job_id
+        self._application_id = application_id
+        self._shown_at: float | None = None
+
+    def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
+        shown = cause_first(message)
+        if shown != message:
+            more.setdefault("traceback", message)  # the whole of it, behind the cause
+        data: dict[str, Any] = {"job_id": self._job_id, "application_id": self._application_id}
+        if state is not None:
+            data["epoch"] = state.epoch
+            data["checkpoint"] = state.last_completed
+            data["released"] = state.last_released
+            data["finished_operators"] = state.finished_operators()
+        self._on_status(StatusLine(kind, shown, {**data, **more}))
+
+    def started(self, state: JobState, before: str, resumed: bool) -> None:
+        if not resumed:
+            self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state)
+            return
+        skipped = ", ".join(state.finished_operators())
+        where = f"from checkpoint {state.last_completed}" if state.last_completed else "before any checkpoint"
+        parts = [f"resumed {where}", f"epoch {state.epoch}", f"the driver before: {_BEFORE.get(before, before)}"]
+        if skipped:
+            parts.insert(1, f"skipped finished operators: {skipped}")
+        self.say(LineKind.RESUMED, "; ".join(parts), state, driver_before=before)
+
+    def running(self, state: JobState) -> None:
+        self.say(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
+
+    def event(self, event: Event, state: JobState) -> None:
+        if isinstance(event, CheckpointCompleted):
+            self._shown_at = event.at if self._shown_at is None else self._shown_at
+            self.say(LineKind.CHECKPOINT, f"{_name(event)} completed in {_took(event)}", state, quiet=True)
+        elif isinstance(event, CheckpointReleased):
+            self._released(event, state)
+        elif told := _describe(event):
+            kind, message = told
+            self.say(kind, message, state)
+
+    def _released(self, event: CheckpointReleased, state: JobState) -> None:
+        done = state.checkpoints.get(event.checkpoint)
+        name = f"checkpoint {event.checkpoint}" if done is None else _name(done)
+        took = "" if done is None else f" ({_took(done)})"
+        rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
+        if any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
+            self._shown_at = event.at
+            what = f"released {sum(rows)} rows" if rows else "released"
+            self.say(LineKind.RELEASED, f"{name} {what}{took}", state)
+        elif self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS:
+            self._shown_at = event.at
+            self.say(LineKind.RELEASED, f"{name}; nothing new", state)
+        else:
+            self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
+
+
+_BEFORE = {
+    "left": "TAKEN OVER FROM, it was running and has left",
+    "killed": "TAKEN OVER FROM, it was running, did not leave, and was killed",
+    "unreachable": "on another host or an earlier boot, it can write no more",
+}
+
+
+def _name(done: CheckpointCompleted) -> str:
+    return f"checkpoint {done.checkpoint}" if done.kind == "checkpoint" else f"{done.kind} checkpoint {done.checkpoint}"
+
+
+def _took(done: CheckpointCompleted) -> str:
+    return f"{round((done.at - done.triggered_at) * 1000)} ms"
+
+
+def _counts_something(sink: Mapping[str, Any]) -> bool:
+    """A sink may count what it likes."""
+    return any(isinstance(count, int | float) and count > 0 for count in sink.values())
+
+
+def _describe(event: Event) -> tuple[LineKind, str] | None:
+    if isinstance(event, CheckpointAborted):
+        return LineKind.ABORTED, f"checkpoint {event.checkpoint} aborted: {event.reason}"
+    if isinstance(event, SourceEnded):
+        return LineKind.SOURCE_ENDED, f"bounded source {event.uid} has ended with batch {event.batch_id}"
+    if isinstance(event, SourceDropped):
+        return LineKind.SOURCE_DROPPED, f"finished source {event.uid} is left out of the running query"
+    if isinstance(event, SubtaskFinished):
+        return LineKind.OPERATOR_FINISHED, f"{event.subtask} FINISHED"
+    if isinstance(event, LateFilesFound):
+        verb = "was read" if event.read else "is not read"
+        named = ", ".join(event.paths[:5])
+        return (
+            LineKind.LATE_FILES,
+            f"{len(event.paths)} files turned up in {event.uid} after it was frozen, which {verb}: {named}",
+        )
+    return None

@@ -1,0 +1,30 @@
+"""The tasks of a job that are queries of one Spark application, in its driver."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
+from airflow_provider_ckpt.spark.task.silence import silenced
+from airflow_provider_ckpt.task.local_gateway import LocalGateway
+
+
+class SparkGateway(LocalGateway):
+    """``runners``: by subtask, the unfinished ones."""
+
+    def __init__(self, context: RunContext, runners: Mapping[str, Runner]) -> None:
+        super().__init__(context.epoch, context.attempt, runners, functools.partial(report_crash, context))
+        self._spark = context.spark
+        self._listener = ProgressListener(runners)
+
+    def start(self) -> None:
+        self._spark.streams.addListener(self._listener)
+
+    def _stop_all(self) -> None:
+        if self._tasks:
+            with silenced(self._spark):
+                super()._stop_all()
+        self._spark.streams.removeListener(self._listener)

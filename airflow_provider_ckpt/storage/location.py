@@ -1,0 +1,57 @@
+"""A place in a storage together with how it is reached, which may hold secrets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ckpt.storage.redaction import (
+    as_printed,
+    credentials_in,
+    redact,
+    redact_options,
+    redact_uri,
+    secrets_in,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Location:
+    """A URI (or a local path) and the options of the fsspec file system behind it (endpoint, credentials).
+
+    Wherever the two travel they travel as this: its ``repr`` and ``str`` show no secret, none in the URI either (a
+    user's name and password, ``?token=``, a signature). Two are equal if their values are.
+    """
+
+    uri: str
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, place: Location | str | os.PathLike[str]) -> Location:
+        """A location, or a URI or path that needs no options."""
+        return place if isinstance(place, Location) else cls(os.fspath(place))
+
+    def for_display(self) -> str:
+        """The URI for people: in a log, an error, a plan, the journal."""
+        return redact_uri(self.uri)
+
+    def shown_options(self) -> dict[str, Any]:
+        """Names of the options, and those values that may be read by everybody."""
+        return redact_options(self.options)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every text that must not be seen, in the forms in which it may be printed; the longest first."""
+        return as_printed([*secrets_in(self.options), *credentials_in(self.uri)])
+
+    def redact(self, text: str) -> str:
+        """What somebody else said about this place, without its secrets."""
+        return redact(text, self.secrets())
+
+    def __str__(self) -> str:
+        return self.for_display()
+
+    def __repr__(self) -> str:
+        options = f", {self.shown_options()!r}" if self.options else ""
+        return f"Location({self.for_display()!r}{options})"

@@ -1,0 +1,154 @@
+"""The inputs of one running vertex: what it has read, and which of them have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.graph import Edge
+from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
+from airflow_provider_ckpt.task.errors import SourceFilesGoneError
+
+FIRST_LOOK = 30.0
+LONGEST_PAUSE = 600.0
+"""Seconds between looks at whether the files of a source that reads nothing still exist."""
+
+
+@dataclass
+class EdgeInput:
+    """An input edge: the producer's log, the feed our query reads, and how far each is."""
+
+    edge: Edge
+    log: LogReader
+    feed: EdgeFeed
+    offered: int = 0
+    """Next position of the producer's log to offer to the gate."""
+    read: int = 0
+    """Position up to which (exclusive) published batches have touched entries."""
+    passed: int = 0
+    ended: bool = False
+
+    def at_end(self) -> bool:
+        return self.ended and not self.feed.has_unread()
+
+    def position(self) -> int:
+        """The input position of a snapshot: nothing unread means that all that was passed was read."""
+        return self.read if self.feed.has_unread() else max(self.read, self.passed)
+
+
+@dataclass
+class BoundedInput:
+    """An inline bounded file source: what is left of its frozen list."""
+
+    uid: str
+    remaining: set[str]
+    frozen: frozenset[str]
+    late: set[str] = field(default_factory=set)
+    """Files it read though they are not in the frozen list."""
+    _left: int = -1
+    _pause: float = 0.0
+    _look_at: float = 0.0
+
+    def read(self, paths: set[str]) -> None:
+        self.remaining -= paths
+        self.late |= paths - self.frozen
+
+    def at_end(self) -> bool:
+        return not self.remaining
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether to see if the remaining files still exist; asked all the time. True after ``FIRST_LOOK``
+        seconds in which nothing was read, then after pauses that double up to ``LONGEST_PAUSE``."""
+        if len(self.remaining) != self._left:
+            self._left, self._pause, self._look_at = len(self.remaining), FIRST_LOOK, now + FIRST_LOOK
+        if not self.remaining or now < self._look_at:
+            return False
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._look_at = now + self._pause
+        return True
+
+    def refuse_missing(self, existing: Iterable[str]) -> None:
+        """Raises SourceFilesGoneError if a remaining file is not among the normal paths given."""
+        gone = sorted(self.remaining - set(existing))
+        if gone:
+            raise SourceFilesGoneError(uid=self.uid, count=len(gone), path=gone[0])
+
+
+class Inputs:
+    """Tracks a vertex's edges and bounded sources by the file-source logs of its Spark folder."""
+
+    def __init__(
+        self,
+        edges: Mapping[str, EdgeInput],
+        bounded: Mapping[str, BoundedInput],
+        gate: InputGate,
+        seen: Callable[[str], SeenFiles],
+    ) -> None:
+        self.edges = dict(edges)
+        self.bounded = dict(bounded)
+        self.gate = gate
+        self._new_seen = seen
+        self._seen = {uid: seen(uid) for uid in [*edges, *bounded]}
+        self._publishing: set[str] = set()
+        """Edges that the batch which is committed but not yet published has read."""
+
+    def advance(self, offsets: Mapping[str, str]) -> None:
+        """A batch with these source offsets was committed: take note of the files it read. Until
+        :meth:`published` is called they count as unread for an aligned barrier: a snapshot would leave them out."""
+        for uid, edge in self.edges.items():
+            highest = edge.feed.consumed(self._seen[uid].advance(log_offset(offsets.get(uid))))
+            if highest is not None:
+                edge.read = max(edge.read, highest + 1)
+                self._publishing.add(uid)
+        for uid, source in self.bounded.items():
+            source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
+        for uid in offsets.keys() - self.edges.keys() - self.bounded.keys():
+            self._log_of(uid).skip_to(log_offset(offsets[uid]))  # of a live source only the next batch matters
+
+    def planned(self, offsets: Mapping[str, str]) -> dict[str, list[str]]:
+        """Source or edge -> URIs of the files that a batch with these end offsets takes beyond the last one given to
+        :meth:`advance`. Those that are no files are left out."""
+        planned = {uid: self._log_of(uid).planned(log_offset(offset)) for uid, offset in offsets.items()}
+        return {uid: paths for uid, paths in planned.items() if paths}
+
+    def refuse_damaged(self, planned: Mapping[str, list[str]]) -> None:
+        """``planned``: source or edge -> normal paths. Raises PartitionFilesDamagedError for those of edges."""
+        for uid, paths in planned.items():
+            if uid in self.edges:
+                self.edges[uid].feed.refuse_damaged(paths)
+
+    def _log_of(self, uid: str) -> SeenFiles:
+        if uid not in self._seen:
+            self._seen[uid] = self._new_seen(uid)
+        return self._seen[uid]
+
+    def published(self) -> None:
+        """The batch given to :meth:`advance` is in the log."""
+        self._publishing.clear()
+
+    def pull(self, now: float) -> list[Action]:
+        """Offer what the producers appended to the gate; returns the actions that are due, in order."""
+        for uid, edge in self.edges.items():
+            for number, record in edge.log.records(edge.offered):
+                self.gate.offer(uid, number, record)
+                edge.offered = number + 1
+        unread = {uid: edge.feed.has_unread() or uid in self._publishing for uid, edge in self.edges.items()}
+        return self.gate.poll(now, unread)
+
+    def carry_out(self, action: Action) -> None:
+        if isinstance(action, Feed):
+            self.edges[action.edge].feed.add(action.position, action.batch)
+        elif isinstance(action, Passed):
+            edge = self.edges[action.edge]
+            edge.passed, edge.ended = action.position, action.ended
+
+    def positions(self) -> dict[str, int]:
+        return {uid: edge.position() for uid, edge in self.edges.items()}
+
+    def ended(self) -> frozenset[str]:
+        """Sources and edges that published batches have read to their end."""
+        edges = {uid for uid, edge in self.edges.items() if edge.at_end()}
+        return frozenset(edges | {uid for uid, source in self.bounded.items() if source.at_end()})

@@ -1,0 +1,59 @@
+"""What a task can be told, and what it hears, whatever runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_provider_ckpt.coordinator.messages import PauseReason, VertexPlan
+
+
+@dataclass(frozen=True)
+class InputAdvanced:
+    """Something was appended to a log that ``subtask`` reads: of a task to another one, by way of the JobMaster's
+    inbox."""
+
+    subtask: str
+
+
+class Task(Protocol):
+    """One attempt of one subtask. All of this is called from one thread, the JobMaster's, and returns soon but for
+    :meth:`stop` and what follows it; what takes long the task does in a thread of its own. It answers by reports."""
+
+    @property
+    def subtask(self) -> str: ...
+
+    # -- commands
+
+    def deploy(self) -> None:
+        """Start, or go straight to the end if nothing is left to read."""
+
+    def trigger(self, checkpoint: int) -> None:
+        """Append the barrier, and acknowledge or decline it."""
+
+    def pause(self, reason: PauseReason) -> None: ...
+
+    def resume(self, plan: VertexPlan) -> None: ...
+
+    def drain(self) -> None:
+        """End the unbounded sources where they stand."""
+
+    def finish(self) -> None:
+        """Nobody needs it any more: end of partition, and give everything back. The last command."""
+
+    # -- the rest
+
+    def pull_inputs(self) -> None:
+        """Read on in the producers' logs. Called when one of them has advanced, and about once a second."""
+
+    def check(self) -> None:
+        """Raise what ended it, if nobody here did. Called about once a second."""
+
+    def wait_for_batch(self, until: float) -> None:
+        """Return between two batches, or when it is ``until`` (of ``time.monotonic``)."""
+
+    def stop(self) -> None:
+        """The run is over: stop where it stands. What was not published is done again by the next attempt."""
+
+    def close(self) -> None:
+        """After :meth:`stop`: return when nothing of this attempt runs any more."""

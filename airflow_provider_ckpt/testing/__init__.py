@@ -1,0 +1,69 @@
+"""For those who write a sink or a storage of their own: the suites that this package's own are tested by.
+
+Needs pytest; the suite of sinks needs PySpark and a fixture ``spark`` that is a SparkSession. A test class inherits a
+suite and gives what it works on::
+
+    class TestMySink(SinkConformance):
+        @pytest.fixture
+        def target(self, tmp_path):
+            return MyTarget(tmp_path)  # a SinkTarget
+
+Names are imported when they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.testing.crash import (
+        CrashingStorage,
+        LossyStorage,
+        SimulatedCrash,
+        WrappedStorage,
+        crash_points,
+    )
+    from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
+    from airflow_provider_ckpt.testing.staging import stage
+    from airflow_provider_ckpt.testing.storage_conformance import StorageConformance
+
+__all__ = [
+    "CrashingStorage",
+    "LossyStorage",
+    "SimulatedCrash",
+    "SinkConformance",
+    "SinkTarget",
+    "StorageConformance",
+    "WrappedStorage",
+    "crash_points",
+    "stage",
+]
+
+_MODULES = {
+    "CrashingStorage": "crash",
+    "LossyStorage": "crash",
+    "SimulatedCrash": "crash",
+    "SinkConformance": "sink_conformance",
+    "SinkTarget": "sink_conformance",
+    "StorageConformance": "storage_conformance",
+    "WrappedStorage": "crash",
+    "crash_points": "crash",
+    "stage": "staging",
+}
+
+# Before they are imported: a suite's failures show values, as those of a test file do.
+pytest.register_assert_rewrite(f"{__name__}.sink_conformance", f"{__name__}.storage_conformance")
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

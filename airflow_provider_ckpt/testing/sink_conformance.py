@@ -1,0 +1,322 @@
+"""The conformance suite of two-phase-commit sinks.
+
+A sink's test class inherits :class:`SinkConformance` and overrides the fixture ``target``. Every call of
+:meth:`SinkTarget.bind` stands for another process.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.staging import stage
+
+SCHEMA = "id int, city string"
+Row = tuple[int, str]
+Damage = Literal["cut", "deleted"]
+
+
+class SinkTarget(ABC):
+    """An empty target of the sink under test, new for each test."""
+
+    @abstractmethod
+    def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundSink: ...
+
+    def shared(self) -> SinkTarget:
+        """The same target, in the mode in which sinks of several jobs add to what is there."""
+        return self
+
+    @abstractmethod
+    def damage(self, handle: Handle, how: Damage) -> None:
+        """Cut a part of what was staged to nothing, or delete it, as a disk or a stranger does."""
+
+    @abstractmethod
+    def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
+        """Stage the frame; whether every byte of it was made durable before the handle was returned."""
+
+    @abstractmethod
+    def definition(self) -> Mapping[str, Any]:
+        """What :meth:`Sink.definition` of a sink newly made for the target says."""
+
+    @abstractmethod
+    def dying(self, at: int, when: When) -> BoundSink:
+        """Another bound sink, whose process dies (SimulatedCrash) before or after its ``at``-th change of the
+        target, counted from 1."""
+
+    @abstractmethod
+    def rows(self, spark: SparkSession) -> list[Row]:
+        """What any reader of the target sees, sorted."""
+
+    @abstractmethod
+    def staged(self) -> list[str]:
+        """Ids of what is staged in the target by all jobs and sinks, sorted, by looking into it."""
+
+
+class SinkConformance:
+    """Inherit it in a test class, and override :meth:`target`."""
+
+    @pytest.fixture
+    def target(self) -> SinkTarget:
+        raise NotImplementedError("override the fixture 'target'")
+
+    @pytest.fixture
+    def sink(self, target: SinkTarget) -> BoundSink:
+        sink = target.bind()
+        sink.prepare()
+        return sink
+
+    def frame(self, spark: SparkSession, *ids: int) -> DataFrame:
+        return spark.createDataFrame(expected(ids), SCHEMA).repartition(2)
+
+    def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
+        """Batch *b* holds the rows 10 b and 10 b + 1."""
+        return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
+
+    def test_staged_rows_are_invisible_until_their_checkpoint_is_released(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        assert target.rows(spark) == []
+        assert sink.release([first], 1)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(1))
+        assert target.staged() == [second["id"]]
+        assert sink.release([second], 2)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(1, 2))
+        assert target.staged() == []
+
+    def test_a_release_needs_nothing_but_the_handles_of_another_process(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        handle = self.staged(spark, sink, 1)
+        assert target.bind().release([handle], 1)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(1))
+
+    def test_r5_a_repeated_batch_is_staged_beside_the_first_one(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        first = stage(sink, self.frame(spark, 1, 2, 3), 7)
+        again = stage(sink, self.frame(spark, 1, 2), 7)
+        assert first["id"] != again["id"]
+        assert target.staged() == sorted([first["id"], again["id"]])
+        sink.release([again], 1)
+        assert target.rows(spark) == expected([1, 2])
+
+    def test_r18_a_frame_is_computed_once(self, spark: SparkSession, sink: BoundSink) -> None:
+        seen = spark.sparkContext.accumulator(0)
+
+        def count(row: Row) -> Row:
+            seen.add(1)
+            return row
+
+        rows = spark.sparkContext.parallelize(expected(range(6)), 3).map(count)
+        stage(sink, spark.createDataFrame(rows, SCHEMA), 1)
+        assert seen.value == 6
+
+    def test_an_empty_batch_leaves_nothing_behind(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        handle = stage(sink, self.frame(spark), 1)
+        assert handle["rows"] == 0
+        assert target.staged() == []
+        assert sink.release([handle], 1)["rows"] == 0
+        assert target.rows(spark) == []
+
+    def test_nothing_is_released_at_first(self, sink: BoundSink) -> None:
+        assert sink.last_released() == 0
+        assert sink.release([], 1)["rows"] == 0
+
+    def test_last_released_is_read_from_the_target(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        other = target.bind()
+        assert other.last_released() == 0
+        sink.release([self.staged(spark, sink, 1)], 4)
+        assert other.last_released() == 4
+        assert target.bind().last_released() == 4
+
+    def test_r9_releasing_again_changes_nothing(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
+        handle = self.staged(spark, sink, 1)
+        counts = sink.release([handle], 1)
+        assert sink.release([handle], 1) == counts
+        assert target.bind().release([handle], 1) == counts
+        assert target.rows(spark) == expected(ids_of(1))
+
+    def test_r9_a_zombie_that_releases_late_changes_nothing(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        zombie = target.bind()
+        assert zombie.last_released() == 0
+        first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        sink.release([first], 1)
+        sink.release([second], 2)
+        assert zombie.release([first], 1)["rows"] == 0
+        assert zombie.last_released() == 2
+        assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_r9_a_zombie_that_covers_an_empty_checkpoint_repeats_no_rows(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        zombie = target.bind()
+        assert zombie.last_released() == 0
+        handle, empty = self.staged(spark, sink, 1), stage(sink, self.frame(spark), 2)
+        sink.release([handle], 1)
+        sink.release([empty], 2)
+        assert zombie.release([handle, empty], 2)["rows"] == 0
+        assert target.rows(spark) == expected(ids_of(1))
+
+    def test_r9_a_release_that_covers_more_skips_what_is_released(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        # Checkpoint 1 was released, the journal did not hear of it, and 2 completed meanwhile.
+        first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        sink.release([first], 1)
+        assert target.bind().release([first, second], 2)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_r9_a_lower_checkpoint_never_follows_a_higher_one(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        """A sink may say that something is wrong; it may not release."""
+        first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        sink.release([first], 5)
+        for late, checkpoint in ((sink, 3), (target.bind(), 5)):
+            with suppress(TerminalError):
+                late.release([second], checkpoint)
+        assert target.rows(spark) == expected(ids_of(1))
+        sink.release([second], 6)
+        assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_r9_of_several_releasers_at_once_one_releases(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        batches = range(1, 7)
+        for batch in batches:
+            together([target.bind() for _ in range(3)], [self.staged(spark, sink, batch)], batch)
+            sink.release([], batch)
+        assert target.rows(spark) == expected(ids_of(*batches))
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_release_that_crashed_at_any_step_is_finished_by_the_next_one(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink, when: When
+    ) -> None:
+        for at in steps():
+            handle = self.staged(spark, sink, at)
+            crashed = crashes(target.dying(at, when), [handle], at)
+            sink.release([handle], at)
+            assert target.rows(spark) == expected(ids_of(*range(1, at + 1)))
+            if not crashed:
+                assert at > 1, "no step of the release was crashed"
+                return
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink, when: When
+    ) -> None:
+        for at in steps():
+            first, second = self.staged(spark, sink, 2 * at), self.staged(spark, sink, 2 * at + 1)
+            crashed = crashes(target.dying(at, when), [first], 2 * at)
+            target.bind().release([first, second], 2 * at + 1)
+            assert target.rows(spark) == expected(ids_of(*range(2, 2 * at + 2)))
+            if not crashed:
+                assert at > 1, "no step of the release was crashed"
+                return
+
+    @pytest.mark.parametrize("how", ["cut", "deleted"])
+    def test_a_batch_that_is_no_longer_whole_is_not_released_nor_any_other_with_it(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink, how: Damage
+    ) -> None:
+        whole, broken = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        target.damage(broken, how)
+        for process in (sink, target.bind()):
+            with pytest.raises(TerminalError, match=r"sink lake of job .orders."):
+                process.release([whole, broken], 1)
+        assert sink.last_released() == 0
+        assert target.rows(spark) == []
+        assert whole["id"] in target.staged()
+        sink.release([whole], 1)
+        assert target.rows(spark) == expected(ids_of(1))
+
+    def test_rows_are_durable_before_there_is_a_handle(self, spark: SparkSession, target: SinkTarget) -> None:
+        assert target.synced(spark, self.frame(spark, 1, 2, 3))
+
+    def test_the_definition_is_plain_json_and_the_same_every_time(self, target: SinkTarget) -> None:
+        definition = dict(target.definition())
+        assert json.loads(json.dumps(definition)) == definition == dict(target.definition())
+        assert "type" in definition
+
+    def test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        published = self.staged(spark, sink, 1, "a-1.old")
+        orphan = self.staged(spark, sink, 2, "a-1.old")
+        prepared = self.staged(spark, sink, 2, "a-2")
+        foreign = self.staged(spark, target.bind(uid="other"), 2, "a-1.old")
+        assert sink.collect_garbage({published["id"]}, {"a-2"}) == [orphan["id"]]
+        assert target.staged() == sorted([published["id"], prepared["id"], foreign["id"]])
+        assert sink.collect_garbage({published["id"]}, {"a-2"}) == []
+        sink.release([published, prepared], 1)
+        assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_jobs_and_sinks_share_a_target_without_seeing_each_other(
+        self, spark: SparkSession, target: SinkTarget
+    ) -> None:
+        target = target.shared()
+        for number, (job, uid) in enumerate((("a-b", "c"), ("a", "b_c"), ("a", "b"), ("a_b", "c")), start=1):
+            sink = target.bind(job, uid)
+            sink.prepare()
+            assert sink.last_released() == 0
+            sink.release([self.staged(spark, sink, number)], 1)
+        assert target.rows(spark) == expected(ids_of(1, 2, 3, 4))
+
+
+def ids_of(*batches: int) -> list[int]:
+    return [number for batch in batches for number in (10 * batch, 10 * batch + 1)]
+
+
+def expected(ids: Iterable[int]) -> list[Row]:
+    return [(number, f"city {number}") for number in ids]
+
+
+def steps() -> Iterable[int]:
+    """More than any release of two small batches takes; the tests leave when no crash came any more."""
+    yield from range(1, 50)
+    raise AssertionError("a release has no end")
+
+
+def crashes(sink: BoundSink, handles: list[Handle], checkpoint: int) -> bool:
+    try:
+        sink.release(handles, checkpoint)
+    except SimulatedCrash:
+        return True
+    return False
+
+
+def together(sinks: list[BoundSink], handles: list[Handle], checkpoint: int) -> None:
+    start, failures = threading.Barrier(len(sinks)), []
+
+    def run(sink: BoundSink) -> None:
+        start.wait()
+        try:
+            sink.release(handles, checkpoint)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(sink,)) for sink in sinks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for failure in failures:
+        # The loser of a race may see a file vanish between two looks; it has to try again, not to give up.
+        if not getattr(failure, "retryable", False):
+            raise failure

@@ -1,0 +1,24 @@
+"""What the runner does around ``stage``: a new nonce for each call, rows counted in flight if the sink asks (R18)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.functions import count, lit
+
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+
+
+def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    observation = Observation()
+    return frame.observe(observation, count(lit(1)).alias("rows")), lambda: int(observation.get["rows"])
+
+
+def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:
+    """The handle of one call of ``sink.stage``, with a new nonce, as a process finds it in a log."""
+    handle = sink.stage(frame, StageRequest(attempt, batch_id, uuid.uuid4().hex, counted))
+    read_back: Handle = json.loads(json.dumps(handle))
+    return read_back

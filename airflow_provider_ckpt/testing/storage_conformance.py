@@ -1,0 +1,310 @@
+"""What every backend must do. A backend's test class inherits this and gives a fresh, empty storage."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Literal
+
+import pytest
+
+from airflow_provider_ckpt.storage.errors import (
+    AlreadyExistsError,
+    InvalidPathError,
+    MoveConflictError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    StorageReadOnlyError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.storage.storage import Storage
+
+Fault = Literal["denied", "broken"]
+
+LOOKS: dict[str, Callable[[Storage], Any]] = {
+    "create": lambda storage: storage.create("d/new", b""),
+    "create what is there": lambda storage: storage.create("d/x", b""),
+    "replace": lambda storage: storage.replace("d/x", b"2"),
+    "read": lambda storage: storage.read("d/x"),
+    "read what is absent": lambda storage: storage.read("d/gone"),
+    "read_range": lambda storage: storage.read_range("d/x", 0, 1),
+    "exists": lambda storage: storage.exists("d/x"),
+    "exists of what is absent": lambda storage: storage.exists("d/gone"),
+    "list": lambda storage: storage.list("d"),
+    "list of what is absent": lambda storage: storage.list("nowhere"),
+    "list of the root": lambda storage: storage.list(""),
+    "files": lambda storage: storage.files("d"),
+    "files of what is absent": lambda storage: storage.files("nowhere"),
+    "copy": lambda storage: storage.copy("d/x", "to"),
+    "copy what is absent": lambda storage: storage.copy("d/gone", "to"),
+    "move": lambda storage: storage.move("d/x", "to"),
+    "move again": lambda storage: storage.move("d/gone", "d/x"),
+    "delete": lambda storage: storage.delete("d/x"),
+    "delete what is absent": lambda storage: storage.delete("d/gone"),
+    "delete_tree": lambda storage: storage.delete_tree("d"),
+    "delete_tree of what is absent": lambda storage: storage.delete_tree("nowhere"),
+}
+TOLD: dict[Fault, tuple[type[Exception], ...]] = {
+    "denied": (StorageDeniedError, StorageReadOnlyError),
+    "broken": (StorageTransientError,),
+}
+
+
+class StorageConformance:
+    """Inherit it in a test class, and override :meth:`storage` and :meth:`faulty`."""
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        raise NotImplementedError
+
+    def faulty(self, fault: Fault) -> AbstractContextManager[None] | None:
+        """While it lasts, whatever lies below the storage answers so. None: the backend cannot fail."""
+        raise NotImplementedError
+
+    @pytest.mark.parametrize("fault", ["denied", "broken"])
+    @pytest.mark.parametrize("verb", LOOKS)
+    def test_an_error_is_not_an_absence(self, storage: Storage, verb: str, fault: Fault) -> None:
+        failing = self.faulty(fault)
+        if failing is None:
+            pytest.skip("a dictionary of this process never fails")
+        storage.create("d/x", b"1")
+        storage.create("d/y/z", b"2")
+        there = storage.files("")
+        with failing, pytest.raises(TOLD[fault]):
+            LOOKS[verb](storage)
+        assert storage.files("") == there
+        assert (storage.read("d/x"), storage.exists("d/new")) == (b"1", False)
+
+    def test_what_was_created_is_read_back(self, storage: Storage) -> None:
+        storage.create("a/b/c.json", b"\x00one")
+        assert storage.read("a/b/c.json") == b"\x00one"
+
+    def test_an_empty_object_is_an_object(self, storage: Storage) -> None:
+        storage.create("empty", b"")
+        assert storage.exists("empty")
+        assert storage.read("empty") == b""
+        with pytest.raises(AlreadyExistsError):
+            storage.create("empty", b"x")
+
+    def test_r17_a_second_creation_is_refused_and_changes_nothing(self, storage: Storage) -> None:
+        storage.create("a", b"one")
+        with pytest.raises(AlreadyExistsError) as raised:
+            storage.create("a", b"two")
+        assert raised.value.data["path"] == "a"
+        assert storage.read("a") == b"one"
+
+    def test_r17_one_of_many_threads_that_create_a_name_wins(self, storage: Storage) -> None:
+        for round_ in range(5):
+            start = threading.Barrier(6)
+            won: list[int] = []
+
+            def race(
+                who: int, name: str = f"race/{round_}", start: threading.Barrier = start, won: list[int] = won
+            ) -> None:
+                start.wait()
+                try:
+                    storage.create(name, str(who).encode())
+                except AlreadyExistsError:
+                    return
+                won.append(who)
+
+            threads = [threading.Thread(target=race, args=(who,)) for who in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(won) == 1
+            assert storage.read(f"race/{round_}") == str(won[0]).encode()
+
+    def test_replace_creates_and_replaces(self, storage: Storage) -> None:
+        storage.replace("x/head", b"1")
+        storage.replace("x/head", b"22")
+        assert storage.read("x/head") == b"22"
+
+    def test_reading_what_is_absent_names_it(self, storage: Storage) -> None:
+        with pytest.raises(ObjectNotFoundError) as raised:
+            storage.read("not/there")
+        assert storage.full_uri("not/there") in str(raised.value)
+
+    @pytest.mark.parametrize(("start", "end"), [(0, 10), (0, 4), (3, 7), (7, 10), (5, 99)])
+    def test_a_range_is_that_part_of_the_object(self, storage: Storage, start: int, end: int) -> None:
+        storage.create("digits", b"0123456789")
+        assert storage.read_range("digits", start, end) == b"0123456789"[start:end]
+
+    def test_a_range_of_what_is_absent_names_it(self, storage: Storage) -> None:
+        with pytest.raises(ObjectNotFoundError):
+            storage.read_range("not/there", 0, 4)
+
+    def test_a_folder_is_no_object(self, storage: Storage) -> None:
+        storage.create("folder/object", b"")
+        assert not storage.exists("folder")
+        with pytest.raises(ObjectNotFoundError):
+            storage.read("folder")
+
+    def test_list_gives_sorted_direct_children_once(self, storage: Storage) -> None:
+        for path in ("l/b", "l/a/1", "l/a/2", "l/c.json", "lx/other"):
+            storage.create(path, b"")
+        assert storage.list("l") == ["a", "b", "c.json"]
+        assert storage.list("") == ["l", "lx"]
+        assert storage.list("nowhere") == []
+
+    def test_the_size_of_an_object_is_told_and_what_is_none_has_none(self, storage: Storage) -> None:
+        storage.create("folder/one", b"12345")
+        storage.create("folder/empty", b"")
+        assert storage.size("folder/one") == 5
+        assert storage.size("folder/empty") == 0
+        for absent in ("folder/two", "folder", "folder/one/below"):
+            with pytest.raises(ObjectNotFoundError):
+                storage.size(absent)
+
+    def test_files_gives_relative_paths_and_sizes(self, storage: Storage) -> None:
+        for path, data in (("f/b", b"12"), ("f/a/x", b"1"), ("f/a/y", b""), ("fx/z", b"1")):
+            storage.create(path, data)
+        assert storage.files("f") == [("a/x", 1), ("a/y", 0), ("b", 2)]
+        assert storage.files("nowhere") == []
+
+    def test_a_list_shows_what_was_written_and_deleted_just_now(self, storage: Storage) -> None:
+        for number in range(5):
+            storage.create(f"n/{number}", b"")
+            assert len(storage.list("n")) == number + 1
+        storage.delete("n/2")
+        assert storage.list("n") == ["0", "1", "3", "4"]
+
+    def test_names_that_start_with_a_dot_are_hidden(self, storage: Storage) -> None:
+        for path in ("h/.tmp", "h/.dir/x", "h/_metadata"):
+            storage.create(path, b"")
+        assert storage.list("h") == ["_metadata"]
+        assert storage.files("h") == [("_metadata", 0)]
+
+    def test_keys_with_slash_underscore_or_pattern_characters_do_not_collide(self, storage: Storage) -> None:
+        names = ["a/b", "a_b", "a-b", "a%2Fb", "a b", "k=[x]/1", "k=x/1", "q?", "star*", "ü", "a+b"]
+        for name in names:
+            storage.create(name, name.encode())
+        for name in names:
+            assert storage.read(name) == name.encode()
+        assert [name for name, _ in storage.files("")] == sorted(names)
+        storage.delete("star*")
+        storage.delete_tree("k=[x]")
+        assert [name for name, _ in storage.files("")] == sorted(set(names) - {"star*", "k=[x]/1"})
+
+    def test_copy_replaces_its_target_and_leaves_its_source(self, storage: Storage) -> None:
+        storage.create("from", b"data")
+        storage.create("to/x", b"old")
+        storage.copy("from", "to/x")
+        storage.copy("from", "to/x")
+        storage.delete("from")
+        assert storage.read("to/x") == b"data"
+        assert storage.list("to") == ["x"]
+
+    def test_a_replaced_source_leaves_the_copy_alone(self, storage: Storage) -> None:
+        storage.create("from", b"one")
+        storage.copy("from", "to")
+        storage.replace("from", b"two")
+        assert storage.read("to") == b"one"
+
+    def test_copying_what_is_absent_is_refused(self, storage: Storage) -> None:
+        with pytest.raises(ObjectNotFoundError):
+            storage.copy("gone", "to")
+        assert not storage.exists("to")
+
+    def test_r9_moving_again_is_a_no_op(self, storage: Storage) -> None:
+        storage.create("staged/x", b"rows")
+        storage.move("staged/x", "out/x")
+        storage.move("staged/x", "out/x")
+        assert storage.read("out/x") == b"rows"
+        assert not storage.exists("staged/x")
+
+    def test_a_move_that_was_interrupted_between_its_two_names_is_finished(self, storage: Storage) -> None:
+        storage.create("staged/x", b"rows")
+        storage.copy("staged/x", "out/x")
+        storage.move("staged/x", "out/x")
+        assert not storage.exists("staged/x")
+
+    def test_a_move_takes_the_same_rows_for_the_same_file(self, storage: Storage) -> None:
+        storage.create("staged/x", b"rows")
+        storage.create("out/x", b"rows")
+        storage.move("staged/x", "out/x")
+        assert storage.list("staged") == []
+
+    def test_a_move_never_overwrites_something_else(self, storage: Storage) -> None:
+        for other in (b"more rows", b"swor"):
+            storage.replace("staged/x", b"rows")
+            storage.replace("out/x", other)
+            with pytest.raises(MoveConflictError):
+                storage.move("staged/x", "out/x")
+            assert (storage.read("staged/x"), storage.read("out/x")) == (b"rows", other)
+
+    def test_moving_what_is_nowhere_is_refused(self, storage: Storage) -> None:
+        with pytest.raises(ObjectNotFoundError):
+            storage.move("gone", "to")
+
+    def test_deleting_what_is_absent_is_silent(self, storage: Storage) -> None:
+        storage.delete("gone")
+        storage.delete("gone/too")
+        storage.delete_tree("gone")
+
+    def test_deleting_a_folder_as_an_object_leaves_it(self, storage: Storage) -> None:
+        storage.create("d/x", b"")
+        storage.delete("d")
+        assert storage.exists("d/x")
+
+    def test_a_tree_is_deleted_and_its_namesake_is_not(self, storage: Storage) -> None:
+        for path in ("t/a/b", "t/c", "t/.hidden", "tt/x"):
+            storage.create(path, b"")
+        storage.delete_tree("t")
+        assert storage.files("") == [("tt/x", 0)]
+        assert storage.list("t") == []
+
+    @pytest.mark.parametrize("path", ["../x", "a/../b", "/abs", "a//b", "a/", "./a", "a/.", "", "a\0b"])
+    def test_a_path_that_could_leave_the_storage_is_refused(self, storage: Storage, path: str) -> None:
+        for verb in (storage.read, storage.exists, storage.delete):
+            with pytest.raises(InvalidPathError):
+                verb(path)
+        with pytest.raises(InvalidPathError):
+            storage.create(path, b"")
+        with pytest.raises(InvalidPathError):
+            storage.copy("a", path)
+
+    def test_a_child_is_the_same_folder(self, storage: Storage) -> None:
+        child = storage.child("job/journal")
+        child.create("0", b"x")
+        assert storage.read("job/journal/0") == b"x"
+        assert child.uri == storage.full_uri("job/journal")
+        assert child.child("deep").full_uri("x") == storage.full_uri("job/journal/deep/x")
+
+    def test_a_pickled_storage_reads_the_same_objects(self, storage: Storage) -> None:
+        storage.create("x", b"1")
+        again = pickle.loads(pickle.dumps(storage))
+        assert again.read("x") == b"1"
+        assert again.uri == storage.uri
+
+    def test_r17_a_sound_backend_passes_the_probe_and_nothing_is_left(self, storage: Storage) -> None:
+        storage.probe()
+        assert storage.files("") == []
+
+    def test_trying_a_storage_out_leaves_nothing(self, storage: Storage) -> None:
+        storage.try_out()
+        assert storage.files("") == []
+
+    def test_a_sync_of_what_is_there_changes_nothing(self, storage: Storage) -> None:
+        for path in ("s/a", "s/b/c", "s/b/.c.crc", "other"):
+            storage.create(path, path.encode())
+        for path in ("s", "s/b/c", "other"):
+            storage.sync(path)
+        assert storage.files("") == [("other", 5), ("s/a", 3), ("s/b/c", 5)]
+
+    def test_the_parents_of_a_storage_hold_it(self, storage: Storage) -> None:
+        storage.create("a/b/x", b"")
+        parents = storage.child("a/b").parents()
+        assert [parent.uri for parent in parents[:2]] == [storage.full_uri("a"), storage.uri]
+        assert parents[0].exists("b/x")
+        assert parents[1].exists("a/b/x")
+        assert len({parent.uri for parent in parents}) == len(parents)
+
+    def test_collecting_leaves_objects_alone(self, storage: Storage) -> None:
+        storage.create("a/x", b"")
+        storage.collect_temporary("", 0)
+        storage.collect_temporary("nowhere", 0)
+        assert storage.files("") == [("a/x", 0)]

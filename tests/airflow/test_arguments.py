@@ -1,0 +1,89 @@
+"""The Airflow operator's arguments are the declared options of a run: names, defaults, templates, early refusals."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import DAG, BaseOperator
+
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job.option import Option
+from airflow_provider_ckpt.operators.arguments import ARGUMENTS
+from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
+
+OWN = {"ckpt_conn_id", "on_clear", "stop_grace", "name"}
+PARAMETERS = inspect.signature(CheckpointedSparkJobOperator.__init__).parameters
+
+
+def operator(**given: Any) -> CheckpointedSparkJobOperator:
+    return CheckpointedSparkJobOperator(**{"task_id": "orders", "job": "orders.py:job", **given})
+
+
+def test_the_operator_takes_what_is_declared_for_it_and_its_own() -> None:
+    assert {name for name in PARAMETERS if name not in ("self", "kwargs")} == {*ARGUMENTS, *OWN}
+
+
+@pytest.mark.parametrize(("name", "option"), ARGUMENTS.items(), ids=list(ARGUMENTS))
+def test_an_argument_has_the_declared_default(name: str, option: Option) -> None:
+    expected = inspect.Parameter.empty if name == "job" else None if option.unset_argument else option.default
+    assert PARAMETERS[name].default == expected
+
+
+def test_what_can_be_read_from_a_text_is_templated() -> None:
+    own = set(CheckpointedSparkJobOperator.template_fields) - set(SparkSubmitOperator.template_fields)
+    assert own == {"ckpt_conn_id", *(name for name, option in ARGUMENTS.items() if option.kind.is_text)}
+    assert {"retained_checkpoints", "tolerable_failed_checkpoints", "allow_non_restored_state"} & own == set()
+    assert set(CheckpointedSparkJobOperator.template_fields) <= set(vars(operator(task_id="all")))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"checkpoint_interval": "soon"},
+        {"checkpoint_interval": 0},
+        {"checkpoint_interval": None},
+        {"retained_checkpoints": 101},
+        {"allow_non_restored_state": "yes"},
+        {"stop_at": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"restore": ""},
+        {"job_params": {"a day": "1"}},
+        {"mode": "fast"},
+    ],
+)
+def test_what_no_run_could_take_is_refused_when_the_dag_is_read(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(given))):
+        operator(**given)
+
+
+def test_two_ends_are_refused_when_the_dag_is_read() -> None:
+    with pytest.raises(InvalidInputError, match="stop_after and drain_at"):
+        operator(stop_after="1h", drain_at="2026-01-01T00:00:00Z")
+
+
+def test_what_is_known_at_run_time_only_is_left_to_it() -> None:
+    with DAG("shop"):
+        before = BaseOperator(task_id="before")
+        given = {
+            "checkpoint_interval": "{{ params.often }}",
+            "stop_at": "{% if x %}{{ y }}{% endif %}",
+            "drain_at": before.output,
+            "restore": before.output,
+            "job_params": {"day": "{{ ds }}", "rows": before.output},
+        }
+        made = operator(**given)
+    assert {name: getattr(made, name) for name in given} == given
+
+
+def test_what_a_run_can_take_is_taken_in_every_form() -> None:
+    made = operator(checkpoint_interval=timedelta(seconds=5), min_pause="1s", stop_at="2026-01-01T00:00:00Z", root=None)
+    assert (made.checkpoint_interval, made.min_pause) == (timedelta(seconds=5), "1s")  # type: ignore[attr-defined]
+
+
+def test_the_docstring_describes_every_argument() -> None:
+    said = CheckpointedSparkJobOperator.__doc__ or ""
+    assert not [name for name in PARAMETERS if name not in ("self", "kwargs") and f":param {name}: " not in said]
+    assert "only the last one can be restored" in said

@@ -1,0 +1,53 @@
+"""A secret of the connection is in nothing that an Airflow task shows or hands on, but the driver's environment."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from hypothesis import given
+from hypothesis import settings as settings_of_tests
+from hypothesis import strategies as st
+
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError
+from airflow_provider_ckpt.hooks.settings import settings
+from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.options import RunOptions
+from tests.storage.test_location import MARK, SECRETS, uris_with
+
+
+def connection(**fields: str) -> Any:
+    return SimpleNamespace(**{"host": None, "schema": None, "login": None, "password": None, **fields})
+
+
+@given(st.tuples(SECRETS, st.integers(0, 10)).map(lambda drawn: uris_with(drawn[0])[drawn[1]]))
+def test_a_root_with_credentials_is_refused_without_showing_them(uri: str) -> None:
+    with pytest.raises(InvalidCkptConnectionError) as raised:
+        settings("ckpt", connection(host=uri), {})
+    assert MARK not in str(raised.value) + repr(raised.value.data)
+
+
+@settings_of_tests(max_examples=20)
+@given(SECRETS, st.sampled_from(["password", "extra"]))
+def test_a_secret_is_in_the_environment_of_the_driver_and_not_on_its_command_line(secret: str, where: str) -> None:
+    given_ = {"password": secret, "login": "me"} if where == "password" else {}
+    extra = {"storage_options": {"client_kwargs": {"aws_session_token": secret}}} if where == "extra" else {}
+    location = settings("ckpt", connection(host="s3://bucket/x", **given_), extra)
+    options = RunOptions(job="a.py:job", root=location.uri, job_id="a")
+    base = SparkSubmitHook(conn_id="none")
+    base._connection["master"], base._is_yarn = "local[1]", False  # on YARN the environment has to be configuration
+    hook = CheckpointedSparkSubmitHook(
+        base,
+        name="a",
+        application_args=["--options", json.dumps(options.to_json())],
+        on_status=lambda line: None,
+        location=location,
+    )
+    command = hook._build_spark_submit_command("main.py")
+    assert MARK not in " ".join(command) + repr(location)
+    assert json.loads((hook._env or {})["CKPT_STORAGE_OPTIONS"]) == location.options
+    printed = f"java.io.IOException: {json.dumps(secret)} was refused; {secret}"
+    assert MARK not in "".join(hook._without_status_lines([printed]))

@@ -1,0 +1,51 @@
+"""A sink without Spark: a file that names what was released, by checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, StageRequest
+
+
+@dataclass(frozen=True)
+class Shelf(Sink):
+    path: Path
+    on_release: Callable[[int], object] = lambda checkpoint: None
+
+    def validate(self) -> None:
+        pass
+
+    def bind(self, context: SinkContext) -> BoundShelf:
+        return BoundShelf(self)
+
+    def definition(self) -> Mapping[str, Any]:
+        return {"type": "shelf", "path": str(self.path)}
+
+
+class BoundShelf(BoundSink):
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def content(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = json.loads(self._shelf.path.read_text()) if self._shelf.path.exists() else {}
+        return found
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        self._shelf.on_release(checkpoint)
+        if checkpoint > self.last_released():
+            content = {**self.content(), str(checkpoint): [handle["id"] for handle in handles]}
+            self._shelf.path.write_text(json.dumps(content))
+        return {"rows": sum(handle["rows"] for handle in handles)}
+
+    def last_released(self) -> int:
+        return max(map(int, self.content()), default=0)
+
+    def stage(self, frame: object, request: StageRequest) -> Handle:
+        return {"id": request.id, "rows": 0}
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        return []

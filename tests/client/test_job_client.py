@@ -1,0 +1,299 @@
+"""A job from outside: looked at, waited for, asked to end. Written by a journal as a driver has it."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client import JobClient, JobRequest, has_ended, list_jobs
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.errors import (
+    JobNotEndedError,
+    JobNotRunningError,
+    JobWaitTimeoutError,
+    NoSuchJobError,
+    RequestOvertakenError,
+)
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.errors import ForeignRootError, InvalidJobIdError, NoRootError
+from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from tests.journal.samples import one_of_each
+
+ENDS = [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED, JobStatus.RESTARTING]
+
+
+class World:
+    """A root, a journal, and time that passes when somebody sleeps; ``then`` happens at the second sleep."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = str(folder / "root")
+        self.now, self.sleeps = 0.0, 0
+        self.then: Callable[[], object] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.sleeps += 1
+        if self.sleeps == 2:
+            self.then()
+
+    def client(self, job_id: str = "orders") -> JobClient:
+        return JobClient(self.root, job_id, clock=lambda: self.now, sleep=self.sleep)
+
+    def driver(self, job_id: str = "orders", worker: Worker | None = None) -> Journal:
+        journal = Journal(open_root(open_storage(self.root)), job_id)
+        journal.claim("t", worker or Worker(), 1.0)
+        journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
+        return journal
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def write(journal: Journal, *events: ev.Event) -> None:
+    for event in events:
+        journal.write(event)
+    journal.flush()
+
+
+def ended(status: JobStatus) -> ev.StatusChanged:
+    return ev.StatusChanged(status, 2.0)
+
+
+# ---- looking
+
+
+def test_a_job_is_looked_at_before_it_was_run_and_before_there_is_a_root(world: World) -> None:
+    client = world.client()
+    assert client.look() == JobState("orders")
+    assert not Path(world.root).exists(), "looking writes nothing"
+    driver = world.driver("another")
+    assert client.look() == JobState("orders")
+    driver = world.driver()
+    assert client.look() == driver.state
+    write(driver, ended(JobStatus.FINISHED))
+    assert client.look().status is JobStatus.FINISHED
+
+
+def test_a_job_that_was_never_run_is_told_with_those_that_were(world: World) -> None:
+    with pytest.raises(NoRootError):
+        world.client().state()
+    world.driver("visits")
+    world.driver("returns")
+    with pytest.raises(NoSuchJobError, match=r"'orders' under .*root.*Jobs there: returns, visits"):
+        world.client().state()
+    with pytest.raises(NoSuchJobError):
+        world.client().checkpoints()
+    with pytest.raises(NoSuchJobError):
+        world.client().stop()
+
+
+def test_a_state_stays_as_it_was_seen(world: World) -> None:
+    """Every field: what the journal's own state grows in place must not grow in a state that was given away."""
+    driver, client = world.driver(), world.client()
+    write(driver, *[event for event in one_of_each() if not isinstance(event, ev.EpochClaimed)])
+    seen = client.look()
+    before = copy.deepcopy(seen)
+    assert seen == driver.state
+    write(
+        driver,
+        ev.CheckpointTriggered(7, 1.0),
+        ev.CheckpointCompleted(7, 1.0, 2.0, "checkpoint", {}, {}),
+        ev.CheckpointReleased(7, 3.0),
+        ev.CheckpointAborted(8, "x", 3.0),
+        ev.SourceEnded("daily", "other", 3, 3.0),
+        ev.SourceDropped("daily", "other", 3, 3.0),
+        ev.SourceFrozen("other", None, 0, 3.0),
+        ev.LateFilesFound("other", ("/late",), True, 3.0),
+        ev.SubtaskFinished("daily/1", "t", 3.0),
+        ev.RequestAnswered("r9", "stop", "failed: x", 3.0),
+        ended(JobStatus.RESTARTING),
+    )
+    assert client.look() == driver.state
+    assert seen == before
+
+
+def test_jobs_are_listed_by_the_uri_and_by_an_open_storage(world: World) -> None:
+    with pytest.raises(NoRootError):
+        list_jobs(world.root)
+    for job_id in ("visits", "orders"):
+        world.driver(job_id)
+    assert [state.job_id for state in list_jobs(world.root)] == ["orders", "visits"]
+    assert list_jobs(open_storage(world.root)) == list_jobs(Path(world.root))
+    assert JobClient(open_storage(world.root), "orders").state().status == "RUNNING"
+
+
+def test_an_id_that_can_be_none_and_a_foreign_root_are_refused(world: World) -> None:
+    with pytest.raises(InvalidJobIdError):
+        JobClient(world.root, "../orders")
+    Path(world.root).mkdir()
+    Path(world.root, "ckpt-root.json").write_text('{"format": "another"}')
+    with pytest.raises(ForeignRootError):
+        world.client().look()
+
+
+# ---- waiting
+
+
+@pytest.mark.parametrize("status", [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED])
+def test_a_job_is_waited_for_until_it_has_ended(world: World, status: JobStatus) -> None:
+    driver = world.driver()
+    world.then = lambda: write(driver, ended(JobStatus.RESTARTING), ended(status))
+    assert (world.client().wait().status, world.sleeps) == (status, 2)
+
+
+def test_a_job_that_begins_later_is_waited_for_and_a_restart_is_no_end(world: World) -> None:
+    world.then = lambda: write(world.driver(), ended(JobStatus.RESTARTING))
+    state = world.client().wait(lambda state: state.status is JobStatus.RESTARTING, timeout=60)
+    assert not has_ended(state)
+    with pytest.raises(JobWaitTimeoutError, match=r"'orders' is RESTARTING.*within 3 s"):
+        world.client().wait(timeout=3)
+
+
+def test_waiting_ends_with_its_timeout(world: World) -> None:
+    with pytest.raises(JobWaitTimeoutError, match="'orders' is not started") as raised:
+        world.client().wait(timeout=3, poll=1)
+    assert (world.now, world.sleeps, raised.value.retryable) == (3.0, 3, True)
+
+
+def test_a_storage_that_does_not_answer_is_told_at_once(world: World) -> None:
+    class Silent(LocalStorage):
+        def read(self, path: str) -> bytes:
+            raise TransientError(message="no answer")
+
+    with pytest.raises(TransientError, match="no answer"):
+        JobClient(Silent(world.root), "orders").wait()
+
+
+# ---- asking
+
+
+def test_a_driver_is_asked_in_its_epoch(world: World) -> None:
+    world.driver()
+    world.driver()
+    client, storage = world.client(), open_storage(world.root)
+    stop, drain = client.stop(leaves=True), client.drain()
+    found = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
+    assert {stop.name, drain.name} == set(found)
+    assert (stop.kind, stop.epoch, found[stop.name].kind, found[stop.name].leaves) == ("stop", 2, "stop", True)
+    assert (drain.kind, drain.epoch, found[drain.name].kind, found[drain.name].leaves) == ("drain", 2, "drain", False)
+
+
+def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_answer_is_waited_for(world: World) -> None:
+    """The first run, before its JobCreated is written."""
+    driver = Journal(open_root(open_storage(world.root)), "orders")
+    driver.claim("t", Worker(), 1.0)
+    request = world.client().stop()
+    assert request.epoch == 1
+    with pytest.raises(JobNotEndedError, match="has not answered"):
+        world.client().answer(request, 2.0)
+    world.sleeps = 0
+    world.then = lambda: write(driver, ended(JobStatus.RESTARTING))
+    assert world.client().answer(request, 60.0).state.status is JobStatus.RESTARTING
+    assert world.sleeps == 2
+
+
+def test_a_first_driver_that_is_seen_to_be_gone_before_it_ran_is_not_asked(world: World) -> None:
+    driver = Journal(open_root(open_storage(world.root)), "orders")
+    driver.claim("t", replace(identify(), pid=os.getpid(), started="0"), 1.0)
+    with pytest.raises(JobNotRunningError, match="not RUNNING yet, but its driver is gone"):
+        world.client().stop()
+
+
+def test_whoever_knows_the_epoch_needs_no_look(world: World) -> None:
+    storage = open_root(open_storage(world.root))
+    asked = world.client().stop(epoch=4, leaves=True)
+    assert [request.name for request in pending_requests(storage, "orders", 4, ())] == [asked.name]
+
+
+@pytest.mark.parametrize("status", ENDS)
+def test_a_job_without_a_driver_is_not_asked(world: World, status: JobStatus) -> None:
+    write(world.driver(), ended(status))
+    for ask in (world.client().stop, world.client().drain):
+        with pytest.raises(JobNotRunningError, match=status):
+            ask()
+    assert open_storage(world.root).list("orders/requests") == []
+
+
+def test_a_driver_that_is_seen_to_be_gone_is_not_asked(world: World) -> None:
+    world.driver(worker=replace(identify(), pid=os.getpid(), started="0"))
+    with pytest.raises(JobNotRunningError, match="RUNNING, but its driver is gone"):
+        world.client().stop()
+
+
+def asked(kind: str) -> JobRequest:
+    return JobRequest("orders", kind, 1, "r")
+
+
+def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:
+    driver = world.driver()
+    world.then = lambda: write(
+        driver,
+        ev.CheckpointReleased(3, 2.0),
+        ev.RequestAnswered("r", "stop", "completed: savepoint 3 is released", 2.0),
+        ended(JobStatus.STOPPED),
+    )
+    answer = world.client().answer(asked("stop"), 60.0)
+    assert (answer.state.status, answer.state.last_released, world.sleeps) == ("STOPPED", 3, 2)
+    assert (answer.outcome, answer.is_served) == ("completed: savepoint 3 is released", True)
+
+
+@pytest.mark.parametrize("outcome", ["failed: no savepoint within 60 s; the job goes on", "refused: batch"])
+def test_the_answer_may_be_that_the_job_goes_on(world: World, outcome: str) -> None:
+    driver = world.driver()
+    write(driver, ev.RequestAnswered("r", "stop", "accepted", 2.0))
+    world.then = lambda: write(driver, ev.RequestAnswered("r", "stop", outcome, 2.0))
+    answer = world.client().answer(asked("stop"), 60.0)
+    assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", outcome, 2)
+    assert not answer.is_served
+
+
+def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -> None:
+    write(world.driver(), ev.RequestAnswered("r", "stop", "accepted", 2.0), ended(JobStatus.STOPPED))
+    assert world.client().answer(asked("stop")).is_served
+    assert not world.client().answer(asked("drain")).is_served
+
+
+@pytest.mark.parametrize(("answered", "words"), [(False, "has not answered"), (True, "has taken")])
+def test_waiting_for_a_driver_that_is_gone_ends_with_the_timeout(world: World, answered: bool, words: str) -> None:
+    driver = world.driver()
+    if answered:
+        write(driver, ev.RequestAnswered("r", "stop", "accepted", 2.0))
+    with pytest.raises(JobNotEndedError, match=words) as raised:
+        world.client().answer(asked("stop"), 3.0)
+    assert raised.value.retryable
+    assert 3.0 <= world.now <= 3.5
+
+
+def test_r22_waiting_ends_when_another_driver_took_the_job(world: World) -> None:
+    world.driver()
+    world.then = world.driver
+    with pytest.raises(RequestOvertakenError, match="epoch 2"):
+        world.client().answer(asked("drain"), 60.0)
+
+
+def test_neither_spark_nor_airflow_is_imported(world: World) -> None:
+    world.driver()
+    code = (
+        "import sys; from airflow_provider_ckpt import JobClient, JobStatus, list_jobs; "
+        f"assert JobClient({world.root!r}, 'orders').state().status is JobStatus.RUNNING; list_jobs({world.root!r}); "
+        "sys.exit(', '.join({'pyspark', 'airflow', 'fsspec', 'pyarrow'} & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "")

@@ -1,0 +1,323 @@
+"""A release from outside: no driver lives, and what was completed becomes visible (R16). Needs no Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.client import JobClient
+from airflow_provider_ckpt.job.errors import DefinitionChangedError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError, SubtaskLogLostError
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, NoSuchJobError
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.errors import OutputLostError
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from tests.client.shelf import Shelf
+
+GRAPH = ExecutionGraph((Vertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
+GONE = replace(identify(), pid=os.getpid(), started="0")
+HERE = identify()
+ELSEWHERE = Worker(host="worker-7", pid=4711)
+
+
+class Driver:
+    """What a driver leaves behind: three batches, a checkpoint after each, the first of which is released."""
+
+    def __init__(self, folder: Path, worker: Worker) -> None:
+        self.folder, self.root = folder, folder / "root"
+        self.storage = open_root(open_storage(self.root))
+        self.journal = Journal(self.storage, "orders")
+        self.journal.claim("shop~t1", worker, 1.0)
+        sinks = {"s": SinkDefinition("every_checkpoint", self.sink().definition())}
+        plan = JobDefinition("streaming", {}, {}, sinks)
+        self.write(
+            ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0),
+            ev.PlanRecorded(GRAPH, {}, 1.0, plan),
+            ev.StatusChanged(JobStatus.RUNNING, 1.0),
+        )
+        self.log = SubtaskLog(self.storage, subtask_log_path("orders", "v", 0))
+        self.log.load()
+        self.log.open("a1", 1, "a1")
+        for number in (1, 2, 3):
+            self.log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": number}}))
+            snapshot = self.log.barrier(1, number)
+            self.write(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {"v/0": snapshot}, {}))
+        self.shelf.write_text('{"1": ["h1"]}')
+        self.write(ev.CheckpointReleased(1, 2.0, {"s": {"rows": 1}}))
+
+    @property
+    def shelf(self) -> Path:
+        return self.folder / "shelf.json"
+
+    def write(self, *events: ev.Event) -> None:
+        for event in events:
+            self.journal.write(event)
+
+    def sink(self, on_release: Callable[[int], object] = lambda checkpoint: None) -> Shelf:
+        return Shelf(self.shelf, on_release)
+
+    def job(self, sink: Shelf | None = None, uid: str = "s", **given: Any) -> Job:
+        job = Job("orders")
+
+        @job.source(uid="v")
+        def live(read: Any) -> Any:
+            raise AssertionError("a release calls none of the job's functions")
+
+        job.sink(uid, live, sink or self.sink(), **given)
+        return job
+
+    @property
+    def client(self) -> JobClient:
+        return JobClient(self.root, "orders")
+
+    def released(self) -> str:
+        return self.shelf.read_text()
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Driver]:
+    return lambda worker=GONE: Driver(tmp_path, worker)
+
+
+ALL = '{"1": ["h1"], "2": ["h2"], "3": ["h3"]}'
+FIRST = '{"1": ["h1"]}'
+
+
+def test_r16_what_a_lost_driver_had_completed_is_released_one_checkpoint_after_the_other(
+    make: Callable[..., Driver],
+) -> None:
+    driver = make()
+    events = driver.client.release(driver.job())
+    assert [(event.checkpoint, event.sinks) for event in events] == [(2, {"s": {"rows": 2}}), (3, {"s": {"rows": 3}})]
+    assert driver.released() == ALL
+    state = driver.client.state()
+    assert (state.last_released, state.status, state.epoch) == (3, JobStatus.RESTARTING, 2)
+    assert state.cause == "the driver was lost; what it had completed was released from outside"
+    assert [state.releases[number] for number in (2, 3)] == events
+
+
+def test_once_released_nothing_is_written(make: Callable[..., Driver]) -> None:
+    driver = make()
+    driver.client.release(driver.job())
+    before = driver.storage.files("")
+    assert driver.client.release(driver.job()) == []
+    assert driver.storage.files("") == before
+
+
+@pytest.mark.parametrize("status", [JobStatus.RESTARTING, JobStatus.STOPPED, JobStatus.FAILED])
+def test_the_job_is_afterwards_what_it_was(make: Callable[..., Driver], status: JobStatus) -> None:
+    driver = make(ELSEWHERE)
+    driver.write(ev.StatusChanged(status, 3.0, "boom"))
+    driver.client.release(driver.job())
+    state = driver.client.state()
+    assert (driver.released(), state.status, state.cause) == (ALL, status, "boom")
+
+
+def test_the_next_driver_finds_nobody_to_end_and_the_task_finds_its_own_job(make: Callable[..., Driver]) -> None:
+    """The process that released may be anybody's; and the attempt tells an Airflow task whose job it is."""
+    driver = make()
+    driver.client.release(driver.job())
+    state = driver.client.state()
+    assert (state.worker, state.attempt) == (Worker(), "shop~t1~release")
+
+
+def test_r3_the_driver_before_is_fenced(make: Callable[..., Driver]) -> None:
+    driver = make(ELSEWHERE)
+    driver.client.release(driver.job(), driver_is_gone=True)
+    with pytest.raises(FencedError):
+        driver.write(ev.CheckpointTriggered(4, 3.0))
+
+
+def test_r8_a_driver_that_takes_over_meanwhile_ends_the_release(make: Callable[..., Driver]) -> None:
+    driver = make()
+    job = driver.job(driver.sink(lambda checkpoint: Journal(driver.storage, "orders").claim("t2", Worker(), 3.0)))
+    with pytest.raises(FencedError):
+        driver.client.release(job)
+    state = driver.client.state()
+    assert (state.epoch, state.attempt, state.last_released) == (3, "t2", 1)
+
+
+def test_r8_nothing_is_released_by_one_that_was_overtaken_before(make: Callable[..., Driver]) -> None:
+    """The sinks are not even asked."""
+    driver = make()
+    asked: list[int] = []
+    storage = Overtaking(str(driver.root))
+    with pytest.raises(FencedError):
+        JobClient(storage, "orders").release(driver.job(driver.sink(asked.append)))
+    assert (storage.overtaken, asked) == (True, [])
+
+
+class Overtaking(LocalStorage):
+    """Another driver claims the job while the logs are being read."""
+
+    overtaken = False
+
+    def list(self, path: str) -> list[str]:
+        if path == subtask_log_path("orders", "v", 0) and not self.overtaken:
+            self.overtaken = True
+            Journal(self, "orders").claim("t2", Worker(), 3.0)
+        return super().list(path)
+
+
+@pytest.mark.parametrize(
+    ("worker", "given", "words"),
+    [(HERE, True, "lives"), (HERE, False, "lives"), (ELSEWHERE, False, "on worker-7 cannot be seen from here")],
+)
+def test_a_driver_that_may_live_is_left_alone(
+    make: Callable[..., Driver], worker: Worker, given: bool, words: str
+) -> None:
+    driver = make(worker)
+    with pytest.raises(JobHasDriverError, match=f"is RUNNING, and its driver {words}"):
+        driver.client.release(driver.job(), driver_is_gone=given)
+    driver.write(ev.CheckpointTriggered(4, 3.0))  # not fenced
+    assert driver.released() == FIRST
+
+
+def test_a_driver_whose_job_ended_and_which_has_not_left_yet_is_left_alone(make: Callable[..., Driver]) -> None:
+    driver = make(HERE)
+    driver.write(ev.StatusChanged(JobStatus.RESTARTING, 3.0))
+    with pytest.raises(JobHasDriverError, match="is RESTARTING, and its driver lives"):
+        driver.client.release(driver.job())
+
+
+def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[..., Driver]) -> None:
+    driver = make()
+    before = driver.storage.files("")
+    with pytest.raises(SinksMissingError, match="the sinks s,"):
+        driver.client.release(driver.job(uid="other"))
+    with pytest.raises(DefinitionChangedError, match="path"):
+        driver.client.release(driver.job(Shelf(driver.folder / "another.json")))
+    with pytest.raises(DefinitionChangedError, match="release"):
+        driver.client.release(driver.job(release="final"))
+    driver.shelf.unlink()
+    with pytest.raises(OutputLostError):
+        driver.client.release(driver.job())
+    assert driver.storage.files("") == before
+
+
+def test_a_log_that_lost_entries_releases_nothing(make: Callable[..., Driver]) -> None:
+    driver = make()
+    shutil.rmtree(driver.root / subtask_log_path("orders", "v", 0))
+    with pytest.raises(SubtaskLogLostError):
+        driver.client.release(driver.job())
+    state = driver.client.state()
+    assert (state.last_released, state.status, driver.released()) == (1, "RESTARTING", FIRST)
+
+
+def test_a_damaged_journal_releases_nothing(make: Callable[..., Driver]) -> None:
+    driver = make()
+    sorted((driver.root / "orders" / "journal").glob("*.json"))[-1].write_text("{")
+    with pytest.raises(CorruptJournalError):
+        driver.client.release(driver.job())
+    assert driver.released() == FIRST
+
+
+def test_a_sink_that_fails_leaves_the_job_as_it_was_and_can_be_asked_again(make: Callable[..., Driver]) -> None:
+    driver = make()
+    driver.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "boom"))
+
+    def fails(checkpoint: int) -> None:
+        if checkpoint == 3:
+            raise StorageTransientError(verb="move", uri="x", reason="no answer")
+
+    with pytest.raises(StorageTransientError):
+        driver.client.release(driver.job(driver.sink(fails)))
+    state = driver.client.state()
+    assert (state.last_released, state.status, state.cause) == (2, JobStatus.FAILED, "boom")
+    assert [event.checkpoint for event in driver.client.release(driver.job())] == [3]
+    assert driver.released() == ALL
+
+
+class KilledError(BaseException):
+    """Nothing is done after it."""
+
+
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [(JobStatus.FAILED, JobStatus.FAILED), (JobStatus.STOPPED, JobStatus.CREATED)],
+    ids=["failed", "stopped"],
+)
+def test_a_release_that_is_killed_does_not_bring_back_a_job_that_failed_for_good(
+    make: Callable[..., Driver], status: JobStatus, left: JobStatus
+) -> None:
+    driver = make()
+    driver.write(ev.StatusChanged(status, 3.0, "boom"))
+
+    def killed(checkpoint: int) -> None:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        driver.client.release(driver.job(driver.sink(killed)))
+    assert driver.client.state().status is left
+    driver.client.release(driver.job(), driver_is_gone=True)
+    assert driver.released() == ALL
+    assert driver.client.state().status is (JobStatus.FAILED if left is JobStatus.FAILED else JobStatus.RESTARTING)
+
+
+def test_a_job_that_was_never_run_has_nothing_to_release(make: Callable[..., Driver]) -> None:
+    driver = make()
+    with pytest.raises(NoSuchJobError):
+        JobClient(driver.root, "visits").release(driver.job())
+
+
+JOB = """
+from pathlib import Path
+from airflow_provider_ckpt import Job
+from tests.client.shelf import Shelf
+
+job = Job("orders")
+
+@job.source(uid="v")
+def live(read):
+    raise AssertionError
+
+job.sink("s", live, Shelf(Path({shelf!r})))
+"""
+
+
+def test_the_command_line_releases_and_says_what(
+    make: Callable[..., Driver], capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = make()
+    file = driver.folder / "orders.py"
+    file.write_text(JOB.format(shelf=str(driver.shelf)))
+    command = ["release", "orders", f"{file}:job", "--root", str(driver.root)]
+    assert main(command) == 0
+    assert capsys.readouterr().out == "checkpoint 2 released 2 rows\ncheckpoint 3 released 3 rows\n"
+    assert driver.released() == ALL
+    assert main(command) == 0
+    assert capsys.readouterr().out == "job orders has nothing to release\n"
+
+
+def test_the_command_line_refuses_a_driver_that_may_live(
+    make: Callable[..., Driver], capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = make(ELSEWHERE)
+    file = driver.folder / "orders.py"
+    file.write_text(JOB.format(shelf=str(driver.shelf)))
+    command = ["release", "orders", f"{file}:job", "--root", str(driver.root)]
+    assert main(command) == 2
+    assert "--driver-is-gone" in capsys.readouterr().err
+    assert main([*command, "--driver-is-gone"]) == 0
+    assert driver.released() == ALL

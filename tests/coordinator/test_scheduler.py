@@ -1,0 +1,96 @@
+"""What is deployed, and when: everything at once in STREAMING, over complete inputs in BATCH."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from tests.coordinator.harness import CHAIN, Harness, graph, only, vertex
+
+DIAMOND = graph(
+    vertex("a", sources="a", bounded="a"),
+    vertex("b"),
+    vertex("c"),
+    vertex("d", sinks="sink"),
+    edges="a>b a>c b>d c>d",
+)
+
+
+def batch(of: ExecutionGraph, slots: int = 100, **more: Any) -> Harness:
+    return Harness(of, running=False, periodic=False, slots=slots, **more)
+
+
+def deployed(effects: list[m.Effect]) -> list[str]:
+    return [command.subtask for command in only(m.DeploySubtask, effects)]
+
+
+def test_streaming_deploys_everything_at_once() -> None:
+    assert deployed(Harness(CHAIN, running=False).effects) == ["src/0", "mid/0"]
+
+
+def test_what_is_finished_is_not_deployed() -> None:
+    h = Harness(CHAIN, running=False, restored=Restored(finished=frozenset({"src/0"})))
+    assert deployed(h.effects) == ["mid/0"]
+
+
+def test_r23_batch_deploys_over_complete_inputs_only() -> None:
+    h = batch(DIAMOND)
+    assert deployed(h.effects) == ["a/0"]
+    assert deployed(h.running("a/0")) == []
+    assert deployed(h.end_of_data("a/0")) == ["b/0", "c/0"]
+    assert deployed(h.end_of_data("b/0")) == []
+    assert deployed(h.end_of_data("c/0")) == ["d/0"]
+
+
+def test_no_more_run_than_there_are_slots() -> None:
+    h = batch(DIAMOND, slots=1)
+    assert deployed(h.end_of_data("a/0")) == ["b/0"]
+    assert deployed(h.running("b/0")) == []
+    assert deployed(h.end_of_data("b/0")) == ["c/0"]
+
+
+def test_less_than_one_slot_is_refused() -> None:
+    with pytest.raises(ValueError, match="slots must be 1 or more"):
+        batch(DIAMOND, slots=0)
+
+
+def test_a_command_to_deploy_names_no_attempt_yet() -> None:
+    assert only(m.DeploySubtask, batch(CHAIN).effects) == [m.DeploySubtask(1, "src/0", None)]
+
+
+def test_an_all_to_all_consumer_waits_for_every_producer_subtask() -> None:
+    wide = graph(vertex("a", sources="a", bounded="a", parallelism=3), vertex("b", parallelism=2), edges="a>b")
+    h = batch(wide)
+    assert deployed(h.effects) == ["a/0", "a/1", "a/2"]
+    assert deployed(h.end_of_data("a/0")) + deployed(h.end_of_data("a/2")) == []
+    assert deployed(h.end_of_data("a/1")) == ["b/0", "b/1"]
+
+
+def test_a_pointwise_consumer_waits_for_its_own_producers() -> None:
+    wide = graph(
+        vertex("a", sources="a", bounded="a", parallelism=3),
+        vertex("b", parallelism=3),
+        edges="a>b",
+        kind="pointwise",
+    )
+    h = batch(wide)
+    assert deployed(h.end_of_data("a/1")) == ["b/1"]
+    assert deployed(h.end_of_data("a/0")) == ["b/0"]
+
+
+def test_after_a_restart_what_has_its_end_makes_way_for_its_consumers() -> None:
+    h = batch(DIAMOND, restored=Restored(end_of_data=frozenset({"a/0", "b/0"})))
+    assert deployed(h.effects) == ["a/0"]
+    assert deployed(h.end_of_data("a/0")) == ["b/0", "c/0"]
+
+
+def test_a_job_that_is_ending_deploys_nothing_more() -> None:
+    h = batch(DIAMOND)
+    h.running("a/0")
+    h.fail("a/0")
+    assert deployed(h.end_of_data("a/0")) == []
+    assert h.c.status == "RESTARTING"

@@ -1,0 +1,94 @@
+"""The tables of options in ``docs/``, made from their declaration; ``python -m tests.docs.options`` writes them anew.
+
+A table stands between ``<!-- options: <name> -->`` and ``<!-- end of options -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from airflow_provider_ckpt.job import kinds
+from airflow_provider_ckpt.job.option import Option
+from airflow_provider_ckpt.job.options import OPTIONS
+from tests.docs.examples import ROOT
+
+_PLACE = re.compile(r"(<!-- options: (?P<name>.+?) -->\n).*?(<!-- end of options -->)", re.DOTALL)
+
+
+def flags() -> str:
+    """Of ``ckpt run``."""
+    rows = [(_flag(one), *_values(one), one.help) for one in OPTIONS if one.flag]
+    return _table(("option", "values", "default", "meaning"), rows)
+
+
+def arguments() -> str:
+    """Of the Airflow operator."""
+    rows = [
+        (
+            f"`{one.argument}`",
+            one.kind.allowed,
+            one.unset_argument or _default(one),
+            "yes" if one.templated else "no",
+            one.help,
+        )
+        for one in OPTIONS
+        if one.argument
+    ]
+    return _table(("argument", "values", "default", "templated", "meaning"), rows)
+
+
+def of_a_run() -> str:
+    """What may change between two runs: a row of docs/changes.md has no table of its own to stand in."""
+    free = [one for one in OPTIONS if not (one.fixed or one.is_identity or one.kind in (kinds.CONF, kinds.PARAMS))]
+    names = ", ".join(f"`{one.name}`" for one in free)
+    fixed = ", ".join(f"`{one.name}`" for one in OPTIONS if one.fixed)
+    identity = ", ".join(f"`{one.name}`" for one in OPTIONS if one.is_identity)
+    rows = [
+        (names, "goes on", "From the next run on"),
+        (fixed, "refused", "; ".join(str(one.fixed) for one in OPTIONS if one.fixed)),
+        (identity, "another job", "Which has nothing of the first one's, and leaves it as it is"),
+    ]
+    return _table(("option", "what happens", "why, or how"), rows)
+
+
+def _flag(one: Option) -> str:
+    """With what is written behind it, where that is no value alone."""
+    pairs = one.kind in (kinds.CONF, kinds.PARAMS)
+    return f"`{one.flag} {one.kind.placeholder}`" if pairs else f"`{one.flag}`"
+
+
+def _values(one: Option) -> tuple[str, str]:
+    """What a flag can be, and is when it is not given; one without a value says neither."""
+    return ("", "") if one.kind is kinds.FLAG else (one.kind.allowed, one.unset or _default(one))
+
+
+def _default(one: Option) -> str:
+    return f"`{one.shown_default}`" if one.shown_default else ""
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {"ckpt run": flags, "operator": arguments, "between runs": of_a_run}
+
+
+def names(page: str) -> list[str]:
+    return [match["name"] for match in _PLACE.finditer(page)]
+
+
+def renewed(page: str) -> str:
+    """The text of a page with its tables as the declaration has them."""
+    return _PLACE.sub(lambda match: f"{match[1]}{TABLES[match['name']]()}{match[3]}", page)
+
+
+def pages() -> list[Path]:
+    return [path for path in sorted((ROOT / "docs").glob("*.md")) if names(path.read_text("utf-8"))]
+
+
+if __name__ == "__main__":
+    for path in pages():
+        path.write_text(renewed(path.read_text("utf-8")), encoding="utf-8")

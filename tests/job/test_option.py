@@ -1,0 +1,82 @@
+"""Options are declared once: what is read off the declaration, and what has to repeat it, agree with it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.job.changes import RULES
+from airflow_provider_ckpt.job.option import Option
+from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
+from airflow_provider_ckpt.job.units import format_bytes, format_duration, parse_bytes, parse_duration
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.definition import JobDefinition
+
+BY_NAME = {option.name: option for option in OPTIONS}
+ids = lambda option: option.name  # noqa: E731
+
+
+def test_every_field_of_the_options_is_declared() -> None:
+    assert [option.name for option in OPTIONS] == [one.name for one in fields(RunOptions)]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=ids)
+def test_a_declared_option_says_what_it_is_in_a_line_and_its_default_is_possible(option: Option) -> None:
+    assert option.help
+    assert "\n" not in option.help
+    assert option.kind.allowed
+    if not option.required:
+        assert option.read(option.default) == option.default
+
+
+@pytest.mark.parametrize("option", [o for o in OPTIONS if o.shown_default and o.kind.is_text], ids=ids)
+def test_a_default_that_is_shown_can_be_given(option: Option) -> None:
+    assert option.read(option.shown_default) == option.default
+
+
+def test_defaults_are_shown_as_people_write_them() -> None:
+    shown = {name: BY_NAME[name].shown_default for name in ("checkpoint_interval", "checkpoint_timeout", "min_pause")}
+    assert shown == {"checkpoint_interval": "30s", "checkpoint_timeout": "10m", "min_pause": "0"}
+    assert BY_NAME["journal_buffer_bytes"].shown_default == "1m"
+    assert BY_NAME["stop_after"].shown_default == BY_NAME["conf"].shown_default == ""
+
+
+@given(st.floats(0, 1e12, allow_nan=False), st.integers(0, 10**17))
+def test_what_is_shown_is_read_as_the_same(seconds: float, size: int) -> None:
+    assert parse_duration(format_duration(seconds)) == pytest.approx(seconds)
+    assert parse_bytes(format_bytes(size)) == size
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0"), (0.5, "0.5s"), (30, "30s"), (90, "90s"), (600, "10m"), (7200, "2h"), (86400, "1d")]
+)
+def test_a_duration_is_shown_in_the_largest_whole_unit(seconds: float, shown: str) -> None:
+    assert format_duration(seconds) == shown
+
+
+def test_what_is_fixed_is_compared_and_the_definition_of_a_job_has_it() -> None:
+    fixed = [option.name for option in OPTIONS if option.fixed]
+    assert fixed == ["mode"]
+    assert fixed == [rule.field for rule in RULES if rule.what == "job"]
+    assert set(fixed) <= {one.name for one in fields(JobDefinition)}
+
+
+def test_the_journal_and_the_coordinator_have_the_declared_defaults() -> None:
+    journal = inspect.signature(Journal).parameters
+    assert journal["buffer_bytes"].default == BY_NAME["journal_buffer_bytes"].default
+    assert journal["flush_interval"].default == BY_NAME["journal_flush_interval"].default
+    assert CheckpointOptions().interval == BY_NAME["checkpoint_interval"].default
+    assert CheckpointOptions().timeout == BY_NAME["checkpoint_timeout"].default
+
+
+@pytest.mark.parametrize(
+    "given_names", [[o.flag for o in OPTIONS], [o.argument for o in OPTIONS]], ids=["flag", "argument"]
+)
+def test_no_two_options_share_a_name(given_names: list[str | None]) -> None:
+    named = [name for name in given_names if name]
+    assert len(set(named)) == len(named) > 10

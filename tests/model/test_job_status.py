@@ -1,0 +1,43 @@
+"""The one vocabulary of what a job is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_provider_ckpt.model.job_status import JobStatus
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_a_status_is_alive_or_resumable_or_terminal(status: JobStatus) -> None:
+    assert [status.is_alive, status.is_resumable, status.is_terminal].count(True) == 1
+
+
+def named(predicate: str) -> set[str]:
+    return {status.value for status in JobStatus if getattr(status, predicate)}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "statuses"),
+    [
+        ("is_alive", {"CREATED", "RUNNING"}),
+        ("is_resumable", {"RESTARTING", "STOPPED"}),
+        ("is_terminal", {"FINISHED", "FAILED"}),
+        ("has_ended", {"FINISHED", "STOPPED", "FAILED"}),
+        ("ended_well", {"FINISHED", "STOPPED"}),
+    ],
+)
+def test_what_is_said_of_which(predicate: str, statuses: set[str]) -> None:
+    assert named(predicate) == statuses
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_a_status_reads_as_its_name_wherever_it_is_written(status: JobStatus) -> None:
+    assert (str(status), f"{status}", f"{status:10}", json.dumps([status])) == (
+        status.name,
+        status.name,
+        status.name.ljust(10),
+        f'["{status.name}"]',
+    )
+    assert JobStatus(json.loads(json.dumps(status))) is status

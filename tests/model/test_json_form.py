@@ -1,0 +1,111 @@
+"""The JSON form of values follows from their fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, from_json, own_form, to_json
+from airflow_provider_ckpt.model.tagged import Tagged
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: float | None = None
+
+
+class Style(Enum):
+    SOLID = "solid"
+    DOTTED = "dotted"
+
+
+@dataclass(frozen=True)
+class Line:
+    points: tuple[Point, ...]
+    named: Mapping[str, Point]
+    ends: tuple[int, str]
+    counts: dict[int, str]
+    tags: frozenset[str]
+    kind: Literal["straight", "curved"] = "straight"
+    style: Style | None = None
+    colour: str | None = field(default=None, metadata=LATER)
+    drawn: bool = field(default=False, compare=False, metadata=UNRECORDED)
+    size: int = field(default=0, metadata=own_form(lambda size: f"{size} pt", lambda text: int(text.split()[0])))
+
+
+LINE = Line(
+    (Point(1), Point(2, 0.5)),
+    {"a": Point(3)},
+    (1, "b"),
+    {4: "d"},
+    frozenset({"z", "a"}),
+    style=Style.DOTTED,
+    drawn=True,
+    size=7,
+)
+FORM: dict[str, Any] = {
+    "points": [{"x": 1, "y": None}, {"x": 2, "y": 0.5}],
+    "named": {"a": {"x": 3, "y": None}},
+    "ends": [1, "b"],
+    "counts": {"4": "d"},
+    "tags": ["a", "z"],
+    "kind": "straight",
+    "style": "dotted",
+    "size": "7 pt",
+}
+
+
+def test_a_value_is_read_back_as_what_was_written() -> None:
+    assert json.dumps(to_json(LINE)) == json.dumps(FORM)
+    read = from_json(Line, json.loads(json.dumps(FORM)))
+    assert read == LINE
+    assert not read.drawn
+    assert (type(read.counts), type(read.tags), type(read.points[1])) == (dict, frozenset, Point)
+
+
+def test_a_field_that_came_later_is_written_when_there_is_something_in_it() -> None:
+    painted = from_json(Line, {**FORM, "colour": "red"})
+    assert painted.colour == "red"
+    assert to_json(painted) == {**FORM, "colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"width": 1}, r"Line with the unknown fields \['width'\] and without \[\]"),
+        ({"drawn": True}, r"Line with the unknown fields \['drawn'\]"),
+        ({"named": {"a": {"y": 1.0}}}, r"Point with the unknown fields \[\] and without \['x'\]"),
+        ({"points": [{"x": 1, "z": 2}]}, r"Point with the unknown fields \['z'\]"),
+        ({"kind": "dotted"}, r"'dotted' is none of 'straight', 'curved'"),
+        ({"style": "wavy"}, "'wavy' is no Style"),
+        ({"style": ["dotted"]}, r"\['dotted'\] is no Style"),
+        ({"points": "ab"}, "'ab'"),
+        ({"named": ["a"]}, r"\['a'\]"),
+        ({"ends": [1]}, r"\[1\]"),
+    ],
+)
+def test_what_another_release_wrote_is_refused_by_name(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnknownFormError, match=rf"{told}.*upgrade airflow_provider_ckpt"):
+        from_json(Line, {**FORM, **change})
+
+
+def test_what_has_no_form_is_no_json() -> None:
+    with pytest.raises(TypeError, match="object"):
+        to_json({"a": object()})
+
+
+def test_one_of_several_types_is_known_by_its_name() -> None:
+    shapes: Tagged[Point | Line] = Tagged((Point, Line))
+    form = shapes.to_json(Point(1))
+    assert form == {"type": "Point", "x": 1, "y": None}
+    assert shapes.from_json(form) == Point(1)
+    for kind in ("Circle", None, ["Point"]):
+        with pytest.raises(UnknownFormError, match="of type"):
+            shapes.from_json({"type": kind, "x": 1})

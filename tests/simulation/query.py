@@ -1,0 +1,100 @@
+"""What Spark does for a task, in the simulation: a query that reads some of what there is, batch by batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from random import Random
+
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+
+
+def offset_json(offset: int) -> str:
+    """As a file source's: the number of the last thing it took, -1 for none."""
+    return json.dumps({"logOffset": offset})
+
+
+@dataclass
+class Feed:
+    """What the query may read of one channel, in order. As the real one, it is taken up where the attempt before
+    stood: ``base`` things were read by then, the last of them at position ``fed`` or before."""
+
+    base: int
+    fed: int
+    paths: list[str] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
+
+    def add(self, position: int, batch: Batch) -> None:
+        if position <= self.fed:
+            return
+        for file in batch.files:
+            self.paths.append(file.path)
+            self.positions[file.path] = position
+
+    def consumed(self, paths: Collection[str]) -> int | None:
+        return max([self.positions.pop(path) for path in paths if path in self.positions], default=None)
+
+    def has_unread(self) -> bool:
+        return bool(self.positions)
+
+    @property
+    def end(self) -> int:
+        return self.base + len(self.paths)
+
+    def between(self, start: int, end: int) -> list[str]:
+        return self.paths[max(0, start - self.base) : max(0, end - self.base)]
+
+
+@dataclass
+class Source:
+    """A source of one subtask: its rows are numbers. ``count``: None if it never ends."""
+
+    uid: str
+    count: int | None
+    end: int = 0
+
+    def between(self, start: int, end: int) -> list[str]:
+        return [f"{self.uid}/{number}" for number in range(start, end)]
+
+
+class Seen:
+    """What Spark's own log of a source says about an offset (``SeenFiles``)."""
+
+    def __init__(self, of: Feed | Source) -> None:
+        self._of, self._read = of, 0
+
+    def advance(self, offset: int) -> set[str]:
+        start, self._read = self._read, max(self._read, offset + 1)
+        return set(self._of.between(start, self._read))
+
+    def skip_to(self, offset: int) -> None:
+        self._read = max(self._read, offset + 1)
+
+
+class Query:
+    """The plan of one micro-batch after the other. ``inputs``: uid -> feed or source; those in ``without`` are left
+    out, and keep their offsets."""
+
+    def __init__(self, inputs: dict[str, Feed | Source], last: Batch | None) -> None:
+        self._inputs = inputs
+        before = {} if last is None else last.offsets
+        self.offsets = {uid: log_offset(before.get(uid)) + 1 for uid in inputs}
+        self.is_running = False
+
+    def plan(self, random: Random, without: frozenset[str]) -> dict[str, int]:
+        """Where the next batch ends, for each input."""
+        ends = dict(self.offsets)
+        for uid, one in self._inputs.items():
+            if uid in without:
+                continue
+            most = one.end if isinstance(one, Feed) else one.count
+            if most is None:
+                ends[uid] += random.randint(0, 2)
+            else:
+                ends[uid] = min(most, ends[uid] + random.randint(0, 3))
+        return ends
+
+    def read(self, uid: str, ends: dict[str, int]) -> list[str]:
+        return self._inputs[uid].between(self.offsets[uid], ends[uid])

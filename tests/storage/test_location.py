@@ -1,0 +1,153 @@
+"""A location knows what in it is secret: whatever is made of one, nobody reads a secret there."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
+from airflow_provider_ckpt.storage.faults import translated
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.redaction import credentials_in, redact_uri
+
+MARK = "S3CR"
+SECRETS = st.builds(
+    lambda rest: MARK + rest, st.text(st.characters(exclude_categories=["C", "Z"]), min_size=4, max_size=20)
+)
+
+
+def options_with(secret: str) -> list[dict[str, Any]]:
+    return [
+        {"key": secret},
+        {"anon": False, "secret": f"Bearer {secret}", "token": secret.encode()},
+        {"client_kwargs": {"region_name": "eu-1", "aws_session_token": secret}},
+        {"config_kwargs": {"proxies": [{"http": secret}, (secret, 1)]}, "x": {secret}},
+        {"endpoint_url": f"http://me:{quote(secret, safe='')}@minio:9000"},
+        {"client_kwargs": {"endpoint_url": f"https://host/?sv=1&sig={quote(secret, safe='')}"}},
+    ]
+
+
+def uris_with(secret: str) -> list[str]:
+    part = quote(secret, safe="")
+    return [
+        f"s3://AKIA1234:{part}@bucket/x",
+        f"s3://AKIA1234:{secret.replace('?', '/').replace('#', '/')}@bucket/x",
+        f"s3://{part}@bucket/x",
+        f"S3A://{part}:{part}@bucket:9000/x@y",
+        f"https://host:9000/x?token={part}",
+        f"https://host/x?sv=1&sig={part}&se=2#access_token={part}",
+        f"abfss://lake@account.dfs.core.windows.net/x?sig={part}",
+        f"abfss://me:{part}@account.dfs.core.windows.net/x",
+        f"gs://bucket/x?X-Goog-Signature={part}&X-Amz-Credential={part}",
+        f"simplecache::s3://me:{part}@bucket/x",
+        f"nothing-known://me:{part}@bucket/x",
+    ]
+
+
+def locations_with(secret: str) -> list[Location]:
+    options = options_with(secret)
+    plain = [Location(uri, one) for uri in ("s3://bucket/x", "/lake") for one in options]
+    return plain + [Location(uri, one) for uri in uris_with(secret) for one in ({}, options[0])]
+
+
+SECRETS_IN = st.tuples(SECRETS, st.integers(0, len(locations_with(MARK)) - 1)).map(
+    lambda drawn: (drawn[0], locations_with(drawn[0])[drawn[1]])
+)
+
+
+def told(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)) + repr(getattr(error, "data", ""))
+
+
+@given(SECRETS_IN)
+def test_no_secret_is_in_what_is_shown_of_a_location(given_: tuple[str, Location]) -> None:
+    _, location = given_
+    shown = (repr(location), str(location), f"{[location]} {location!r:>9}", location.for_display())
+    assert MARK not in "".join(shown) + repr(location.shown_options())
+
+
+@given(SECRETS_IN)
+def test_no_secret_is_in_what_somebody_else_says_once_it_is_redacted(given_: tuple[str, Location]) -> None:
+    """A backend's error, a line of spark-submit: the secret as it is, in JSON, in a repr, in a URI."""
+    secret, location = given_
+    said = [secret, json.dumps({"a": secret}), repr([secret]), quote(secret), quote(secret, safe="")]
+    if secret in "".join(location.secrets()):  # not one whose "?" had to be another character in its URI
+        assert MARK not in location.redact(" | ".join([*said, location.uri]))
+
+
+@given(SECRETS_IN)
+def test_no_secret_is_in_the_refusal_of_a_location(given_: tuple[str, Location]) -> None:
+    _, location = given_
+    if not any(credentials_in(location.uri)):
+        return
+    with pytest.raises(InvalidStorageUriError) as raised:
+        open_storage(location)
+    assert MARK not in told(raised.value)
+
+
+@given(SECRETS_IN, st.sampled_from([OSError, PermissionError, FileNotFoundError, ConnectionError]))
+def test_no_secret_is_in_the_error_of_a_backend_that_tells_its_options(
+    given_: tuple[str, Location], kind: type[OSError]
+) -> None:
+    secret, location = given_
+    if secret not in "".join(location.secrets()):
+        return
+    leaking = kind(f"refused: {json.dumps(secret)} {quote(secret)} {secret!r}")
+    with pytest.raises(CkptError) as raised, translated("read", location.for_display(), secrets=location.secrets()):
+        raise leaking
+    assert MARK not in told(raised.value) + str(pickle.loads(pickle.dumps(raised.value)))
+
+
+@given(SECRETS_IN)
+def test_no_secret_is_in_what_the_journal_records_of_a_run(given_: tuple[str, Location]) -> None:
+    secret, location = given_
+    conf = {"spark.hadoop.fs.s3a.secret.key": secret, "spark.x": f"http://me:{quote(secret, safe='')}@proxy:1"}
+    options = RunOptions(job="a.py:job", root=location.uri, job_id="a", conf=conf)
+    assert MARK not in json.dumps(options.public_json()) + repr(options)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("s3://bucket/a@b/c", "s3://bucket/a@b/c"),
+        ("http://host:9000/a@b", "http://host:9000/a@b"),
+        ("abfss://lake@account.dfs.core.windows.net/x", "abfss://lake@account.dfs.core.windows.net/x"),
+        ("/lake/day=1/part-?.json", "/lake/day=1/part-?.json"),
+        ("s3://bucket/x?versionId=7&sort=key", "s3://bucket/x?versionId=7&sort=key"),
+        ("s3://key:se/cret@bucket/x", "s3://***@bucket/x"),
+        ("http://a:b@one,http://c:d@two", "http://***@one,http://***@two"),
+        ("see s3://k:s@one and s3://k:s@two", "see s3://***@one and s3://***@two"),
+        ("https://h/x?sig=ab%2Fc&sv=1", "https://h/x?sig=***&sv=1"),
+    ],
+)
+def test_what_is_hidden_of_a_uri_is_its_credentials_and_nothing_else(uri: str, shown: str) -> None:
+    assert redact_uri(uri) == shown
+
+
+def test_options_that_everybody_may_know_stay_readable() -> None:
+    options = {"key": "k", "anon": False, "timeout": 30, "client_kwargs": {"region_name": "eu-1", "pw": 12345678}}
+    location = Location("s3://bucket/x", {**options, "endpoint_url": "http://me:pw@minio:9000"})
+    assert repr(location) == (
+        "Location('s3://bucket/x', {'key': '***', 'anon': False, 'timeout': 30, 'client_kwargs': "
+        "{'region_name': 'eu-1', 'pw': '***'}, 'endpoint_url': 'http://***@minio:9000'})"
+    )
+
+
+def test_locations_are_equal_by_value_and_can_be_kept_in_a_set() -> None:
+    one, same = Location("s3://a", {"key": "k"}), Location("s3://a", {"key": "k"})
+    assert one == same
+    assert one != Location("s3://a", {"key": "l"})
+    assert len({one, same, Location("s3://b")}) == 2
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert Location.of("s3://b") == Location("s3://b")
+    assert Location.of(one) is one

@@ -1,0 +1,261 @@
+"""A whole run with real parts and without Spark: JobMaster, gateway, journal, logs, releaser, retention; every task is
+that of the simulation, in a thread of its own. Vertices have as many subtasks as they like."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.messages import PauseReason, SubtaskFailed, VertexPlan
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.collector import collect_garbage
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.channel import readers
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.task.phase import TaskPhase
+from airflow_provider_ckpt.task.task import InputAdvanced
+from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
+from tests.simulation.world import JOB, World
+
+IDLE = 0.002
+"""Seconds that a task with nothing to do waits for somebody to tell it something."""
+
+
+class RowSink(BoundSink):
+    """Its target is a list in the world. A handle names staged rows."""
+
+    def __init__(self, world: World, uid: str) -> None:
+        self._world, self._target = world, world.targets[uid]
+        self._vertex = next(f"{vertex.uid}/" for vertex in world.graph.vertices if uid in vertex.sinks)
+
+    def stage(self, frame: object, request: StageRequest) -> Handle:
+        raise NotImplementedError
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        new = [handle["id"] for handle in handles if handle["id"] not in self._target.handles]
+        self._target.handles.update(new)
+        self._target.rows.extend(row for path in new for row in self._world.rows[path])
+        self._target.last_released = max(self._target.last_released, checkpoint)
+        return {"rows": len(new)}
+
+    def last_released(self) -> int:
+        return self._target.last_released
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        """What is collected is gone: a release that still needs it fails."""
+        garbage = [
+            path
+            for path in self._world.rows
+            if path.startswith(self._vertex) and path.split("-")[1] + "-synthetic" not in live_attempts
+        ]
+        removed = [path for path in garbage if path not in live_handles]
+        for path in removed:
+            del self._world.rows[path]
+        return removed
+
+
+class SyntheticTask:
+    """``before_step``: called before each step of its own; False: it does nothing now. What it raises is a crash."""
+
+    def __init__(
+        self, runner: Runner, post: Callable[[object], None], before_step: Callable[[Runner], bool], seed: str
+    ) -> None:
+        self._runner, self._post, self._before_step = runner, post, before_step
+        self._random = Random(seed)
+        self._lock, self._wake = threading.RLock(), threading.Event()
+        self._is_over = False
+        self._seen = -1
+        self._thread = threading.Thread(target=self._run, name=f"synthetic-{runner.subtask}", daemon=True)
+
+    @property
+    def subtask(self) -> str:
+        return self._runner.subtask
+
+    def deploy(self) -> None:
+        self._do(self._runner.deploy)
+        self._thread.start()
+
+    def trigger(self, checkpoint: int) -> None:
+        self._do(lambda: self._runner.put_barrier(checkpoint))
+
+    def pause(self, reason: PauseReason) -> None:
+        self._do(lambda: self._runner.pause(reason))
+
+    def resume(self, plan: VertexPlan) -> None:
+        self._do(lambda: self._runner.resume(plan))
+
+    def drain(self) -> None:
+        self._do(self._runner.drain)
+
+    def finish(self) -> None:
+        self._do(self._runner.finish)
+        self.stop()
+
+    def pull_inputs(self) -> None:
+        if self._thread.is_alive():
+            self._do(self._runner.poll_barriers)
+
+    def check(self) -> None:
+        """Nothing: it reports its crashes itself."""
+
+    def wait_for_batch(self, until: float) -> None:
+        """Nothing: a step is short."""
+
+    def stop(self) -> None:
+        self._is_over = True
+        self._wake.set()
+
+    def close(self) -> None:
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _do(self, work: Callable[[], object]) -> None:
+        with self._lock:
+            if not self._is_over:
+                work()
+            self._tell()
+        self._wake.set()
+
+    def _tell(self) -> None:
+        """The lock is held: reports leave in the order in which they were made."""
+        for message in self._runner.outbox:
+            self._post(message)
+        self._runner.outbox.clear()
+        if self._runner.log.position != self._seen:
+            self._seen = self._runner.log.position
+            for consumer, _ in readers(self._runner.world.graph, SubtaskId(self.subtask)):
+                self._post(InputAdvanced(consumer))
+
+    def _run(self) -> None:
+        try:
+            while not self._is_over and self._runner.machine.phase is not TaskPhase.FINISHED:
+                self._do(self._step)
+                self._wake.clear()
+                self._wake.wait(IDLE)
+        except Exception as error:
+            world = (self._runner.epoch, self.subtask, self._runner.attempt)
+            self._post(SubtaskFailed(*world, f"{type(error).__name__}: {error}"))
+
+    def _step(self) -> None:
+        if self._before_step(self._runner):
+            self._runner.run(self._random)
+
+
+class Journaled(OwnedJournal):
+    """Every event is held against the rules of the simulation's world."""
+
+    def __init__(self, journal: Journal, world: World, epoch: int) -> None:
+        super().__init__(journal)
+        self._world, self._epoch = world, epoch
+
+    def write(self, event: Event) -> None:
+        super().write(event)
+        self._world.journal.append((self._epoch, event))
+        self._world.check()
+
+
+class SyntheticJob:
+    """Several runs of one job. ``rows``: of each subtask's bounded sources; ``far_apart``: each task reads the logs of
+    the others from the storage, as one in another process would."""
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        rows: Mapping[tuple[str, str], int],
+        mode: RuntimeMode,
+        *,
+        name: str,
+        seed: int,
+        far_apart: bool,
+    ) -> None:
+        self.world = World(graph, rows, name=name, aligned=False)
+        self.graph, self._mode, self._seed, self._far_apart = graph, mode, seed, far_apart
+        self._sinks: dict[str, BoundSink] = {
+            uid: RowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
+        }
+
+    def run(self, before_step: Callable[[Runner], bool] = lambda runner: True, slots: int = 4) -> Outcome:
+        storage, inbox = self.world.storage, queue.Queue[object]()
+        replayed = Journal(storage, JOB)
+        replayed.replay()
+        taken = takeover.claim(replayed, "try", "synthetic", Worker())
+        journal = Journaled(replayed, self.world, taken.epoch)
+        logs = takeover.load_logs(storage, JOB, self.graph)
+        takeover.record_plan(journal, JOB, self.graph, JobDefinition(self._mode, {}, {}, {}), {}, {})
+        takeover.open_logs(journal, logs, taken, self._mode, None)
+        collect_garbage(storage, JOB, self.graph, logs, self._sinks, taken.attempt, journal.check_fenced)
+        tasks = {
+            name: self._task(name, taken, logs, before_step, inbox) for name in logs if not logs[name].state.closed
+        }
+        coordinator = Coordinator(
+            self.graph,
+            CheckpointOptions(interval=0.02, tolerable_failed=1000, periodic=self._mode == "streaming"),
+            epoch=taken.epoch,
+            restored=takeover.restored(journal.state),
+            now=0.0,
+            slots=slots,
+        )
+        fence, none = journal.check_fenced, frozenset[str]()
+        releaser = Releaser(self.graph, logs, self._sinks, none, epoch=taken.epoch, post=inbox.put, check_fenced=fence)
+        retention = Retention(storage, JOB, self.graph, journal, logs, retained=1, final_only=none)
+        options = RunOptions(job="synthetic.py:job", root=storage.uri, job_id=JOB)
+        master = JobMaster(
+            JobIdentity(storage, JOB, taken.epoch, options),
+            coordinator,
+            journal,
+            LocalGateway(taken.epoch, taken.attempt, tasks, _unexpected),
+            releaser,
+            retention,
+            StatusReporter(lambda line: None, JOB, None),
+            inbox,
+        )
+        return master.run()
+
+    def _task(
+        self,
+        subtask: str,
+        taken: takeover.TakenOver,
+        logs: Mapping[str, Any],
+        before_step: Callable[[Runner], bool],
+        inbox: queue.Queue[object],
+    ) -> SyntheticTask:
+        kind = StreamingRunner if self._mode == "streaming" else BatchRunner
+        dropped = self.world_dropped(SubtaskId(subtask).vertex)
+        inputs = self._tails() if self._far_apart else logs
+        runner = kind(self.world, subtask, taken.epoch, taken.attempt, logs[subtask], inputs, dropped)
+        return SyntheticTask(runner, inbox.put, before_step, f"{self._seed}/{subtask}/{taken.epoch}")
+
+    def _tails(self) -> dict[str, TailingLogReader]:
+        """Of one task: what it knows of the others is in the storage."""
+        return {
+            name: TailingLogReader(self.world.storage, subtask_log_path(JOB, name.vertex, name.number))
+            for name in self.graph.subtasks
+        }
+
+    def world_dropped(self, vertex: str) -> set[str]:
+        state = Journal(self.world.storage, JOB).replay()
+        return set(state.dropped.get(vertex, ()))
+
+
+def _unexpected(subtask: str, error: BaseException) -> None:
+    raise AssertionError(subtask) from error

@@ -1,0 +1,183 @@
+"""What a task does next follows from its phase, its log's tail, its inputs and its commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.messages import (
+    DropSource,
+    SubtaskAtEndOfData,
+    SubtaskDone,
+    SubtaskPaused,
+    SubtaskRunning,
+    VertexPlan,
+)
+from airflow_provider_ckpt.task.actions import (
+    Action,
+    AnnounceEnd,
+    BuildQuery,
+    EndData,
+    EndPartition,
+    RunQuery,
+    StandStill,
+    Tell,
+)
+from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.phase import TaskPhase
+
+BOTH = {"history", "live"}
+DROP = DropSource("history")
+
+
+def seen(*ended: str, inputs_ended: bool = True, batch_id: int = 3) -> Seen:
+    return Seen(frozenset(ended), inputs_ended, batch_id)
+
+
+def mixed() -> TaskMachine:
+    return TaskMachine({"history"})
+
+
+def run(machine: TaskMachine, reads: set[str] = BOTH, now: Seen | None = None) -> TaskMachine:
+    machine.deploy(None)
+    machine.planned(reads, runs_out=False, seen=now or seen())
+    machine.started(now or seen())
+    return machine
+
+
+def told(actions: list[Action]) -> list[tuple[Any, dict[str, Any]]]:
+    return [(one.kind, dict(one.fields)) for one in actions if isinstance(one, Tell)]
+
+
+def test_from_its_deployment_to_its_end() -> None:
+    task = mixed()
+    assert task.deploy(None) == [BuildQuery(frozenset())]
+    assert task.planned(BOTH, runs_out=False, seen=seen()) == [RunQuery()]
+    assert told(task.started(seen())) == [(SubtaskRunning, {"plan": 0})]
+    assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
+    assert task.drain(seen("history")) == [EndData("drain")]
+    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {"mode": "drain"})]
+    assert task.finish() == [EndPartition()]
+    assert told(task.partition_ended()) == [(SubtaskDone, {})]
+    assert task.phase is TaskPhase.FINISHED
+
+
+def test_r11_the_log_s_tail_decides_and_nothing_is_read_any_more() -> None:
+    task = mixed()
+    assert told(task.deploy("drain")) == [(SubtaskAtEndOfData, {"mode": "drain"})]
+    assert task.phase is TaskPhase.AT_END_OF_DATA
+
+
+def test_r12_a_final_batch_that_was_planned_leaves_only_the_end() -> None:
+    assert mixed().deploy(None, final_batch_planned=True) == [EndData("drain")]
+
+
+def test_the_last_source_to_end_ends_the_task() -> None:
+    task = run(TaskMachine({"a", "b"}), {"a", "b"})
+    assert task.advance(seen("a")) == [AnnounceEnd("a", 3)]
+    assert task.advance(seen("a", "b")) == [EndData("finish")]
+    assert task.advance(seen("a", "b")) == []
+
+
+def test_an_end_is_announced_once_and_again_after_a_resume_if_it_was_not_dropped() -> None:
+    task = run(TaskMachine({"a", "b"}), {"a", "b", "live"})
+    assert task.advance(seen("a", "b")) == [AnnounceEnd("a", 3), AnnounceEnd("b", 3)]
+    assert task.advance(seen("a", "b")) == []
+    assert task.pause(DropSource("a")) == [StandStill()]
+    task.stood_still(3)
+    task.resume(VertexPlan(1, ("a",)))
+    assert task.planned({"a", "b", "live"}, runs_out=False, seen=seen("b")) == [AnnounceEnd("b", 3), RunQuery()]
+
+
+def test_a_pause_and_a_resume() -> None:
+    task = run(mixed(), now=seen("history"))
+    assert task.pause(DROP) == [StandStill()]
+    assert task.phase is TaskPhase.PAUSING
+    assert told(task.stood_still(4)) == [(SubtaskPaused, {"reason": DROP, "batch_id": 4})]
+    assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(frozenset({"history"}))]
+    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
+    assert told(task.started(seen("history"))) == [(SubtaskRunning, {"plan": 1})]
+
+
+def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume() -> None:
+    task = run(TaskMachine({"a", "b"}), {"a", "b"})
+    task.pause(DropSource("a"))
+    assert task.advance(seen("a", "b")) == []
+    task.stood_still(3)
+    assert task.advance(seen("a", "b")) == []
+    task.resume(VertexPlan(1, ("a",)))
+    assert task.planned({"a", "b"}, runs_out=False, seen=seen("b")) == [EndData("finish")]
+
+
+@pytest.mark.parametrize("when", ["building", "starting"])
+def test_a_pause_that_comes_while_the_query_starts_is_kept(when: str) -> None:
+    task = mixed()
+    task.deploy(None)
+    if when == "building":
+        assert task.pause(DROP) == []
+        assert task.planned(BOTH, runs_out=False, seen=seen()) == [StandStill()]
+    else:
+        task.planned(BOTH, runs_out=False, seen=seen())
+        assert task.pause(DROP) == []
+        assert task.started(seen()) == [StandStill()]
+
+
+def test_a_pause_on_the_way_to_the_end_is_answered_by_the_end() -> None:
+    task = run(TaskMachine({"a"}), {"a"})
+    task.advance(seen("a"))
+    assert task.pause(DropSource("a")) == []
+    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {"mode": "finish"})]
+    assert task.pause(DropSource("a")) == []
+
+
+def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
+    task = TaskMachine({"edge"})
+    task.deploy(None)
+    early = seen(inputs_ended=False)
+    assert told(task.planned({"edge", "jdbc"}, runs_out=True, seen=early)) == [(SubtaskRunning, {"plan": 0})]
+    assert task.phase is TaskPhase.WAITING
+    assert task.advance(early) == []
+    assert task.advance(seen("edge")) == [RunQuery(), AnnounceEnd("edge", 3)]
+    assert task.started(seen("edge")) == []
+    assert task.ran_out() == [EndData("finish")]
+
+
+def test_a_drain_does_not_cut_a_bounded_source_that_ends_by_itself() -> None:
+    task = TaskMachine({"edge"})
+    task.deploy(None)
+    task.planned({"edge", "jdbc"}, runs_out=True, seen=seen("edge"))
+    task.started(seen("edge"))
+    assert task.drain(seen("edge")) == []
+    assert task.ran_out() == [EndData("finish")]
+
+
+def test_a_query_that_runs_out_before_it_is_said_to_run_has_run_out() -> None:
+    task = TaskMachine(())
+    task.deploy(None)
+    task.planned({"jdbc"}, runs_out=True, seen=seen())
+    assert task.ran_out() == [EndData("finish")]
+    assert task.started(seen()) == []
+
+
+def test_a_drain_waits_for_what_ends_by_itself() -> None:
+    task = run(mixed())
+    assert task.drain(seen()) == []
+    assert task.advance(seen("history")) == [EndData("drain")]
+
+
+def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None:
+    task = run(mixed(), now=seen("history"))
+    task.pause(DROP)
+    task.stood_still(3)
+    assert task.drain(seen("history")) == []
+    task.resume(VertexPlan(1, ("history",)))
+    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [EndData("drain")]
+
+
+def test_what_does_not_fit_the_phase_asks_for_nothing() -> None:
+    task = mixed()
+    assert task.finish() == task.pause(DROP) == task.stood_still(1) == task.data_ended() == task.ran_out() == []
+    assert task.resume(VertexPlan(1, ())) == task.started(seen()) == task.advance(seen("history", "live")) == []
+    task.deploy(None)
+    assert task.deploy(None) == []

@@ -1,0 +1,107 @@
+"""Vertices with several subtasks, in runs of the real JobMaster (FLIP-147: partially finished vertices)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped
+from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from tests.simulation.runner import Runner
+from tests.task.synthetic import SyntheticJob
+
+_NUMBERS = itertools.count()
+ROWS = {("a/0", "a"): 1, ("a/1", "a"): 25, ("a/2", "a"): 12, ("b/0", "h"): 3, ("b/1", "h"): 3, ("b/2", "h"): 3}
+
+
+def two_vertices(exchange: Exchange) -> ExecutionGraph:
+    """a (three subtasks, no sink) -> b (three, with a source and a sink of its own)."""
+    a = Vertex("a", ("a",), ("a",), ("a",), (), bounded=True, parallelism=3)
+    b = Vertex("b", ("h", "b"), ("h",), ("h",), ("out",), bounded=True, parallelism=3)
+    return ExecutionGraph((a, b), (Edge("a__b", "a", "b", "b", exchange),))
+
+
+@pytest.fixture(params=[False, True], ids=["one process", "over logs"])
+def make(request: pytest.FixtureRequest) -> Callable[..., SyntheticJob]:
+    def job(exchange: Exchange, mode: RuntimeMode = "streaming", seed: int = 1) -> SyntheticJob:
+        name = f"parallel-{os.getpid()}-{next(_NUMBERS)}"
+        one = SyntheticJob(two_vertices(exchange), ROWS, mode, name=name, seed=seed, far_apart=request.param)
+        request.addfinalizer(one.world.delete)
+        return one
+
+    return job
+
+
+def completed(job: SyntheticJob) -> list[CheckpointCompleted]:
+    return [event for _, event in job.world.journal if isinstance(event, CheckpointCompleted)]
+
+
+@pytest.mark.parametrize("exchange", ["pointwise", "all_to_all"])
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_every_row_of_every_subtask_arrives_once(
+    make: Callable[..., SyntheticJob], exchange: Exchange, mode: RuntimeMode
+) -> None:
+    job = make(exchange, mode)
+    outcome = job.run()
+    assert (outcome.status, outcome.cause) == ("FINISHED", None)
+    job.world.check_all_rows()
+
+
+@pytest.mark.parametrize("exchange", ["pointwise", "all_to_all"])
+def test_checkpoints_go_on_when_some_subtasks_of_a_vertex_have_finished(
+    make: Callable[..., SyntheticJob], exchange: Exchange
+) -> None:
+    """FLIP-147. The others are held until a checkpoint says so."""
+    job = make(exchange)
+
+    def held(runner: Runner) -> bool:
+        partially = any(event.operators["a"] == "partially finished" for event in completed(job))
+        return partially or runner.subtask == "a/0" or runner.log.state.last_batch is None
+
+    assert job.run(held).status == "FINISHED"
+    first = next(event for event in completed(job) if event.operators["a"] == "partially finished")
+    assert first.subtasks["a/0"].finished_on_restore
+    assert not first.subtasks["a/1"].finished
+    assert first.operators["b"] == "running"
+    job.world.check_all_rows()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("exchange", ["pointwise", "all_to_all"])
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_run_after_a_crash_of_any_subtask_goes_on_with_all_of_them(
+    make: Callable[..., SyntheticJob], exchange: Exchange, mode: RuntimeMode, seed: int
+) -> None:
+    job = make(exchange, mode, seed)
+    victim = f"{'ab'[seed % 2]}/{seed % 3}"
+    steps = itertools.count()
+
+    def crashing(runner: Runner) -> bool:
+        if runner.subtask == victim and next(steps) == 2 + seed:
+            raise ValueError("on purpose")
+        return True
+
+    first = job.run(crashing)
+    assert first.status == "RESTARTING"
+    assert "on purpose" in str(first.cause)
+    assert job.run().status == "FINISHED"
+    job.world.check_all_rows()
+
+
+def test_that_a_source_of_several_subtasks_is_left_out_is_journaled_once(
+    make: Callable[..., SyntheticJob],
+) -> None:
+    """R20: the first subtask that stands still for it says so for all of them."""
+    job = make("all_to_all")
+
+    def until_dropped(runner: Runner) -> bool:
+        dropped = any(isinstance(event, SourceDropped) and event.uid == "h" for _, event in job.world.journal)
+        return dropped or runner.subtask != "a/1" or runner.log.state.last_batch is None
+
+    assert job.run(until_dropped).status == "FINISHED"
+    assert [event.uid for _, event in job.world.journal if isinstance(event, SourceDropped)].count("h") == 1
+    job.world.check_all_rows()
