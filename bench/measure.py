@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,11 +30,22 @@ class MicroBatch:
 
 
 class Progress(StreamingQueryListener):
-    """Collects the micro-batches that read something; tells ``on_batch`` about each."""
+    """Collects the micro-batches that read something; tells ``on_batch`` about each.
+
+    It takes the event as one text from the JVM: what PySpark makes of it costs as much as some batches do.
+    """
 
     def __init__(self, on_batch: Callable[[MicroBatch], None] = lambda batch: None) -> None:
         self.batches: list[MicroBatch] = []
         self._on_batch = on_batch
+        self._wrapped: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        if self._wrapped is None:
+            jvm: Any = SparkContext._jvm
+            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self.on_progress))
+        return self._wrapped
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
         pass
@@ -44,16 +57,40 @@ class Progress(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        progress = event.progress
-        rows = {source.description: source.numInputRows for source in progress.sources}
+        self.on_progress(json.loads(event.progress.json))
+
+    def on_progress(self, progress: Mapping[str, Any]) -> None:
+        rows = {source["description"]: source["numInputRows"] for source in progress["sources"]}
         if not any(rows.values()):
             return
-        start = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp()
-        durations = dict(progress.durationMs)
+        start = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp()
+        durations = progress["durationMs"]
         end = start + durations["triggerExecution"] / 1000
-        batch = MicroBatch(progress.name, progress.batchId, start, end, rows, durations)
+        batch = MicroBatch(progress["name"], progress["batchId"], start, end, rows, durations)
         self.batches.append(batch)
         self._on_batch(batch)
+
+
+class _JavaEvents:
+    """Java's interface of a listener; the events are the JVM's."""
+
+    def __init__(self, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
+        self._on_progress = on_progress
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self._on_progress(json.loads(event.progress().json()))
+
+    class Java:
+        implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]  # noqa: RUF012 - read by py4j
 
 
 class CpuMeter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
@@ -14,22 +15,61 @@ Runner = VertexRunner | BatchRunner
 
 
 class ProgressListener(StreamingQueryListener):
-    """A query's progress event comes right after Spark's commit of the batch."""
+    """A query's progress event comes right after Spark's commit of the batch.
+
+    Of the event only the query's id is of interest, and it is asked for in the JVM. PySpark would make a Python object
+    of all of it first: about half a second of two cores for an event, as the end of each Java map in it is an
+    exception for which the class path is searched. The batch would be published so much later.
+    """
 
     def __init__(self, runners: Mapping[str, Runner]) -> None:
         self._runners = runners
+        self._wrapped: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        """What PySpark hands to the JVM. A PySpark that asks for something else calls the methods below."""
+        if self._wrapped is None:
+            jvm: Any = SparkContext._jvm
+            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self))
+        return self._wrapped
+
+    def committed(self, query: str) -> None:
+        """``query``: the id of one that has committed a micro-batch, or had nothing to do."""
+        for runner in list(self._runners.values()):
+            if runner.query_id == query:
+                runner.on_progress()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        query = str(event.progress.id)
-        for runner in list(self._runners.values()):
-            if runner.query_id == query:
-                runner.on_progress()
+        self.committed(str(event.progress.id))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         pass
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass
+
+
+class _JavaEvents:
+    """Java's interface of a listener, implemented in Python: the events are the JVM's."""
+
+    def __init__(self, listener: ProgressListener) -> None:
+        self._listener = listener
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self._listener.committed(event.progress().id().toString())
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    class Java:
+        implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]  # noqa: RUF012 - read by py4j

@@ -1,0 +1,52 @@
+"""How a runner learns that Spark has committed a micro-batch."""
+
+from __future__ import annotations
+
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryListener
+
+from airflow_provider_ckpt.spark.task.progress import ProgressListener
+from tests.spark.harness import World
+from tests.spark.jobs import mixed
+
+
+class Runner:
+    def __init__(self, query_id: str | None) -> None:
+        self.query_id, self.told = query_id, 0
+
+    def on_progress(self) -> None:
+        self.told += 1
+
+
+def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It costs half a second an event. A live batch is the last one for now: only its event has it published."""
+    made: list[Any] = []
+
+    def from_java(event: Any) -> Any:
+        made.append(event)
+        raise AssertionError("not wanted")
+
+    monkeypatch.setattr(QueryProgressEvent, "fromJObject", from_java)
+    world.put_ids("history", 1, 2)
+    world.put_ids("live", 1, 2, start=100)
+    run = world.run(mixed(world), world.drain_at(4, "out"))
+    assert run.status == "FINISHED"
+    assert len(world.released_ids()) == 4
+    assert made == []
+
+
+def test_an_event_that_pyspark_has_made_an_object_of_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a PySpark would do it that does not ask for what we hand to the JVM."""
+    query = uuid.uuid4()
+    mine, other, none = Runner(str(query)), Runner(str(uuid.uuid4())), Runner(None)
+    runners: Any = {"a/0": mine, "b/0": other, "c/0": none}
+    listener: StreamingQueryListener = ProgressListener(runners)
+    event: Any = SimpleNamespace(progress=SimpleNamespace(id=query))
+    listener.onQueryProgress(event)
+    assert (mine.told, other.told, none.told) == (1, 0, 0)
