@@ -54,10 +54,10 @@ def to_json(value: Any) -> Any:
 def fields_to_json(value: Any) -> dict[str, Any]:
     """Of a dataclass."""
     form: dict[str, Any] = {}
-    for field in _recorded(value.__class__):
-        one, rule = getattr(value, field.name), field.metadata.get("json")
-        if one or rule != "later":
-            form[field.name] = field.metadata["write"](one) if rule == "own" else to_json(one)
+    for name, write, may_lack in _writes(value.__class__):
+        one = getattr(value, name)
+        if one or not may_lack:
+            form[name] = one if write is None else write(one)
     return form
 
 
@@ -164,13 +164,15 @@ def _object(kind: Any) -> Read:
         for field in _recorded(kind)
     }
     needed = {field.name for field in _recorded(kind) if field.default is MISSING and field.default_factory is MISSING}
+    not_plain = {name: read for name, read in reads.items() if read is not _same}
 
     def whole(data: Any) -> Any:
         _check(data, Mapping)
         if not needed <= data.keys() <= reads.keys():
             more, missing = sorted(data.keys() - reads.keys()), sorted(needed - data.keys())
             raise UnknownFormError(what=f"{kind.__name__} with the unknown fields {more} and without {missing}")
-        return kind(**{name: reads[name](one) for name, one in data.items()})
+        read_ones = {name: read(data[name]) for name, read in not_plain.items() if name in data}
+        return kind(**{**data, **read_ones})
 
     return whole
 
@@ -178,6 +180,31 @@ def _object(kind: Any) -> Read:
 def _check(data: Any, kind: Any) -> None:
     if not isinstance(data, kind):
         raise UnknownFormError(what=f"{data!r}, a {type(data).__name__}")
+
+
+@functools.cache
+def _writes(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
+    """Field, how it is written (None: as it is), whether it is left out while it is empty. Looked at once for a type:
+    a journal has hundreds of thousands of values of few."""
+    hints = typing.get_type_hints(kind)
+    return tuple((field.name, _write(field, hints), field.metadata.get("json") == "later") for field in _recorded(kind))
+
+
+def _write(field: Field[Any], hints: Mapping[str, Any]) -> Read | None:
+    if field.metadata.get("json") == "own":
+        write: Read = field.metadata["write"]
+        return write
+    return None if _is_plain(hints[field.name]) else to_json
+
+
+def _is_plain(kind: Any) -> bool:
+    """Texts, numbers, None, and what is one of them."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return all(type(one) in _PLAIN for one in arguments)
+    if origin in (Union, types.UnionType):
+        return all(map(_is_plain, arguments))
+    return kind in (*_PLAIN, bool)
 
 
 @functools.cache

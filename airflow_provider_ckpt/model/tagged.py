@@ -28,5 +28,7 @@ class Tagged(Generic[T]):
         kind = data.get("type")
         if not self.knows(kind):
             raise UnknownFormError(what=f"of type {kind!r}")
-        value: T = reader(self._kinds[str(kind)])({name: one for name, one in data.items() if name != "type"})
+        fields = dict(data)
+        del fields["type"]
+        value: T = reader(self._kinds[str(kind)])(fields)
         return value
