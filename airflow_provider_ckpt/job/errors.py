@@ -233,9 +233,9 @@ class DefinitionChangedError(InvalidInputError):
 
 
 class DeadlinePassedError(InvalidInputError):
-    """Data: job_id, option, at, now."""
+    """Data: job_id, option, at, now, reader."""
 
     template = (
-        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: it would read nothing. Give a "
-        "time to come"
+        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: {reader} would read nothing. "
+        "Give a time to come"
     )
