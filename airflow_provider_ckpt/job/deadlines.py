@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Literal
@@ -28,21 +29,24 @@ def passed(options: RunOptions, now: float) -> Passed | None:
     return None
 
 
-def check_deadlines(options: RunOptions, *, is_new: bool, now: float) -> None:
-    """Raises DeadlinePassedError for the first run of a job whose ``stop_at`` is over: it would read nothing and be
-    called a success. Called before anything is written. A later run of the job (a retry of a task, say) ends at once
-    instead, with a savepoint of what it took over: refusing it would fail a job that has done what it was asked for.
-    Neither is a ``drain_at`` that is over refused: such a run reads its bounded sources to their ends, as a backfill of
-    a past day should.
+def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool, now: float) -> None:
+    """Raises DeadlinePassedError for the first run of a job whose time was over before it: ``stop_at`` would let it
+    read nothing, and ``drain_at`` would end the ``live`` sources (uids of the unbounded ones) for good before they
+    have read anything, and both be called a success. Called before anything is written. A later run of the job (a
+    retry of a task, say) ends at once instead, with a savepoint of what it took over, or drains: refusing it would
+    fail a job that does what it was asked for. Bounded sources are read to their ends whenever a drain comes.
     """
     over = passed(options, now)
-    if is_new and over is not None and over.option == "stop_at":
-        raise DeadlinePassedError(
-            job_id=options.job_id,
-            option=over.option,
-            at=over.at.isoformat(),
-            now=datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds"),
-        )
+    if not is_new or over is None or (over.option == "drain_at" and not live):
+        return
+    reader = "it" if over.option == "stop_at" else f"its live sources ({', '.join(sorted(live))})"
+    raise DeadlinePassedError(
+        job_id=options.job_id,
+        option=over.option,
+        at=over.at.isoformat(),
+        now=datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds"),
+        reader=reader,
+    )
 
 
 def due(options: RunOptions, *, ran: float, now: float) -> Ending | None:

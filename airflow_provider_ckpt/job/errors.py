@@ -91,6 +91,25 @@ class NotASinkError(InvalidJobError):
     )
 
 
+class NestedSinksError(InvalidJobError):
+    """Data: inner, inner_location, inner_folder, outer, outer_location, outer_folder."""
+
+    template = (
+        "sink {inner!r} ({inner_location}) writes to {inner_folder}, which is inside {outer_folder}, the folder of "
+        "sink {outer!r} ({outer_location}): who lists that would read the rows of both, or fail. Give each a folder "
+        "of its own, beside the other."
+    )
+
+
+class SharedFolderError(InvalidJobError):
+    """Data: one, one_location, other, other_location, folder, differ."""
+
+    template = (
+        "sinks {one!r} ({one_location}) and {other!r} ({other_location}) write to one folder, {folder}, and differ in "
+        "{differ}: nobody could read it as one table. Give each a folder of its own, or let them write alike."
+    )
+
+
 class IncompleteJobError(InvalidJobError):
     template = "job {job!r} has no {missing}. Add one with {example}."
 
@@ -214,9 +233,9 @@ class DefinitionChangedError(InvalidInputError):
 
 
 class DeadlinePassedError(InvalidInputError):
-    """Data: job_id, option, at, now."""
+    """Data: job_id, option, at, now, reader."""
 
     template = (
-        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: it would read nothing. Give a "
-        "time to come"
+        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: {reader} would read nothing. "
+        "Give a time to come"
     )

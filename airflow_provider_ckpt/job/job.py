@@ -19,6 +19,7 @@ from airflow_provider_ckpt.job.options import Mode, RuntimeMode, check_mode
 from airflow_provider_ckpt.job.params import NOT_GIVEN, NotGiven, Params, current_params
 from airflow_provider_ckpt.job.registry import OperatorRegistry
 from airflow_provider_ckpt.job.signatures import check_source, check_transform, name_of, single_parameter
+from airflow_provider_ckpt.job.sink_folders import check_sink_folders
 from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_job
 
@@ -223,6 +224,7 @@ class Job:
         for operator in self.sinks:
             operator.sink.validate()
             checks.check_folders(operator.uid, operator.location, operator.sink)
+        check_sink_folders(self.sinks)
 
     def runtime_mode(self, mode: Mode = "auto") -> RuntimeMode:
         """ "auto" is "batch" if all sources are bounded and "streaming" otherwise (FLIP-134)."""

@@ -48,12 +48,13 @@ class StagedFileChangedError(TerminalError):
 
 
 class ReleaseLogDamagedError(TerminalError):
-    """Entries of a log that only grows are gone. Taken for an earlier end, rows would be repeated or forgotten."""
+    """Entries of a log that only grows are gone or damaged. Taken for an earlier end, rows would be repeated or
+    forgotten."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
-        "clean-up of '_ckpt' folders?). Nothing was released or left out on account of it. Bring them back, or begin "
-        "anew with another folder."
+        "clean-up of '_ckpt' folders?) or wrote over them. Nothing was released or left out on account of it. Bring "
+        "them back and go on with --resume-failed, or begin anew with another job id and folder."
     )
 
 

@@ -10,6 +10,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from airflow_provider_ckpt.storage.nesting import is_hidden
+
 BOOKKEEPING = "_ckpt"
 """Spark, Hive and most other readers of a folder ignore names that start with an underscore."""
 
@@ -36,7 +38,7 @@ def manifests_folder(job_id: str, uid: str) -> str:
 def is_data_file(path: str) -> bool:
     """Whether Spark would read the file: no segment is hidden. Partition folders of a column whose name
     starts with an underscore are not (``_day=1``), as in Spark's own rule."""
-    return not any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.split("/"))
+    return not any(map(is_hidden, path.split("/")))
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:

@@ -88,6 +88,13 @@ class FileSink(Sink):
             **shape_of(self.format, self.options),
         }
 
+    def at_odds(self, other: Sink) -> list[str]:
+        if not isinstance(other, FileSink):
+            return ["type"]
+        mine, its = self.definition(), other.definition()
+        keys = (mine.keys() | its.keys()) - {"type", "path"} - self.changeable
+        return sorted(key for key in keys if mine.get(key) != its.get(key))
+
     def check_input(self, given: SinkInput) -> None:
         check_file_input(given, self.format, self.partition_by)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
 _NAME = re.compile(r"(\d{8,})\.json")
@@ -18,7 +18,8 @@ _NAME = re.compile(r"(\d{8,})\.json")
 class NumberedLog:
     """Never truncated, without gaps. Its end is found by one listing (a request per thousand entries, R17), which
     also shows whether somebody deleted entries: a log that lost some would release or supersede twice, so that
-    raises ReleaseLogDamagedError and is never taken for an earlier end. Then the next number is asked for.
+    raises ReleaseLogDamagedError, as an entry that cannot be read does, and is never taken for an earlier end. Then
+    the next number is asked for.
 
     Who appends has seen the entry before. Thread-safe. ``version``: the newest one that is read.
     """
@@ -88,7 +89,11 @@ class NumberedLog:
 
     def _read(self, number: int) -> dict[str, Any]:
         path = self._path(number)
-        return decode_document(self._storage.read(path), self._kind, self._version, uri=self._storage.full_uri(path))
+        data = self._storage.read(path)
+        try:
+            return decode_document(data, self._kind, self._version, uri=self._storage.full_uri(path))
+        except MalformedDocumentError as error:
+            raise self._damaged(f"entry {number} is not what was written ({error.data['reason']})") from error
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/{number:08d}.json"

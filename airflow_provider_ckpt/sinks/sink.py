@@ -8,6 +8,7 @@ Life of a sink, and who calls what::
 
     Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
                         Sink.spark_folders({})       the same; asked again in the driver, with the root's options
+                        Sink.at_odds(other)          the same; of two sinks with a folder in common
     query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
@@ -137,6 +138,12 @@ class Sink(ABC):
 
         Called in the driver once the query is analysed, before anything is written; does no I/O.
         """
+
+    def at_odds(self, other: Sink) -> Sequence[str]:
+        """What keeps a reader from reading both as one, of another sink of the job that has a folder of
+        :meth:`spark_folders` in common with this one: keys of :meth:`definition`, say. Called with :meth:`validate`;
+        anything refuses the job. A sink whose folder holds nothing that is read from there has nothing to say."""
+        return ()
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
         """Where Spark itself writes, each URI with its fsspec options, so that Spark can be told how to reach

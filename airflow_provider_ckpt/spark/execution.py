@@ -72,7 +72,8 @@ def execute(
         if decision.finished:
             check_finished_job(decision.state, job, options)
             return Outcome(JobStatus.FINISHED)
-        check_deadlines(options, is_new=decision.is_new, now=time.time())
+        live = [source.uid for source in job.sources if not source.bounded]
+        check_deadlines(options, live, is_new=decision.is_new, now=time.time())
         prepared = prepare(job, options, storage, location, decision)
         try:
             return _Execution(prepared, storage, location, on_status, reach, journal).run()

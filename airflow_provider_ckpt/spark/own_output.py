@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,11 +9,8 @@ from typing import Any
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.spark.errors import OutputReadError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
-from airflow_provider_ckpt.storage.opening import canonical_uri
+from airflow_provider_ckpt.storage.nesting import segments
 from airflow_provider_ckpt.storage.redaction import redact_uri
-
-_S3 = re.compile(r"s3[an]?://([^/]*@)?")
 
 
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], storage_options: Mapping[str, Any]) -> None:
@@ -24,19 +20,8 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], storage_option
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
             for sink, folder in folders:
-                if _meet(_segments(path), _segments(folder.uri)):
+                if _meet(segments(path), segments(folder.uri)):
                     raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=folder.for_display())
-
-
-def _segments(uri: str) -> list[str]:
-    try:
-        plain = canonical_uri(uri)
-    except InvalidStorageUriError:  # a pattern may hold what no folder does
-        plain = uri
-    plain = plain.removeprefix("file://")
-    bucket = _S3.match(plain)  # by whatever scheme, and with whatever credentials
-    plain = plain if bucket is None else f"s3:/{plain[bucket.end() :]}"
-    return [part for part in plain.split("/") if part]
 
 
 def _meet(read: list[str], written: list[str]) -> bool:

@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.sparkfiles import feed_entry
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
@@ -167,12 +168,10 @@ class EdgeFeed:
         """(normal path, position, line) of what an entry names. Raises SparkFolderLostError."""
         name = _name(feed, number)
         try:
-            version, *lines = self._storage.read(name).decode().splitlines() or [""]
-            if version == "v1":
-                return [(*_read_line(line), line) for line in lines]
-        except (ValueError, KeyError):
-            pass
-        raise SparkFolderLostError(uri=self._storage.full_uri(name), problem="is not what was written")
+            return [(*_read_line(line), line) for line in feed_entry.decode(self._storage.read(name))]
+        except (ValueError, KeyError, TypeError):
+            uri = self._storage.full_uri(name)
+            raise SparkFolderLostError(uri=uri, problem="is not what was written") from None
 
     def _remember(self, line: str) -> None:
         path, position = _read_line(line)
@@ -185,27 +184,20 @@ class EdgeFeed:
 
     def _write(self, lines: Iterable[str]) -> None:
         try:
-            self._storage.create(_name(self._path, self._next), "\n".join(["v1", *lines]).encode())
+            entry = feed_entry.encode(lines, self._spark_uri(self._path))
+            self._storage.create(_name(self._path, self._next), entry)
         except AlreadyExistsError:
             pass  # the epoch is ours alone: only the reply was lost
         self._next += 1
 
     def _line(self, position: int, index: int, path: str, size: int) -> str:
-        uri = self._storage.spark_uri(f"{self._partition}/{path}")
-        scheme, _, rest = uri.partition(":")
-        return json.dumps(
-            {
-                "path": f"{scheme}:{quote(rest)}",
-                "size": size,
-                "isDir": False,
-                # Spark reads in the order of modification times: the order of the producer's log
-                "modificationTime": _EPOCH_MS + position * _STEP_MS + min(index, _STEP_MS - 1),
-                "blockReplication": 1,
-                "blockSize": 33_554_432,
-                "action": "add",
-            },
-            separators=(",", ":"),
-        )
+        # Spark reads in the order of modification times: the order of the producer's log
+        modified = _EPOCH_MS + position * _STEP_MS + min(index, _STEP_MS - 1)
+        return feed_entry.line(self._spark_uri(f"{self._partition}/{path}"), size, modified)
+
+    def _spark_uri(self, path: str) -> str:
+        scheme, _, rest = self._storage.spark_uri(path).partition(":")
+        return f"{scheme}:{quote(rest)}"
 
 
 class _Feeds:

@@ -253,13 +253,9 @@ class KilledError(BaseException):
     """Nothing is done after it."""
 
 
-@pytest.mark.parametrize(
-    ("status", "left"),
-    [(JobStatus.FAILED, JobStatus.FAILED), (JobStatus.STOPPED, JobStatus.CREATED)],
-    ids=["failed", "stopped"],
-)
-def test_a_release_that_is_killed_does_not_bring_back_a_job_that_failed_for_good(
-    make: Callable[..., Driver], status: JobStatus, left: JobStatus
+@pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.STOPPED, JobStatus.RESTARTING, JobStatus.RUNNING])
+def test_the_status_stands_until_the_release_is_done_also_if_that_is_killed(
+    make: Callable[..., Driver], status: JobStatus
 ) -> None:
     driver = make()
     driver.write(ev.StatusChanged(status, 3.0, "boom"))
@@ -269,10 +265,12 @@ def test_a_release_that_is_killed_does_not_bring_back_a_job_that_failed_for_good
 
     with pytest.raises(KilledError):
         driver.client.release(driver.job(driver.sink(killed)))
-    assert driver.client.state().status is left
+    state = driver.client.state()
+    assert (state.epoch, state.last_released, state.status, state.cause) == (2, 1, status, "boom")
     driver.client.release(driver.job(), driver_is_gone=True)
     assert driver.released() == ALL
-    assert driver.client.state().status is (JobStatus.FAILED if left is JobStatus.FAILED else JobStatus.RESTARTING)
+    lost = status is JobStatus.RUNNING
+    assert driver.client.state().status is (JobStatus.RESTARTING if lost else status)
 
 
 def test_a_job_that_was_never_run_has_nothing_to_release(make: Callable[..., Driver]) -> None:

@@ -21,23 +21,29 @@ def options(**given: Any) -> RunOptions:
 def test_a_first_run_whose_time_to_stop_is_over_is_refused_with_the_time() -> None:
     late = options(stop_at="2026-02-28T11:59:00+00:00")
     with pytest.raises(DeadlinePassedError, match=r"stop_at=2026-02-28T11:59:00.*'orders'") as raised:
-        check_deadlines(late, is_new=True, now=NOON)
+        check_deadlines(late, [], is_new=True, now=NOON)
     assert isinstance(raised.value, InvalidInputError)
     assert "2026-02-28T12:00:00+00:00" in str(raised.value)
 
 
-def test_a_first_run_whose_time_to_drain_is_over_reads_its_history() -> None:
+def test_a_first_run_whose_time_to_drain_is_over_is_refused_if_a_live_source_would_read_nothing() -> None:
     late = options(drain_at="2026-02-28T11:59:00+00:00")
-    check_deadlines(late, is_new=True, now=NOON)
+    with pytest.raises(DeadlinePassedError, match=r"drain_at=.*its live sources \(clicks, views\) would read nothing"):
+        check_deadlines(late, ["views", "clicks"], is_new=True, now=NOON)
+    check_deadlines(late, [], is_new=True, now=NOON)  # all of its sources end, and are read to their ends
     assert passed(late, NOON) is not None
 
 
-def test_a_later_run_is_not_refused_and_a_time_to_come_never_is() -> None:
-    check_deadlines(options(stop_at="2026-02-28T11:59:00+00:00"), is_new=False, now=NOON)
-    check_deadlines(options(stop_at="2026-02-28T12:01:00+00:00"), is_new=True, now=NOON)
-    check_deadlines(options(stop_after="1s"), is_new=True, now=NOON)
-    check_deadlines(options(), is_new=True, now=NOON)
-    assert passed(options(), NOON) is None
+@pytest.mark.parametrize("option", ["stop_at", "drain_at"])
+def test_a_later_run_is_not_refused_and_a_time_to_come_never_is(option: str) -> None:
+    check_deadlines(options(**{option: "2026-02-28T11:59:00+00:00"}), ["live"], is_new=False, now=NOON)
+    check_deadlines(options(**{option: "2026-02-28T12:01:00+00:00"}), ["live"], is_new=True, now=NOON)
+
+
+def test_what_counts_from_the_start_is_never_over_then() -> None:
+    for given in ({"stop_after": "1s"}, {"drain_after": "1s"}, {}):
+        check_deadlines(options(**given), ["live"], is_new=True, now=NOON)
+        assert passed(options(**given), NOON) is None
 
 
 @pytest.mark.parametrize(

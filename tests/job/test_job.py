@@ -238,14 +238,14 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "dict in a dict": (_transform({"rows": {"a": "a"}}), errors.BadInputsError, "type dict"),
     "sink is no sink": (lambda s: s.job.sink("o", "a", "s3://x"), errors.NotASinkError, "type str"),
     "sink without folders for Spark": (
-        lambda s: s.job.sink("o", "a", _only("validate", "bind", "definition", "check_input", "changeable")),
+        lambda s: s.job.sink("o", "a", _only("validate", "bind", "definition", "check_input", "at_odds", "changeable")),
         errors.NotASinkError,
         r"type SimpleNamespace \(without spark_folders\)",
     ),
     "sink by two methods only": (
         lambda s: s.job.sink("o", "a", _only("validate", "bind")),
         errors.NotASinkError,
-        r"\(without definition, check_input, spark_folders, changeable\)",
+        r"\(without definition, check_input, at_odds, spark_folders, changeable\)",
     ),
     "sink is a class": (lambda s: s.job.sink("o", "a", Nowhere), errors.NotASinkError, "class Nowhere, not"),
     "source without parameter": (

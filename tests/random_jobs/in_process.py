@@ -33,6 +33,8 @@ PATIENCE = 180.0
 """Seconds a run may take before it is ended as one that hangs; one takes some ten."""
 MANY = 60
 """Status lines after which a run whose fault is not coming is stopped."""
+LEFT = "the next start tries again"
+"""What a run says whose end stands, and which could not give back everything."""
 TALKING = frozenset({"started", "resumed", "running", "checkpoint", "released", "source_ended", "source_dropped"})
 
 
@@ -60,6 +62,7 @@ class InProcess:
         self._rng = random.Random(definition.seed)
         self._deleted: set[str] = set()
         self._asked: list[str] = []
+        self._told_left = False
 
     def run(self) -> Story:
         for plan in self.schedule.runs:
@@ -70,14 +73,22 @@ class InProcess:
         if self.story.refused:
             assert not self.world.root.exists(), f"refused, and written: {self.world.everything_under_root()[:5]}"
             return self.story
+        if self._told_left:
+            self._start_again()
         expected = Expected(self.spark, self.definition, self.world.base)
         check_end(self.definition, self.world, expected, self.evidence)
         return self.story
 
+    def _start_again(self) -> None:
+        """The job is done, and its run said that the next start gives back what is left: a user starts it again."""
+        self.story.tell("started again, for what was left")
+        status = self._attempt(RunPlan("finish"))
+        assert status == "FINISHED", f"the start after the end: {status}"
+
     # ---- one run
 
     def _attempt(self, plan: RunPlan) -> str:
-        fault = Fault(plan.at if plan.end == "fault" else None, plan.when, plan.once)
+        fault = self._fault(plan)
         called: list[str] = []
         job = build(self.definition, self.world.base, functools.partial(FaultySink, fault=fault), called.append)
         state = self.world.state() if self.world.root.exists() else None
@@ -97,6 +108,9 @@ class InProcess:
         if restore == "latest":
             check_calls(over, called)
         return status
+
+    def _fault(self, plan: RunPlan) -> Fault:
+        return Fault(plan.at if plan.end == "fault" else None, plan.when, plan.once)
 
     def _run(self, plan: RunPlan, job: Job, fault: Fault, restore: str) -> str:
         fresh = not self.world.root.exists()
@@ -119,6 +133,7 @@ class InProcess:
         if run.status == "FINISHED" and not run.lines:  # it had finished before: whoever is started again cleans up
             storage = self.world.storage
             _clean_up_again(job, self.world.job_id, storage, Location(storage.uri), self.world.state())
+        self._told_left = any(LEFT in line["message"] for line in run.of("warning"))
         self.story.tell(f"{plan}: {run.status} {run.cause or ''} at verb {fault.verbs.count}")
         self._check_status(plan, run.status, run.cause, fault)
         return run.status

@@ -23,6 +23,7 @@ from tests.chaos.world import World as ChaosWorld
 from tests.random_jobs.data import Data
 from tests.random_jobs.definition import Definition
 from tests.random_jobs.expected import Expected
+from tests.random_jobs.in_process import LEFT
 from tests.random_jobs.invariants import check_any_time, check_calls, check_end, finished_sources
 from tests.random_jobs.process_schedule import Step
 from tests.random_jobs.progress import all_read
@@ -66,7 +67,7 @@ class Processes:
         self._rng = random.Random(definition.seed)
         self._over: dict[int, set[str]] = {}
         self._lines = 0
-        self._damaged = False
+        self._woken = False
 
     def __enter__(self) -> Processes:
         return self
@@ -140,6 +141,7 @@ class Processes:
         driver.signal(signal.SIGCONT, paused)
         code = driver.wait(LONGEST)
         assert code in (FENCED, FAILED, FINISHED), f"woken on the other host: exit code {code}\n{driver.tail()}"
+        self._woken = True
         self.deeds += 1
         return second
 
@@ -240,6 +242,9 @@ class Processes:
         if self.world.state().status == "STOPPED":  # the stop of a driver that was taken over
             self._finish(spark, self._start(False))
             return
+        if self._woken or any(LEFT in line["message"] for line in driver.lines("warning")):
+            # what a driver wrote that woke behind the clean-up, or what that could not delete, the next start collects
+            assert self._start(False).wait(LONGEST) == FINISHED
         check_end(self.definition, self.world, Expected(spark, self.definition, self.world.base), self.evidence)
         for number, over in self._over.items():
             calls = self.world.base / f"calls-{number}"

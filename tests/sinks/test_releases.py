@@ -249,6 +249,23 @@ def test_a_manifest_that_somebody_deleted_stops_everything_that_would_take_it_fo
     assert [path for path in lake.paths() if "next" not in path and "~turns" not in path] == before
 
 
+@pytest.mark.parametrize("content", ["", '{"format": "airflow-prov', "[]", "\x00\x00"])
+def test_a_newest_manifest_that_cannot_be_read_is_refused_by_name(lake: Lake, content: str) -> None:
+    """Nothing is released behind it, or taken for released."""
+    sink = lake.new("orders", "append")
+    for number in (1, 2):
+        sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
+    lake.storage.replace(f"{MANIFESTS}/00000001.json", content.encode())
+    late = lake.staged("orders", 3, "late", since=2)
+    before = lake.paths()
+    process = lake.bind("orders", "append")
+    for use in (process.last_released, lambda: process.release([late], 3), lambda: read_manifests(lake.uri)):
+        with pytest.raises(ReleaseLogDamagedError, match="entry 1 is not what was written") as caught:
+            use()
+        assert not caught.value.retryable
+    assert lake.paths() == before
+
+
 def test_a_log_that_is_shorter_than_a_batch_has_seen_it_is_damaged(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     for number in (1, 2):

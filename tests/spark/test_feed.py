@@ -152,7 +152,9 @@ def test_consumed_files_are_left_out_of_the_next_compaction(partition: Partition
         feed.consumed({f"{partition.base}/p/{partition.batches[position].files[0].path}".lstrip("/")})
     newest = max(name for name in partition.entries() if name.endswith(".compact"))
     compact = partition.storage.read(f"{partition.log()}/{newest}").decode()
-    assert len(compact.splitlines()) == 2  # the version and the one that was not consumed when it was written
+    assert (
+        len(compact.splitlines()) == 3
+    )  # the version, the count, and the one that was not consumed when it was written
 
 
 def test_a_long_feed_keeps_few_entries(partition: Partition) -> None:

@@ -359,11 +359,27 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
     assert not [path for path in world.everything_under_root() if "requests/" in path or ".tmp-" in path]
 
 
-def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World) -> None:
+@pytest.mark.parametrize("option", ["stop_at", "drain_at"])
+def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World, option: str) -> None:
     world.put_ids("history", 2, 2)
-    with pytest.raises(DeadlinePassedError, match="stop_at"):
-        world.run(mixed(world), stop_at="2020-01-01T00:00:00Z")
+    with pytest.raises(DeadlinePassedError, match=option):
+        world.run(mixed(world), **{option: "2020-01-01T00:00:00Z"})
     assert world.everything_under_root() == []
+
+
+def test_a_retry_whose_time_to_drain_has_passed_meanwhile_drains(world: World) -> None:
+    expected = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)
+    run = world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= len(expected)))
+    assert run.status == "STOPPED"
+    run = world.run(mixed(world), drain_at="2020-01-01T00:00:00Z")
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+    assert any("drain_at (2020-01-01T00:00:00+00:00) is over" in line["message"] for line in run.of("warning"))
+
+
+def test_a_bounded_job_is_read_to_its_end_though_its_time_to_drain_is_over(world: World) -> None:
+    expected = world.put_ids("history", 2, 2)
+    run = world.run(bounded(world), drain_at="2020-01-01T00:00:00Z", mode="streaming")
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
 def test_a_journal_that_is_gone_is_no_new_job(world: World) -> None:

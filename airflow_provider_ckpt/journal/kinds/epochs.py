@@ -46,13 +46,13 @@ class EpochClaimed(JournalEvent):
     worker: Worker
     at: float
     releases_only: bool = field(default=False, metadata=LATER)
-    """It is no run: a job that FAILED for good stays so, also if whoever releases is killed."""
+    """It is no run: the job's status stands until the release is done and says what it leaves, so also if whoever
+    releases is killed."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt, state.worker = self.epoch, self.attempt, self.worker
         state.pending = 0
-        stays = self.releases_only and state.status is not None and state.status.is_terminal
-        if state.status is not None and not stays:
+        if state.status is not None and not self.releases_only:
             state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one
 
 

@@ -1,0 +1,57 @@
+"""Two sinks of one job whose folders meet: who lists the one would read the rows of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from airflow_provider_ckpt.job.errors import NestedSinksError, SharedFolderError
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.nesting import is_hidden, segments
+
+_TAKEN = ("_ckpt", "_spark_metadata")
+"""No reader looks there, and yet it is no place for a sink: ours, and Spark's own sink's."""
+
+
+def check_sink_folders(sinks: Sequence[Operator]) -> None:
+    """Raises NestedSinksError, SharedFolderError. Storage options are not looked at: to Spark a name is one store."""
+    for one, other in combinations(sinks, 2):
+        for mine in one.sink.spark_folders({}):
+            for its in other.sink.spark_folders({}):
+                _check(one, segments(mine.uri), mine, other, segments(its.uri), its)
+
+
+def _check(
+    one: Operator, mine: list[str], folder: Location, other: Operator, its: list[str], other_folder: Location
+) -> None:
+    if len(mine) > len(its):
+        _check(other, its, other_folder, one, mine, folder)
+        return
+    if its[: len(mine)] != mine:
+        return
+    between = its[len(mine) :]
+    if not between:
+        _check_shared(one, other, folder)
+    elif between[0] in _TAKEN or not any(map(is_hidden, between)):
+        raise NestedSinksError(
+            inner=other.uid,
+            inner_location=other.location,
+            inner_folder=other_folder.for_display(),
+            outer=one.uid,
+            outer_location=one.location,
+            outer_folder=folder.for_display(),
+        )
+
+
+def _check_shared(one: Operator, other: Operator, folder: Location) -> None:
+    differ = one.sink.at_odds(other.sink) or other.sink.at_odds(one.sink)
+    if differ:
+        raise SharedFolderError(
+            one=one.uid,
+            one_location=one.location,
+            other=other.uid,
+            other_location=other.location,
+            folder=folder.for_display(),
+            differ=", ".join(differ),
+        )

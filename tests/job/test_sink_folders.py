@@ -1,0 +1,133 @@
+"""Sinks of one job whose folders meet: refused where the job is submitted, before anything is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import FileSink
+from airflow_provider_ckpt.job.errors import NestedSinksError, SharedFolderError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.sinks.sink import Sink
+from airflow_provider_ckpt.storage.location import Location
+from tests.job.jobs import Nowhere, read
+
+
+def job(*sinks: Sink) -> Job:
+    made = Job("sketch")
+    live = made.source(uid="live")(read)
+    for number, sink in enumerate(sinks):
+        made.sink(f"s{number}", live, sink)
+    return made
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [
+        ("/out", "/out/b"),
+        ("/out", "/out/day=1/b"),
+        ("/out", "/out/_day=1"),
+        ("/out/", "file:///out/b/"),
+        ("/out/a/..", "/out//b"),
+        ("/", "/out"),
+        ("out", "./out/b"),
+        ("s3://lake/out", "s3a://lake/out/b"),
+        ("s3n://lake/out/", "s3://lake/out/b"),
+        ("s3://lake", "s3://lake/b"),
+        ("gs://lake/out", "gcs://lake/out/b"),
+        ("abfs://c@lake/out", "abfss://c@lake/out/b"),
+        ("/out", "/out/_ckpt/b"),
+        ("/out", "/out/_ckpt"),
+        ("/out", "/out/_spark_metadata/b"),
+    ],
+)
+def test_a_sink_inside_the_folder_of_another_is_refused(outer: str, inner: str, turned: bool) -> None:
+    sinks = [FileSink(outer), FileSink(inner)]
+    with pytest.raises(NestedSinksError) as caught:
+        job(*(reversed(sinks) if turned else sinks)).validate()
+    data = caught.value.data
+    assert (data["outer"], data["inner"]) == (("s1", "s0") if turned else ("s0", "s1"))
+    assert (data["outer_folder"], data["inner_folder"]) == (outer, inner)
+    assert "test_sink_folders.py" in str(caught.value)
+
+
+def test_a_link_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    os.symlink(tmp_path / "out", tmp_path / "link")
+    with pytest.raises(NestedSinksError):
+        job(FileSink(str(tmp_path / "out")), FileSink(str(tmp_path / "link" / "b"))).validate()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/out/a", "/out/b"),
+        ("/out", "/output"),
+        ("s3://lake/out", "s3://pond/out/b"),
+        ("s3://lake/out", "gs://lake/out/b"),
+        ("s3://lake/out", "/lake/out/b"),
+        ("/out", "/out/_rejected"),
+        ("/out", "/out/.rejected/b"),
+    ],
+)
+def test_folders_apart_and_what_no_reader_lists_are_allowed(one: str, other: str) -> None:
+    job(FileSink(one), FileSink(other)).validate()
+
+
+def test_a_secret_of_a_folder_is_not_told() -> None:
+    @dataclass(frozen=True)
+    class Writes(Nowhere):
+        uri: str = "s3://lake/out?token=hunter2"
+
+        def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
+            return [Location(self.uri)]
+
+    with pytest.raises(NestedSinksError) as caught:
+        job(FileSink("s3://lake"), Writes()).validate()
+    assert "hunter2" not in f"{caught.value} {caught.value.data}"
+
+
+# ---- one folder
+
+
+@pytest.mark.parametrize(
+    ("given", "differ"),
+    [
+        ({"partition_by": ["day"]}, "partition_by"),
+        ({"format": "json"}, "format"),
+        ({"format": "csv", "options": {"header": True}}, "format, option.header"),
+    ],
+)
+def test_sinks_that_write_otherwise_to_one_folder_are_refused(given: Mapping[str, Any], differ: str) -> None:
+    for sinks in ([FileSink("/out"), FileSink("/a/../out/", **given)], [FileSink("/out", **given), FileSink("/out")]):
+        with pytest.raises(SharedFolderError, match="differ in") as caught:
+            job(*sinks).validate()
+        assert caught.value.data["differ"] == differ
+
+
+def test_sinks_that_write_alike_may_share_a_folder() -> None:
+    options = {"compression": "zstd"}
+    job(FileSink("/out"), FileSink("/a/../out/", mode="append", options=options)).validate()
+
+
+@dataclass(frozen=True)
+class Staging(Nowhere):
+    """A sink that lets Spark write somewhere before it takes the rows to its table."""
+
+    folder: str = "/staging"
+
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
+        return [Location(self.folder)]
+
+
+def test_what_another_kind_of_sink_writes_is_no_output_of_a_file_sink() -> None:
+    job(Staging(), Staging()).validate()
+    for sinks in ([FileSink("/staging"), Staging()], [Staging(), FileSink("/staging")]):
+        with pytest.raises(SharedFolderError, match="differ in type"):
+            job(*sinks).validate()

@@ -1,0 +1,51 @@
+"""The form of a feed's entries: what is on disk, what old drivers wrote, and a file that was cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.sparkfiles import feed_entry
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
+from airflow_provider_ckpt.storage.opening import open_storage
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+FOLDER = "file:///lake/ckpt/orders/vertices/a/0/partition/a__b/feeds/0001"
+LINES = [
+    feed_entry.line(f"file:///lake/ckpt/orders/vertices/a/0/partition/a__b/data/0001-n/part-{n}.parquet", 700 + n, n)
+    for n in range(2)
+]
+
+
+@pytest.mark.parametrize(("name", "lines"), [("0", []), ("9.compact", LINES)], ids=["empty", "compact"])
+def test_golden_copies_are_written_and_read(name: str, lines: list[str]) -> None:
+    counted = (GOLDEN / "feed-entry-v2" / name).read_bytes()
+    assert feed_entry.encode(lines, FOLDER) == counted
+    assert feed_entry.decode(counted) == lines
+    assert feed_entry.decode((GOLDEN / "feed-entry-v1" / name).read_bytes()) == lines
+
+
+@pytest.mark.parametrize("files", [0, 1, 3])
+def test_an_entry_that_is_cut_anywhere_is_refused_by_name(files: int, tmp_path: Path) -> None:
+    """Also behind its version, and at a line's end: there it is whole to Spark."""
+    storage = open_storage(tmp_path)
+    feed = EdgeFeed(storage, "p/e", "p", epoch=1)
+    feed.add(0, Batch(0, {}, files=tuple(PartitionFile(f"part-{n}", 1) for n in range(files))))
+    entry = "p/e/feeds/0001/_spark_metadata/1"
+    whole = storage.read(entry)
+    assert whole.count(b"\n") == 1 + files
+    for length in range(len(whole)):
+        storage.replace(entry, whole[:length])
+        with pytest.raises(SparkFolderLostError, match="_spark_metadata/1 is not what was written"):
+            EdgeFeed(storage, "p/e", "p", epoch=2)
+    storage.replace(entry, whole)
+    assert len(EdgeFeed(storage, "p/e", "p", epoch=2)._lines) == files
+
+
+@pytest.mark.parametrize("damage", [b"[]", b'{"size": "1"}', b'{"path": "x"}', b"\n{}"])
+def test_a_count_that_is_none_is_refused(damage: bytes) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        feed_entry.decode(b"v01\n" + damage)
