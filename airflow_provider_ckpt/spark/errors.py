@@ -178,6 +178,17 @@ class PlannedFilesGoneError(SourceFilesGoneError):
     )
 
 
+class FileColumnTypeError(TerminalError):
+    """A Parquet file holds a column in a type that its source does not read. Data: vertex, file, column, expected,
+    actual."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file (Parquet's name), "
+        "and is read as {expected}. Nothing of the batch was released. Write the file anew with the type that is read, "
+        "under its name, and go on with --resume-failed; or run the job under another id, with a schema for both"
+    )
+
+
 class GlobNameError(TerminalError):
     """Spark takes the name of a file for a pattern, and would read the other files of its batch twice."""
 

@@ -13,3 +13,15 @@ class SparkFolderLostError(TerminalError):
         "released on account of it, and nothing of the folder was deleted: put it back from a backup and go on with "
         "--resume-failed, or run the job under another id, from its input"
     )
+
+
+class SparkStateLostError(SparkFolderLostError):
+    """The same of the state of a stateful operator. The one that an older checkpoint covers may be whole."""
+
+    template = (
+        "{uri} {problem}: the state of the query is damaged, and it cannot go on without. Nothing was released on "
+        "account of it, and nothing of the folder was deleted: put it back from a backup and go on with "
+        "--resume-failed. If batches came after the last completed checkpoint, its state may be whole: "
+        "--restore chk-<n> --resume-failed goes back to it, and is refused if it is not. Else run the job under "
+        "another id, from its input"
+    )

@@ -14,6 +14,7 @@ from typing import NoReturn
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.lost_state import StateCheck
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 
 _COMPACT = ".compact"
@@ -73,6 +74,7 @@ class FolderCheck:
         name = f"commits/{number}"
         if len(lines := self._lines(name)) < 2 or not _is_object(lines[1]):
             self._refuse(name, "is not what Spark wrote")
+        StateCheck(self._storage, self._folder.path).run(number, lines[1])
 
     def _offsets(self, number: int) -> dict[str, str]:
         name = f"offsets/{number}"

@@ -9,9 +9,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.errors import FileColumnTypeError, QueryFailedError
 from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.running_query import query_failed
 from tests.spark.harness import World
-from tests.spark.jobs import IDS
+from tests.spark.jobs import IDS, bounded
 
 WORKER = """[STREAM_FAILED] Query [id = 5e1, runId = 77a] terminated with exception: \
 [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in foreach batch sink. Reason: An \
@@ -52,6 +54,52 @@ def test_else_the_innermost_of_the_jvm() -> None:
     assert find_cause(RuntimeError(PY4J)).message == "java.io.IOException: No space left on device"
     without = PY4J.partition("Caused by")[0]
     assert find_cause(RuntimeError(without)).message.startswith("org.apache.spark.SparkException: [TASK_WRITE_FAILED]")
+
+
+MISMATCH = """An error occurred while calling o91.save.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while \
+reading file file:///lake/in.v2/a%20b.parquet. Data type mismatches when reading Parquet column [amount]. Expected \
+Spark type bigint, actual Parquet type BINARY. SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.parquetColumnDataTypeMismatchError
+Caused by: org.apache.spark.sql.execution.datasources.SchemaColumnConvertNotSupportedException: column: [amount]
+"""
+
+
+def test_a_column_of_another_type_is_told_with_its_file_and_ends_the_job() -> None:
+    raised = RuntimeError(MISMATCH)
+    failed = query_failed("daily", raised)
+    assert isinstance(failed, FileColumnTypeError)
+    assert not failed.retryable
+    assert failed.data == {
+        "vertex": "daily",
+        "file": "file:///lake/in.v2/a%20b.parquet",
+        "column": "amount",
+        "expected": "bigint",
+        "actual": "BINARY",
+    }
+    assert failed.__cause__ is raised
+
+
+def test_what_may_pass_is_tried_again() -> None:
+    for text in (
+        PY4J,
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///lake/a. SQLSTATE: KD001",
+    ):
+        failed = query_failed("daily", RuntimeError(text))
+        assert isinstance(failed, QueryFailedError)
+        assert failed.retryable
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_file_of_another_type_is_named_and_gone_on_from_when_it_is_mended(world: World, mode: str) -> None:
+    expected = world.put_ids("history", 1, 2)
+    world.put("history", "later", [{"id": "7", "k": 1}])
+    run = world.run(bounded(world), mode=mode)
+    assert run.status == "FAILED"
+    assert "history/later.parquet: column id is BINARY in the file" in str(run.cause)
+    world.put("history", "later", [{"id": 7, "k": 1}])
+    run = world.run(bounded(world), mode=mode, resume_failed=True)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected | {7}))
 
 
 @pytest.mark.parametrize(

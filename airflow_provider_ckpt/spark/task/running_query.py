@@ -14,6 +14,7 @@ from airflow_provider_ckpt.spark.errors import QueryFailedError
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.quiet import add_pool
 
@@ -24,7 +25,7 @@ def query_failed(vertex: str, error: BaseException) -> BaseException:
     """``error`` as one that says what went wrong first; the whole of it is its ``__cause__``."""
     if isinstance(error, CkptError):
         return error
-    failed = QueryFailedError(vertex=vertex, cause=find_cause(error).message)
+    failed = hopeless(vertex, error) or QueryFailedError(vertex=vertex, cause=find_cause(error).message)
     failed.__cause__ = error
     return failed
 

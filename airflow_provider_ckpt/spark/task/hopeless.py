@@ -1,0 +1,29 @@
+"""Failures of Spark that every try would end in, until somebody mends what they name."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.errors import FileColumnTypeError
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+_COLUMN_TYPE = re.compile(
+    r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] Encountered error while reading file (?P<file>.+?)\.\s+"
+    r"Data type mismatches when reading Parquet column \[?(?P<column>.+?)\]?\. "
+    r"Expected Spark type (?P<expected>.+?), actual Parquet type (?P<actual>.+?)\.(?:\s|$)"
+)
+
+
+def hopeless(vertex: str, error: BaseException) -> CkptError | None:
+    """``error``: as it came out of Spark. None for everything that may pass: an I/O error, say, or one unknown here."""
+    found = _COLUMN_TYPE.search(str(error))
+    if found is None:
+        return None
+    return FileColumnTypeError(
+        vertex=vertex,
+        file=redact_uri(found["file"]),
+        column=found["column"],
+        expected=found["expected"],
+        actual=found["actual"],
+    )

@@ -1,0 +1,91 @@
+"""Whether the state that a committed batch left is whole: what a Spark folder holds below ``state/``.
+
+The commit of a batch names the version of each store, in each partition of each stateful operator (RocksDB,
+checkpoint format 2): ``<batch + 1>_<id>.zip``, a snapshot, or ``.changelog``, what changed since the version before. A
+snapshot is small and names the files beside it (``SSTs/``) that hold the rows. Spark notices what is wrong when
+it runs a batch, by a stack trace, at every try.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class StateCheck:
+    """``folder``: of Spark. One listing, and one small file for each partition of a stateful operator is read; nothing
+    for a query without state."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage, self._state = storage, f"{folder}/state"
+
+    def run(self, batch_id: int, commit: str) -> None:
+        """``commit``: the second line of the batch's entry in ``commits``. Raises SparkStateLostError; what the storage
+        cannot tell is an error of the storage. Not looked at: the content of ``SSTs/`` and of change logs, and what
+        lies before the newest change log."""
+        if not (versions := list(_versions(batch_id, commit))):
+            return
+        there = dict(self._storage.files(self._state))
+        for part, version in versions:
+            name = self._newest(part, version, there)
+            if there[name] == 0:
+                self._refuse(name, "is empty")
+            if name.endswith(".zip"):
+                self._snapshot(name, there)
+
+    def _newest(self, part: str, version: str, there: dict[str, int]) -> str:
+        """The snapshot of the version; its change log, if it has none."""
+        found = {path.rpartition(".")[2]: path for path in there if _is_of(path, part, version)}
+        if not found:
+            self._refuse(f"{part}/{version}.zip", "is missing")
+        return found.get("zip") or found["changelog"]
+
+    def _snapshot(self, name: str, there: dict[str, int]) -> None:
+        try:
+            files = _named(self._storage.read(f"{self._state}/{name}"))
+        except ObjectNotFoundError:
+            self._refuse(name, "is missing")
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, LookupError, TypeError):
+            self._refuse(name, "is not what Spark wrote")
+        for file, size in files.items():
+            path = f"{name.rpartition('/')[0]}/SSTs/{file}"
+            if path not in there:
+                self._refuse(path, "is missing")
+            if there[path] != size:
+                self._refuse(path, f"has {there[path]} bytes of {size}")
+
+    def _refuse(self, name: str, problem: str) -> NoReturn:
+        raise SparkStateLostError(uri=self._storage.full_uri(f"{self._state}/{name}"), problem=problem)
+
+
+def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
+    """(``<operator>/<partition>``, ``<version>_<id>``) of each store."""
+    operators: dict[str, list[list[str]]] = json.loads(commit).get("stateUniqueIds") or {}
+    for operator, partitions in operators.items():
+        for number, stores in enumerate(partitions):
+            for version in stores:
+                yield f"{operator}/{number}", f"{batch_id + 1}_{version}"
+
+
+def _is_of(path: str, part: str, version: str) -> bool:
+    """Stores beside a partition's first one have folders of their own in it."""
+    name = path.rpartition("/")[2]
+    return path.startswith(f"{part}/") and name in (f"{version}.zip", f"{version}.changelog")
+
+
+def _named(snapshot: bytes) -> dict[str, int]:
+    """The files that a snapshot is made of besides, and their sizes."""
+    with zipfile.ZipFile(io.BytesIO(snapshot)) as archive:
+        if archive.testzip() is not None:
+            raise zipfile.BadZipFile
+        _, _, body = archive.read("metadata").decode().partition("\n")
+    metadata: dict[str, Any] = json.loads(body)
+    return {file["dfsSstFileName"]: file["sizeBytes"] for file in metadata["sstFiles"]}

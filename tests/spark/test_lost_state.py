@@ -1,0 +1,161 @@
+"""A file of a stateful operator's state is lost between two runs: refused by name before anything is deleted."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
+from airflow_provider_ckpt.sparkfiles.lost_state import StateCheck
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.faults import HookedStorage, at_prepared
+from tests.spark.harness import World
+from tests.spark.jobs import windows
+from tests.spark.test_lost_spark_folder import damaged, folder_of, last_number, refused
+
+Content = Callable[[bytes], bytes]
+
+
+def newest(world: World) -> Path:
+    """The snapshot of the first partition that the newest commit names."""
+    attempt = folder_of(world, "counts")
+    commit = last_number(attempt / "commits")
+    version = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]["0"][0][0]
+    return attempt / f"state/0/0/{int(commit.name) + 1}_{version}.zip"
+
+
+def read(world: World, entry: int) -> Callable[[], bool]:
+    return lambda: world.state().last_completed > 0 and world.read_up_to("counts", "live") >= entry
+
+
+@pytest.mark.parametrize(
+    "content", [None, lambda whole: whole[: len(whole) // 2], lambda whole: b""], ids=["gone", "cut", "emptied"]
+)
+def test_state_that_is_lost_is_refused_by_name_and_gone_on_from_when_it_is_back(
+    world: World, content: Content | None
+) -> None:
+    """Spark says that some file does not exist, or that a stream has ended, at every try."""
+    expected = world.put_ids("history", 2, 10) | world.put_ids("live", 2, 10, 1000)
+    assert world.run(windows(world), world.ask("stop", read(world, 1))).status == "STOPPED"
+    expected |= world.put_ids("live", 1, 10, 1020)
+    lost = newest(world)
+    with damaged(world, [lost], content):
+        assert "--restore" in refused(world, windows(world), f"/state/0/0/{lost.name} ")
+    run = world.run(windows(world), world.ask("drain", read(world, 2)), resume_failed=True)
+    assert run.status == "FINISHED"
+    assert sum(row["n"] for row in world.released()) == len(expected)
+
+
+def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(world: World) -> None:
+    expected = world.put_ids("history", 2, 10) | world.put_ids("live", 1, 10, 1000)
+    assert world.run(windows(world), world.ask("stop", read(world, 0))).status == "STOPPED"
+    checkpoint, before = f"chk-{world.state().last_completed}", newest(world)
+    expected |= world.put_ids("live", 2, 10, 1020)
+
+    def fail() -> None:
+        raise StorageTransientError(verb="replace", uri="prepared", reason="gone")
+
+    storage = HookedStorage(world.storage, at_prepared("counts", 2, fail))  # behind one more batch
+    assert world.run(windows(world), storage=storage, checkpoint_interval=3600).status == "RESTARTING"
+    lost = newest(world)
+    assert lost.name != before.name
+    with damaged(world, [lost]):
+        refused(world, windows(world), f"/state/0/0/{lost.name} ")
+        run = world.run(windows(world), world.ask("drain", read(world, 2)), restore=checkpoint, resume_failed=True)
+        assert run.status == "FINISHED"
+        lost.parent.mkdir(parents=True)  # the job gave it back
+    assert sum(row["n"] for row in world.released()) == len(expected)
+
+
+# ---- which states are whole; no Spark runs here
+
+COMMIT = json.dumps({"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"], ["b"]], "1": [["c", "d"], ["e", "f"]]}})
+STORES = ("0/0/8_a", "0/1/8_b", "1/0/left/8_c", "1/0/right/8_d", "1/1/left/8_e", "1/1/right/8_f")
+
+
+def snapshot(**files: int) -> bytes:
+    named = [{"localFileName": "1.sst", "dfsSstFileName": f"{name}.sst", "sizeBytes": files[name]} for name in files]
+    told = io.BytesIO()
+    with zipfile.ZipFile(told, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("MANIFEST-000005", b"\0" * 1000)
+        archive.writestr("metadata", "v1\n" + json.dumps({"sstFiles": named, "numKeys": 2}))
+    return told.getvalue()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    """What batch 7 has left, and the one before."""
+    made = open_storage(f"memory://{tmp_path}")
+    for store in STORES:
+        made.replace(f"v/1/state/{store}.zip", snapshot(**{"000008-x": 3}))
+        made.replace(f"v/1/state/{store.rpartition('/')[0]}/SSTs/000008-x.sst", b"abc")
+    made.replace("v/1/state/0/0/7_older.zip", b"")
+    made.replace("v/1/state/0/0/.8_a.zip.crc", b"")
+    return made
+
+
+def check(storage: Storage) -> None:
+    StateCheck(storage, "v/1").run(7, COMMIT)
+
+
+def test_whole_state_is_gone_on_from(storage: Storage) -> None:
+    check(storage)
+    storage.delete("v/1/state/0/0/8_a.zip")
+    storage.replace("v/1/state/0/0/8_a.changelog", b"x")
+    check(storage)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("0/1/8_b.zip", None, "is missing"),
+        ("1/1/right/8_f.zip", None, r"is missing"),
+        ("0/0/8_a.zip", b"", "is empty"),
+        ("0/0/8_a.zip", b"garbage", "is not what Spark wrote"),
+        ("1/0/right/8_d.zip", snapshot()[:-40], "is not what Spark wrote"),
+        ("0/0/8_a.zip", snapshot().replace(b"MANIFEST", b"MANIFESX", 1), "is not what Spark wrote"),
+        ("0/0/SSTs/000008-x.sst", None, "is missing"),
+        ("1/0/left/SSTs/000008-x.sst", b"ab", "has 2 bytes of 3"),
+    ],
+)
+def test_what_is_missing_or_damaged_is_named(storage: Storage, name: str, data: bytes | None, problem: str) -> None:
+    if data is None:
+        storage.delete(f"v/1/state/{name}")
+    else:
+        storage.replace(f"v/1/state/{name}", data)
+    told = name if name != "1/1/right/8_f.zip" else "1/1/8_f.zip"  # where stores lie, only files tell
+    with pytest.raises(SparkStateLostError, match=f"/v/1/state/{told} {problem}") as caught:
+        check(storage)
+    assert not caught.value.retryable
+
+
+def test_a_query_without_state_is_not_looked_into(storage: Storage) -> None:
+    class Unasked(WrappedStorage):
+        def files(self, path: str) -> list[tuple[str, int]]:
+            raise AssertionError(path)
+
+    for commit in ('{"nextBatchWatermarkMs":0}', '{"stateUniqueIds":{}}', '{"stateUniqueIds":null}'):
+        StateCheck(Unasked(storage), "v/1").run(7, commit)
+
+
+@pytest.mark.parametrize("verb", ["read", "files"])
+def test_an_error_of_the_storage_is_no_loss(storage: Storage, verb: str) -> None:
+    class Broken(WrappedStorage):
+        pass
+
+    def gone(path: str) -> bytes:
+        raise StorageTransientError(verb=verb, uri=path, reason="I/O error")
+
+    broken = Broken(storage)
+    setattr(broken, verb, gone)
+    with pytest.raises(StorageTransientError) as caught:
+        check(broken)
+    assert caught.value.retryable
