@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.client import JobClient, list_jobs
+    from airflow_provider_ckpt.client import JobAnswer, JobClient, JobRequest, list_jobs
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.job.chaining import build_graph
@@ -47,9 +47,11 @@ __all__ = [
     "Handle",
     "InvalidInputError",
     "Job",
+    "JobAnswer",
     "JobClient",
     "JobNotEndedError",
     "JobNotRunningError",
+    "JobRequest",
     "JobState",
     "JobStatus",
     "JobWaitTimeoutError",
@@ -84,9 +86,11 @@ _MODULES = {
     "Handle": "sinks.sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
+    "JobAnswer": "client",
     "JobClient": "client",
     "JobNotEndedError": "journal.errors",
     "JobNotRunningError": "journal.errors",
+    "JobRequest": "client",
     "JobState": "journal.state",
     "JobStatus": "model.job_status",
     "JobWaitTimeoutError": "journal.errors",

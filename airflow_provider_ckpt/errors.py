@@ -44,7 +44,7 @@ class TerminalError(CkptError):
 
 
 class OvertakenError(TerminalError):
-    """A later driver has taken over: stop at once, write nothing, release nothing (``ckpt`` exits with 4)."""
+    """A later driver has taken over: stop at once, write nothing, release nothing (a driver exits with 4)."""
 
 
 class InvalidInputError(TerminalError):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from airflow_provider_ckpt import __version__
 from airflow_provider_ckpt.cli import checkpoints, doctor, jobs, release, request, run, show
-from airflow_provider_ckpt.cli.refusals import REFUSED, print_refusal
+from airflow_provider_ckpt.cli.refusals import print_refusal
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
     except CkptError as error:
         print_refusal(error)
-        return ExitCode.REFUSED if isinstance(error, REFUSED) else ExitCode.FAILED
+        return ExitCode.of_error(error).coarse
     except KeyboardInterrupt:
         print("ckpt: interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED

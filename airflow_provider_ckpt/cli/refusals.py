@@ -7,11 +7,9 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from airflow_provider_ckpt.errors import CkptError, InvalidInputError
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import JobReferenceError
-from airflow_provider_ckpt.storage.errors import ForeignRootError, NoRootError
 
-REFUSED = (InvalidInputError, ForeignRootError, NoRootError)
 _OURS = str(Path(__file__).parent.parent)
 
 

@@ -14,7 +14,7 @@ class MixedFinishedStateError(IllegalGraphChangeError):
 
     template = (
         "vertex {vertex} chains {first} ({first_state} in the checkpoint) with {other} ({other_state}): a chain "
-        "is restored as one (rule 1); give one of the two chain=False, or a new uid so that it starts empty"
+        "is restored as one; give one of the two chain=False, or a new uid so that it starts empty"
     )
 
 
@@ -23,7 +23,7 @@ class FinishedAfterRunningError(IllegalGraphChangeError):
 
     template = (
         "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads "
-        "({exchange}), is {producer_state}: what {producer} still produces would be lost (rules 2 and 3); add "
+        "({exchange}), is {producer_state}: what {producer} still produces would be lost; add "
         "{producer} behind finished operators only, or give {consumer} a new uid so that it runs again"
     )
 
@@ -32,7 +32,7 @@ class NonRestoredStateError(IllegalGraphChangeError):
     """Data: operators (comma-separated uids)."""
 
     template = (
-        "the checkpoint has state of operators that the job no longer has: {operators} (rule 4); keep their uids, "
+        "the checkpoint has state of operators that the job no longer has: {operators}; keep their uids, "
         "or run with allow_non_restored_state to give that state up"
     )
 

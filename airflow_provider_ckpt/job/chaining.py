@@ -1,4 +1,4 @@
-"""Which operators share a Spark query: from a job to an execution graph (ARCHITECTURE §6).
+"""Which operators share a Spark query: from a job to an execution graph (docs/concepts.md).
 
 An edge u -> v is chained, so that both run in one vertex, if
 

@@ -7,6 +7,7 @@ from enum import IntEnum
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.storage.errors import ForeignRootError, NoRootError
 
 
 class ExitCode(IntEnum):
@@ -37,7 +38,7 @@ class ExitCode(IntEnum):
         """Of a run that an error ended. An error that is not this package's may go away."""
         if isinstance(error, OvertakenError):
             return cls.FENCED
-        if isinstance(error, InvalidInputError):
+        if isinstance(error, _REFUSALS):
             return cls.REFUSED
         return cls.TERMINAL if isinstance(error, CkptError) and not error.retryable else cls.FAILED
 
@@ -52,6 +53,7 @@ class ExitCode(IntEnum):
         return self if self in (ExitCode.FINISHED, ExitCode.REFUSED) else ExitCode.FAILED
 
 
+_REFUSALS = (InvalidInputError, ForeignRootError, NoRootError)
 _TOLD = {ExitCode.REFUSED: LineKind.REFUSED, ExitCode.FENCED: LineKind.FENCED}
 _FOR_GOOD = {
     ExitCode.REFUSED: (LineKind.REFUSED, LineKind.FAILED),

@@ -196,7 +196,9 @@ class BoundSink(ABC):
 
     @abstractmethod
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        """Make the rows of ``handles`` visible, as checkpoint ``checkpoint``; return counts for display.
+        """Make the rows of ``handles`` visible, as checkpoint ``checkpoint``; return counts of what became visible.
+
+        ``rows`` is needed: by it the next start knows whether the target has lost a release. Others are for display.
 
         Called after the checkpoint has completed, until it succeeds, in any process that hosts the sink,
         without Spark. The handles are in the order in which they were staged (per subtask).
