@@ -29,8 +29,14 @@ def _one_python_everywhere() -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
+def _quick_jvms() -> None:
+    # Whoever starts a JVM here runs small jobs in it: on two cores its optimizing compiler would take half of them.
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 _forget_the_users_setup()
 _one_python_everywhere()
+_quick_jvms()
 
 # The same examples in every run: a failure is one that can be run again. Look for new ones with
 # HYPOTHESIS_PROFILE=search.
