@@ -10,8 +10,10 @@ ROUNDS ?= 20
 SEED ?= 1
 HOURS ?= 0
 
-# What is set in your shell for your own Airflow and Spark must not reach the tests.
+# What is set in your shell for your own Airflow and Spark must not reach the tests. Nor PYTHONDONTWRITEBYTECODE: each
+# process would compile what it imports, which for Airflow is seconds.
 unexport $(filter AIRFLOW% SPARK% PYSPARK% HADOOP% AWS_%,$(.VARIABLES)) CKPT_STORAGE_OPTIONS PYTHONPATH PYTHONHOME
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## this list

@@ -7,12 +7,16 @@ once) is imported; ``tests/airflow/conftest.py`` then sets up its throw-away AIR
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import hypothesis
 
 _FOREIGN = ("AIRFLOW", "SPARK", "PYSPARK", "HADOOP", "AWS_")
+_MEMORY = Path("/dev/shm")
+_MEMORY_NEEDED = 4 << 30
 
 
 def _forget_the_users_setup() -> None:
@@ -29,8 +33,25 @@ def _one_python_everywhere() -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
+def _quick_jvms() -> None:
+    # Whoever starts a JVM here runs small jobs in it: on two cores its optimizing compiler would take half of them.
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def _write_to_memory() -> None:
+    # An fsync takes milliseconds on a disk, a batch and a checkpoint do several, and no test can see what one has done
+    # to the disk. A folder that somebody has chosen is taken; so is the usual one where there is no memory for it.
+    if "TMPDIR" in os.environ or not os.access(_MEMORY, os.W_OK | os.X_OK):
+        return
+    runs_programs = not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+    if runs_programs and shutil.disk_usage(_MEMORY).free >= _MEMORY_NEEDED:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+
+
 _forget_the_users_setup()
 _one_python_everywhere()
+_quick_jvms()
+_write_to_memory()
 
 # The same examples in every run: a failure is one that can be run again. Look for new ones with
 # HYPOTHESIS_PROFILE=search.

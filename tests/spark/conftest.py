@@ -32,6 +32,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
+            # an idle query looks for new files so often; with the 10 ms of Spark's own it does little else
+            "spark.sql.streaming.pollingDelay": "50ms",
         },
     )
     session.sparkContext.setLogLevel("OFF")

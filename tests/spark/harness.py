@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyarrow import parquet
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster import job_master
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
@@ -33,6 +35,9 @@ from tests.support.waiting import wait_until
 
 Line = dict[str, Any]
 Rows = list[dict[str, Any]]
+LOOKS = 0.1
+"""Seconds between a driver's looks around: nearly every run waits for one that finds it RUNNING, and for one that finds
+a request."""
 
 
 @dataclass
@@ -115,7 +120,8 @@ class World:
             on_line(line)
 
         root = storage or self.storage
-        outcome = execute(job, options, root, Location(options.root), hear, Journal(root, options.job_id))
+        with mock.patch.object(job_master, "HOUSEKEEPING", LOOKS):
+            outcome = execute(job, options, root, Location(options.root), hear, Journal(root, options.job_id))
         run.status, run.cause = outcome.status, outcome.cause
         return run
 
