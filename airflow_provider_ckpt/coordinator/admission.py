@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
-    Message,
-    ReleaseDone,
-    ReleaseFailed,
-    StopRequested,
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.state import SubtaskStatus
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.completed import CutCheck, completed_event
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, NotifyCompleted
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, FailureTracker
-from airflow_provider_ckpt.coordinator.messages import (
-    Append,
-    Effect,
-    NotifyCompleted,
-    TriggerBarrier,
-)
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint

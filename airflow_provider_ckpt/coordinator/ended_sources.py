@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from airflow_provider_ckpt.coordinator.messages import DropSource
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
 from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.pause_reason import DropSource
 
 
 class EndedSources(PlanChanges):

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_provider_ckpt.coordinator.checkpointing import Completed
-from airflow_provider_ckpt.coordinator.messages import (
-    Append,
+from airflow_provider_ckpt.coordinator.commands import (
     DeploySubtask,
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
     ResumeSubtask,
+)
+from airflow_provider_ckpt.coordinator.effects import Append
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.reports import (
     SourceAtEnd,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskPaused,
     SubtaskRunning,
-    VertexPlan,
 )
-from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.state import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SourceEnded, SubtaskEndOfData, SubtaskFinished
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class SubtaskLifecycle:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
+from airflow_provider_ckpt.coordinator.commands import Command
+from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
-from airflow_provider_ckpt.coordinator.messages import Command, Effect
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.release import ReleaseQueue

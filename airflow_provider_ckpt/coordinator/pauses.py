@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.messages import PauseReason
 from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.pause_reason import PauseReason
 
 
 @dataclass(frozen=True)

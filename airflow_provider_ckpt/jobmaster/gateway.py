@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from airflow_provider_ckpt.coordinator.messages import Command
+from airflow_provider_ckpt.coordinator.commands import Command
 
 
 class TaskGateway(Protocol):
     """The tasks of one epoch, seen from the JobMaster. It calls from one thread, its loop's.
 
-    Nothing is answered here: what a task has to say is a report (``coordinator.messages``) in the JobMaster's inbox. A
+    Nothing is answered here: what a task has to say is a report (``coordinator.reports``) in the JobMaster's inbox. A
     method raises what ends the JobMaster itself, storage errors and fences; what a task fails with is a report.
     """
 

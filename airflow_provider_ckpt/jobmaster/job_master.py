@@ -13,19 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import (
-    Append,
-    Command,
-    Effect,
-    EndJob,
-    Message,
-    NotifyCompleted,
-    Release,
-    StopRequested,
-    SubtaskFailed,
-    SubtaskFenced,
-)
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, NotifyCompleted, Release
+from airflow_provider_ckpt.coordinator.messages import Message, StopRequested
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock

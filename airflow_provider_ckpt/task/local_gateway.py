@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.commands import (
     Command,
     DeploySubtask,
     DrainSubtask,

@@ -8,14 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.messages import (
-    PauseReason,
-    SubtaskAtEndOfData,
-    SubtaskDone,
-    SubtaskPaused,
-    SubtaskRunning,
-    VertexPlan,
-)
+from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskDone, SubtaskPaused, SubtaskRunning
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.task.actions import (
     Action,

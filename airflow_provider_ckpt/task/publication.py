@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
-from airflow_provider_ckpt.coordinator.messages import BarrierAcknowledged, BarrierDeclined
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.partitions.errors import BatchGapError
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from airflow_provider_ckpt.coordinator.messages import PauseReason, VertexPlan
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import (
+    DeploySubtask,
+    DrainSubtask,
+    FinishSubtask,
+    PauseSubtask,
+    ResumeSubtask,
+    TriggerBarrier,
+)
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Release
+from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster import takeover
@@ -91,7 +101,7 @@ class Driver:
         self.late: list[str] = []
         self.coordinator: Coordinator | None = None
         self.releases: list[int] = []
-        self.inbox: list[m.Message] = []
+        self.inbox: list[Message] = []
         self.asked: set[str] = set()
         """Requests that reached the coordinator."""
         self.epoch = world.claim()
@@ -192,17 +202,17 @@ class Driver:
         if full:
             self.receive(self.random.choice(full).pop(0))
 
-    def receive(self, message: m.Message) -> None:
+    def receive(self, message: Message) -> None:
         assert self.coordinator is not None
-        answer = isinstance(message, (m.BarrierAcknowledged, m.BarrierDeclined))
+        answer = isinstance(message, (BarrierAcknowledged, BarrierDeclined))
         if self.faulty and answer and self.random.random() < 0.02:
             return
-        if self.faulty and isinstance(message, m.BarrierAcknowledged) and self.random.random() < 0.02:
-            message = m.BarrierDeclined(
+        if self.faulty and isinstance(message, BarrierAcknowledged) and self.random.random() < 0.02:
+            message = BarrierDeclined(
                 message.epoch, message.subtask, message.attempt, message.checkpoint, "IO_EXCEPTION"
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
-        if isinstance(message, m.StopRequested) and message.request is not None and not self.coordinator.is_over:
+        if isinstance(message, StopRequested) and message.request is not None and not self.coordinator.is_over:
             self.asked.add(message.request)
         for _ in range(times):
             self._carry_out(self.coordinator.handle(message, self.world.now))
@@ -222,34 +232,34 @@ class Driver:
         self.waiting.clear()
         self.world.check()
 
-    def _carry_out(self, effects: list[m.Effect]) -> None:
+    def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if self.crash_in_effects and self.random.random() < 0.3:
                 raise CrashError
             self._effect(effect)
 
-    def _effect(self, effect: m.Effect) -> None:
+    def _effect(self, effect: Effect) -> None:
         match effect:
-            case m.Append():
+            case Append():
                 self._append(effect.event)
-            case m.DeploySubtask():
+            case DeploySubtask():
                 self._deploy(effect.subtask)
-            case m.TriggerBarrier():
+            case TriggerBarrier():
                 if not (self.faulty and self.random.random() < 0.02):
                     self.runners[effect.subtask].put_barrier(effect.checkpoint)
-            case m.Release():
+            case Release():
                 if self.releases:
                     raise BrokenError("R9: two releases at once")
                 self.releases.append(effect.checkpoint)
-            case m.PauseSubtask():
+            case PauseSubtask():
                 self.runners[effect.subtask].pause(effect.reason)
-            case m.ResumeSubtask():
+            case ResumeSubtask():
                 self.runners[effect.subtask].resume(effect.plan)
-            case m.DrainSubtask():
+            case DrainSubtask():
                 self.runners[effect.subtask].drain()
-            case m.FinishSubtask():
+            case FinishSubtask():
                 self.runners[effect.subtask].finish()
-            case m.EndJob():
+            case EndJob():
                 self.over, self.dead = effect.status, True
                 self.world.check_answers(self.epoch, self.asked)
                 if effect.status == "FAILED":
@@ -260,7 +270,7 @@ class Driver:
         checkpoint = self.releases[0]
         if self.faulty and self.random.random() < 0.05:
             self.releases.pop()
-            self.inbox.append(m.ReleaseFailed(self.epoch, checkpoint, "the target does not answer"))
+            self.inbox.append(ReleaseFailed(self.epoch, checkpoint, "the target does not answer"))
             return
         event = self.world.completed(checkpoint)
         if event is None:
@@ -271,7 +281,7 @@ class Driver:
                     self._release_sink(vertex.uid, vertex.parallelism, sink, event)
                     return
         self.releases.pop()
-        self.inbox.append(m.ReleaseDone(self.epoch, checkpoint, {}))
+        self.inbox.append(ReleaseDone(self.epoch, checkpoint, {}))
 
     def _release_sink(self, vertex: str, parallelism: int, sink: str, event: ev.CheckpointCompleted) -> None:
         target = self.world.targets[sink]

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.messages import Message
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SourceAtEnd
 from airflow_provider_ckpt.model.graph import Edge
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch, EndMode, PartitionFile
@@ -57,7 +60,7 @@ class Runner:
         self.world, self.subtask, self.epoch, self.attempt = world, subtask, epoch, attempt
         self.log, self.logs = log, inputs
         self.vertex = world.graph.vertex(subtask.rpartition("/")[0])
-        self.outbox: list[m.Message] = []
+        self.outbox: list[Message] = []
         self.work: deque[Callable[[], None]] = deque()
         self.channels = {key: (edge, producer) for edge, key, producer in world.channels(subtask)}
         self._prepare(frozenset(dropped))
@@ -79,10 +82,10 @@ class Runner:
     def finish(self) -> None:
         self._carry_out(self.machine.finish())
 
-    def pause(self, reason: m.PauseReason) -> None:
+    def pause(self, reason: PauseReason) -> None:
         self._carry_out(self.machine.pause(reason))
 
-    def resume(self, plan: m.VertexPlan) -> None:
+    def resume(self, plan: VertexPlan) -> None:
         self._carry_out(self.machine.resume(plan))
 
     def drain(self) -> None:
@@ -243,7 +246,7 @@ class StreamingRunner(Runner):
             case AnnounceEnd(uid, batch_id):
                 droppable = len({*self.channels, *self.sources} - self.publication.dropped) > 1
                 if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
-                    self._tell(m.SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
+                    self._tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
 
     def _build(self, dropped: frozenset[str]) -> None:
         self.publication.dropped = dropped
@@ -278,7 +281,7 @@ class BatchRunner(Runner):
 
     def put_barrier(self, checkpoint: int) -> None:
         if not self.log.state.closed:
-            self._tell(m.BarrierAcknowledged, checkpoint=checkpoint, snapshot=self.log.barrier(self.epoch, checkpoint))
+            self._tell(BarrierAcknowledged, checkpoint=checkpoint, snapshot=self.log.barrier(self.epoch, checkpoint))
 
     def drain(self) -> None:
         """All it reads ends by itself."""

@@ -6,8 +6,8 @@ import itertools
 import os
 from random import Random
 
-from airflow_provider_ckpt.coordinator import messages as m
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.messages import StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
 from tests.simulation.driver import Driver
@@ -104,7 +104,7 @@ class Simulation:
         elif dice < 0.02 and self.driver.coordinator is not None:
             mode = self.random.choice(("stop", "stop", "drain"))
             leaves = self.random.random() < 0.3
-            self._ask(m.StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
+            self._ask(StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
         elif dice < 0.03:
             self._misdeliver()
 
@@ -123,7 +123,7 @@ class Simulation:
             self.zombies.append(self.driver)
         self.driver = self._new_driver()
 
-    def _ask(self, request: m.StopRequested) -> None:
+    def _ask(self, request: StopRequested) -> None:
         self.driver.inbox.append(request)
 
     def _misdeliver(self) -> None:
@@ -141,7 +141,7 @@ class Simulation:
             self.driver.faulty = self.driver.crash_in_effects = False
             # again after a stop that was under way has failed: a drain is refused meanwhile
             if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
-                self._ask(m.StopRequested("drain", f"last {step}"))
+                self._ask(StopRequested("drain", f"last {step}"))
             self.world.now += 0.05
             self._step(self.driver)
         raise BrokenError(f"no end after {STEPS_TO_FINISH} steps without faults: {self._where()}")

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import Append, Effect, Message, Release, TriggerBarrier
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
+from airflow_provider_ckpt.coordinator.messages import Message
 from airflow_provider_ckpt.journal.events import CheckpointTriggered
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action

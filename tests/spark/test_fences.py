@@ -16,15 +16,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import (
-    DropSource,
-    StopRequested,
-    SubtaskAtEndOfData,
-    SubtaskFailed,
-    SubtaskFenced,
-    SubtaskPaused,
-)
+from airflow_provider_ckpt.coordinator.messages import StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskFailed, SubtaskFenced, SubtaskPaused
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
@@ -36,6 +30,7 @@ from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError

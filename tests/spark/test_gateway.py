@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.messages import Command, DrainSubtask, FinishSubtask, Report, SubtaskFenced
+from airflow_provider_ckpt.coordinator.commands import Command, DrainSubtask, FinishSubtask
+from airflow_provider_ckpt.coordinator.reports import Report, SubtaskFenced
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.spark import deployment
 from airflow_provider_ckpt.spark.task.context import RunContext

@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.messages import (
-    DropSource,
-    SubtaskAtEndOfData,
-    SubtaskDone,
-    SubtaskPaused,
-    SubtaskRunning,
-    VertexPlan,
-)
+from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskDone, SubtaskPaused, SubtaskRunning
+from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.task.actions import (
     Action,
     AnnounceEnd,

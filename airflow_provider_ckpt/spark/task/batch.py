@@ -14,16 +14,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
-from airflow_provider_ckpt.coordinator.messages import (
-    BarrierAcknowledged,
-    BarrierDeclined,
-    PauseReason,
-    VertexPlan,
-)
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import Edge, Vertex
+from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch

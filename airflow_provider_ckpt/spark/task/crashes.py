@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from airflow_provider_ckpt.coordinator.messages import SubtaskFailed, SubtaskFenced
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
