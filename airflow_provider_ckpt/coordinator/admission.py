@@ -7,6 +7,7 @@ from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
+    SubtaskOpened,
     SubtaskPaused,
     SubtaskRunning,
 )
@@ -32,10 +33,12 @@ class Admission:
             return "subtask"
         if self._subtasks.status(message.subtask) is SubtaskStatus.FINISHED:
             return "stale"
-        if isinstance(message, SubtaskRunning):
-            return self._refuse_running(message)
+        if isinstance(message, SubtaskOpened):
+            return None if self._subtasks.may_begin(message.subtask, message.attempt) else "attempt"
         if not self._subtasks.admits(message.subtask, message.attempt):
             return "attempt"
+        if isinstance(message, SubtaskRunning):
+            return self._refuse_running(message)
         if isinstance(message, (BarrierAcknowledged, BarrierDeclined)):
             return self._refuse_answer(message)
         if isinstance(message, SubtaskPaused):
@@ -49,8 +52,6 @@ class Admission:
         return None if pending.waits_for(message.subtask) else "checkpoint"
 
     def _refuse_running(self, message: SubtaskRunning) -> str | None:
-        if self._subtasks.is_fenced(message.subtask, message.attempt):
-            return "attempt"
         if self._subtasks.has_ended(message.subtask):
             return "stale"
         if message.plan < self._pauses.plan(message.subtask):

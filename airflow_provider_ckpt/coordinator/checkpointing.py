@@ -127,13 +127,6 @@ class CheckpointCycle:
         for subtask in planned.trigger:
             self._send(self.pending, subtask)
 
-    def started_again(self, subtask: str) -> None:
-        """A new attempt of a subtask runs. It is told of the pending barrier if the attempt before was told and did
-        not answer."""
-        pending = self.pending
-        if pending is not None and pending.waits_for(subtask) and pending.was_triggered(subtask):
-            self._send(pending, subtask)
-
     def _send(self, pending: PendingCheckpoint, subtask: str) -> None:
         pending.trigger(subtask)
         attempt = self._subtasks.attempt(subtask)

@@ -1,25 +1,26 @@
 """The effects that a subtask carries out.
 
 A command names its world (epoch, subtask, attempt) or is dropped (R22), and has a JSON form (``coordinator.wire``).
-``subtask`` is "<vertex>/<index>"; ``attempt`` is None if the coordinator has heard of none yet: then it is meant for
-the one that this epoch starts.
+``subtask`` is "<vertex>/<index>".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 @dataclass(frozen=True)
 class DeploySubtask:
-    """Start the subtask; answered by SubtaskRunning, or by SubtaskAtEndOfData if its log has the end."""
+    """Start the subtask with ``plan``; answered by SubtaskRunning, or by SubtaskAtEndOfData if its log has the end."""
 
     epoch: int
     subtask: str
-    attempt: str | None
+    attempt: AttemptId
+    plan: VertexPlan
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class TriggerBarrier:
 
     epoch: int
     subtask: str
-    attempt: str | None
+    attempt: AttemptId
     checkpoint: int
 
 
@@ -40,7 +41,7 @@ class PauseSubtask:
 
     epoch: int
     subtask: str
-    attempt: str | None
+    attempt: AttemptId
     reason: PauseReason = field(metadata=REASON)
 
 
@@ -50,7 +51,7 @@ class ResumeSubtask:
 
     epoch: int
     subtask: str
-    attempt: str | None
+    attempt: AttemptId
     plan: VertexPlan
 
 
@@ -60,7 +61,7 @@ class DrainSubtask:
 
     epoch: int
     subtask: str
-    attempt: str | None
+    attempt: AttemptId
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class FinishSubtask:
 
     epoch: int
     subtask: str
-    attempt: str | None
+    attempt: AttemptId
 
 
 Command = DeploySubtask | TriggerBarrier | PauseSubtask | ResumeSubtask | DrainSubtask | FinishSubtask

@@ -25,11 +25,13 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
+    SubtaskOpened,
     SubtaskPaused,
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
@@ -61,13 +63,15 @@ class Coordinator:
         *,
         epoch: int,
         restored: Restored,
+        attempts: Mapping[str, AttemptId],
         now: float,
         slots: int = 1,
     ) -> None:
-        """``restored``: what was replayed after ``epoch`` was claimed. ``now`` is the time of the claim. ``slots``: so
-        many subtasks of a job in BATCH mode run at a time."""
+        """``restored``: what was replayed after ``epoch`` was claimed; ``attempts``: the first one in it of every
+        subtask that is not finished. ``now`` is the time of the claim. ``slots``: so many subtasks of a job in BATCH
+        mode run at a time."""
         self._epoch = epoch
-        self._parts = make_parts(graph, options, epoch, restored, slots)
+        self._parts = make_parts(graph, options, epoch, restored, attempts, slots)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
@@ -157,6 +161,10 @@ class Coordinator:
         """Messages that were not taken, by reason: epoch, attempt, subtask, checkpoint, stale, over."""
         return dict(self._dropped)
 
+    def admits(self, subtask: str, attempt: AttemptId) -> bool:
+        """Whether ``attempt`` is the one that speaks for the subtask (R22)."""
+        return self._parts.subtasks.admits(subtask, attempt)
+
     def subtask_statuses(self) -> Mapping[str, SubtaskStatus]:
         return self._parts.subtasks.statuses()
 
@@ -164,6 +172,9 @@ class Coordinator:
 
     def _take(self, message: Message, now: float) -> None:
         match message:
+            case SubtaskOpened():
+                self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
+                self._lifecycle.opened(message)
             case SubtaskRunning():
                 self._lifecycle.running(message)
             case SubtaskAtEndOfData():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from airflow_provider_ckpt.coordinator.release import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskTable
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 
 
@@ -41,9 +42,16 @@ class Parts:
         self.out.append(command(epoch=self.epoch, subtask=subtask, attempt=self.subtasks.attempt(subtask), **fields))
 
 
-def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, restored: Restored, slots: int) -> Parts:
+def make_parts(
+    graph: ExecutionGraph,
+    options: CheckpointOptions,
+    epoch: int,
+    restored: Restored,
+    attempts: Mapping[str, AttemptId],
+    slots: int,
+) -> Parts:
     out: list[Effect] = []
-    subtasks = SubtaskTable(graph, restored)
+    subtasks = SubtaskTable(graph, restored, attempts)
     sources = EndedSources(graph, restored.ended, restored.dropped)
     pauses = Pauses([sources])
     return Parts(

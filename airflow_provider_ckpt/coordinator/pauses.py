@@ -28,6 +28,11 @@ class PlanChanges(ABC):
         """The subtask is told: the pause is wanted no more."""
 
     @abstractmethod
+    def begin_again(self, subtask: str, unheard: Pause | None) -> None:
+        """Its next attempt begins, under all that is changed by now. ``unheard``: the pause that the attempt before was
+        told of and did not come to."""
+
+    @abstractmethod
     def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
         """The subtask stands still behind ``batch_id`` (-1: before its first batch). Returns what has to be in the
         journal before it goes on; None if it is there already."""
@@ -66,6 +71,14 @@ class Pauses:
 
     def plan(self, subtask: str) -> int:
         return self._plans.get(subtask, 0)
+
+    def begin_again(self, subtask: str) -> None:
+        """Its next attempt stands still for nothing that the one before was told; what is wanted yet is said again."""
+        current = self.current
+        mine = current is not None and current.subtask == subtask
+        for changes in self._changes:
+            changes.begin_again(subtask, current if mine and changes is self._by and not self.stands_still else None)
+        self.over(subtask)
 
     def over(self, subtask: str) -> None:
         """The subtask runs again, or ended by itself."""

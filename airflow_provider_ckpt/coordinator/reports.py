@@ -9,8 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class SubtaskOpened:
+    """``attempt``, the next one of the subtask in this epoch, has opened its log: the one before is fenced, whatever it
+    still says. Answered by DeploySubtask. The first attempts of an epoch do not say so: the coordinator is given them.
+    """
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
 
 
 @dataclass(frozen=True)
@@ -19,7 +31,7 @@ class SubtaskRunning:
 
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     plan: int = 0
 
 
@@ -29,7 +41,7 @@ class SubtaskAtEndOfData:
 
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     mode: Literal["finish", "drain"] = "finish"
 
 
@@ -39,7 +51,7 @@ class SubtaskDone:
 
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class SubtaskFailed:
 
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     cause: str
     terminal: bool = False
     error: str | None = None
@@ -57,20 +69,21 @@ class SubtaskFailed:
 
 @dataclass(frozen=True)
 class SubtaskFenced:
-    """The subtask found a later attempt in its log, or a later epoch in the journal: this driver is over. For the
-    JobMaster, not for the coordinator."""
+    """The subtask found a later attempt in its log, ``by``, or a later epoch in the journal (None). This driver is
+    over, unless it was the next attempt of this epoch. For the JobMaster, not for the coordinator."""
 
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     cause: str
+    by: AttemptId | None = None
 
 
 @dataclass(frozen=True)
 class BarrierAcknowledged:
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     checkpoint: int
     snapshot: Snapshot
 
@@ -79,7 +92,7 @@ class BarrierAcknowledged:
 class BarrierDeclined:
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     checkpoint: int
     reason: str
     """Name of a CheckpointFailureReason."""
@@ -93,7 +106,7 @@ class SourceAtEnd:
 
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     uid: str
     batch_id: int
     droppable: bool = True
@@ -107,13 +120,14 @@ class SubtaskPaused:
 
     epoch: int
     subtask: str
-    attempt: str
+    attempt: AttemptId
     reason: PauseReason = field(metadata=REASON)
     batch_id: int
 
 
 Report = (
-    SubtaskRunning
+    SubtaskOpened
+    | SubtaskRunning
     | SubtaskAtEndOfData
     | SubtaskDone
     | SubtaskFailed

@@ -21,7 +21,7 @@ class TaskGateway(Protocol):
         """Have a task carry out a command. One that is over, or of another attempt, takes none: dropped in silence."""
 
     def hear(self, message: object) -> None:
-        """A message in the inbox that is no report: it is of a task to another one."""
+        """A message in the inbox that is no report: it is of a task to another one, or of whoever makes tasks."""
 
     def look_around(self) -> None:
         """Called about once a second: let the tasks look at what nobody tells them."""

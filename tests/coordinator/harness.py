@@ -16,14 +16,18 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
+    SubtaskOpened,
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
 E = TypeVar("E")
+A = AttemptId(1, 0, "a")
+"""The first attempt of every subtask, in epoch 1."""
 
 
 def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1) -> Vertex:
@@ -78,8 +82,16 @@ class Harness:
         self.epoch = epoch
         self.effects: list[Effect] = []
         self.position = 0
+        self.attempts: dict[str, AttemptId] = dict.fromkeys(of.subtasks, AttemptId(epoch, 0, "a"))
+        """The current ones."""
         self.c = Coordinator(
-            of, CheckpointOptions(**options), epoch=epoch, restored=restored or Restored(), now=0.0, slots=slots
+            of,
+            CheckpointOptions(**options),
+            epoch=epoch,
+            restored=restored or Restored(),
+            attempts=self.attempts,
+            now=0.0,
+            slots=slots,
         )
         self._keep(self.c.start(0.0))
         if running:
@@ -98,10 +110,16 @@ class Harness:
         self.now = now
         return self._keep(self.c.tick(now))
 
-    def world(self, subtask: str, attempt: str = "a") -> dict[str, Any]:
-        return {"epoch": self.epoch, "subtask": subtask, "attempt": attempt}
+    def world(self, subtask: str, attempt: AttemptId | None = None) -> dict[str, Any]:
+        """``attempt``: None for the current one."""
+        return {"epoch": self.epoch, "subtask": subtask, "attempt": attempt or self.attempts[subtask]}
 
-    def running(self, subtask: str = "v/0", attempt: str = "a", plan: int | None = None) -> list[Effect]:
+    def next_attempt(self, subtask: str = "v/0") -> list[Effect]:
+        """The next attempt of the subtask has opened its log."""
+        self.attempts[subtask] = self.attempts[subtask].next("b")
+        return self.handle(SubtaskOpened(**self.world(subtask)))
+
+    def running(self, subtask: str = "v/0", attempt: AttemptId | None = None, plan: int | None = None) -> list[Effect]:
         """``plan``: None for the one that it was told last."""
         told = [0, *(e.plan.number for e in only(ResumeSubtask, self.effects) if e.subtask == subtask)]
         return self.handle(SubtaskRunning(**self.world(subtask, attempt), plan=told[-1] if plan is None else plan))

@@ -39,8 +39,9 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointTriggered,
     StatusChanged,
 )
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
 
 
 def test_a_checkpoint_goes_from_trigger_to_release() -> None:
@@ -60,7 +61,7 @@ def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_tri
     assert isinstance(first, Append)
     assert first.event.decides
     assert first.event == CheckpointTriggered(8, 10.0, "checkpoint")
-    assert second == TriggerBarrier(1, "v/0", "a", 8)
+    assert second == TriggerBarrier(1, "v/0", A, 8)
 
 
 def test_missed_intervals_are_not_made_up_for() -> None:
@@ -117,22 +118,23 @@ def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counte
     h = Harness(epoch=3)
     h.at(10.0)
     snapshot = Snapshot(1, 1)
-    assert h.handle(BarrierAcknowledged(2, "v/0", "a", 1, snapshot)) == []
-    assert h.handle(BarrierAcknowledged(3, "v/0", "b", 1, snapshot)) == []
-    assert h.handle(BarrierAcknowledged(3, "w/0", "a", 1, snapshot)) == []
+    mine = AttemptId(3, 0, "a")
+    assert h.handle(BarrierAcknowledged(2, "v/0", mine, 1, snapshot)) == []
+    assert h.handle(BarrierAcknowledged(3, "v/0", AttemptId(3, 0, "b"), 1, snapshot)) == []
+    assert h.handle(BarrierAcknowledged(3, "w/0", mine, 1, snapshot)) == []
     assert h.handle(ReleaseDone(2, 1, {})) == []
-    assert h.handle(SubtaskFailed(2, "v/0", "a", "an old driver was killed", True)) == []
+    assert h.handle(SubtaskFailed(2, "v/0", mine, "an old driver was killed", True)) == []
     assert h.c.dropped_messages == {"epoch": 3, "attempt": 1, "subtask": 1}
     assert not h.c.is_over
 
 
 def test_r22_an_attempt_that_was_replaced_never_speaks_again() -> None:
     h = Harness()
-    h.at(10.0)
-    assert h.running(attempt="b") == [TriggerBarrier(1, "v/0", "b", 1)]
-    assert h.running(attempt="a") == []
-    assert h.ack() == []
+    h.next_attempt()
+    assert h.running(attempt=A) == []
+    assert h.handle(SubtaskFailed(1, "v/0", A, "killed", True)) == []
     assert h.c.dropped_messages == {"attempt": 2}
+    assert not h.c.is_over
 
 
 def test_the_cut_is_checked_on_every_completed_checkpoint() -> None:
@@ -204,7 +206,7 @@ def test_flinks_counted_reasons() -> None:
 def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool, status: str) -> None:
     h = Harness()
     h.at(10.0)
-    effects = h.handle(SubtaskFailed(1, "v/0", "a", "no such column", terminal))
+    effects = h.handle(SubtaskFailed(1, "v/0", A, "no such column", terminal))
     assert names(effects) == ["CheckpointAborted", "StatusChanged", "EndJob"]
     (end,) = only(EndJob, effects)
     assert (end.status, "no such column" in (end.cause or "")) == (status, True)
@@ -216,7 +218,7 @@ def test_r20_one_that_finishes_without_its_barrier_is_replanned_and_not_waited_f
     h = Harness(CHAIN)
     assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["src/0"]
     h.end_of_data("src/0")
-    assert only(TriggerBarrier, h.done("src/0")) == [TriggerBarrier(1, "mid/0", "a", 1)]
+    assert only(TriggerBarrier, h.done("src/0")) == [TriggerBarrier(1, "mid/0", A, 1)]
     (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
     assert completed.operators == {"src": "finished", "live": "running", "mid": "running", "sink": "running"}
 

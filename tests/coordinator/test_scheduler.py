@@ -59,10 +59,6 @@ def test_less_than_one_slot_is_refused() -> None:
         batch(DIAMOND, slots=0)
 
 
-def test_a_command_to_deploy_names_no_attempt_yet() -> None:
-    assert only(DeploySubtask, batch(CHAIN).effects) == [DeploySubtask(1, "src/0", None)]
-
-
 def test_an_all_to_all_consumer_waits_for_every_producer_subtask() -> None:
     wide = graph(vertex("a", sources="a", bounded="a", parallelism=3), vertex("b", parallelism=2), edges="a>b")
     h = batch(wide)

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.coordinator.reports import BarrierDeclined, SubtaskPa
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
 
 BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
@@ -106,7 +106,7 @@ def test_after_a_failed_stop_ended_sources_are_dropped_again() -> None:
     h = Harness(MIXED)
     h.request("stop", "r1")
     assert not only(PauseSubtask, h.source_at_end("h"))
-    assert only(PauseSubtask, h.decline("IO_EXCEPTION")) == [PauseSubtask(1, "v/0", "a", DropSource("h"))]
+    assert only(PauseSubtask, h.decline("IO_EXCEPTION")) == [PauseSubtask(1, "v/0", A, DropSource("h"))]
 
 
 def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
@@ -118,7 +118,7 @@ def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
     h.ack("b/0")
     assert not only(FinishSubtask, h.released())
     h.decline("IO_EXCEPTION", "b/0")
-    assert only(FinishSubtask, h.effects) == [FinishSubtask(1, "a/0", "a")]
+    assert only(FinishSubtask, h.effects) == [FinishSubtask(1, "a/0", A)]
 
 
 # -- not all subtasks run
@@ -294,4 +294,4 @@ def test_a_drain_whose_stop_failed_goes_on() -> None:
     h.running("mid/0")
     assert not only(DrainSubtask, h.effects)
     h.decline("IO_EXCEPTION", "mid/0")
-    assert only(DrainSubtask, h.effects) == [DrainSubtask(1, "mid/0", "a")]
+    assert only(DrainSubtask, h.effects) == [DrainSubtask(1, "mid/0", A)]

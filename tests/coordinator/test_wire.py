@@ -27,15 +27,17 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskDone,
     SubtaskFailed,
     SubtaskFenced,
+    SubtaskOpened,
     SubtaskPaused,
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
-WORLD = (3, "v/0", "0003-ab")
+WORLD = (3, "v/0", AttemptId(3, 2, "ab"))
 SNAPSHOT = Snapshot(
     position=7,
     batch_id=4,
@@ -47,21 +49,23 @@ SNAPSHOT = Snapshot(
     finished_on_restore=False,
 )
 MESSAGES: list[Any] = [
+    SubtaskOpened(*WORLD),
     SubtaskRunning(*WORLD),
     SubtaskAtEndOfData(*WORLD, mode="drain"),
     SubtaskDone(*WORLD),
     SubtaskFailed(*WORLD, "ValueError: no", terminal=True, error="ValueError: no", traceback="Traceback"),
     SubtaskFenced(*WORLD, "taken over"),
+    SubtaskFenced(*WORLD, "taken over", AttemptId(4, 0, "cd")),
     BarrierAcknowledged(*WORLD, 2, SNAPSHOT),
     BarrierDeclined(*WORLD, 2, "IO_EXCEPTION", "disk full"),
     SourceAtEnd(*WORLD, "history", 4, droppable=False),
     SubtaskPaused(*WORLD, DropSource("history"), 4),
     TriggerBarrier(*WORLD, 2),
-    DeploySubtask(*WORLD),
+    DeploySubtask(*WORLD, VertexPlan(0, ("history",))),
     PauseSubtask(*WORLD, DropSource("history")),
     ResumeSubtask(*WORLD, VertexPlan(1, ("history",))),
     DrainSubtask(*WORLD),
-    FinishSubtask(3, "v/0", None),
+    FinishSubtask(*WORLD),
 ]
 
 
@@ -78,8 +82,7 @@ def test_a_message_comes_back_as_what_it_was(message: Any) -> None:
 @pytest.mark.parametrize("message", MESSAGES, ids=[type(message).__name__ for message in MESSAGES])
 def test_a_message_names_its_world(message: Any) -> None:
     body = to_json(message)
-    assert (body["epoch"], body["subtask"]) == (3, "v/0")
-    assert "attempt" in body
+    assert (body["epoch"], body["subtask"], body["attempt"]) == (3, "v/0", "0003-02-ab")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +91,8 @@ def test_a_message_names_its_world(message: Any) -> None:
         {"type": "Reboot", "epoch": 1},
         {},
         {**to_json(DrainSubtask(*WORLD)), "how": "gently"},
+        {**to_json(DrainSubtask(*WORLD)), "attempt": "the second one"},
+        {**to_json(DrainSubtask(*WORLD)), "attempt": None},
         {**to_json(PauseSubtask(*WORLD, DropSource("history"))), "reason": {"type": "Lunch"}},
     ],
 )

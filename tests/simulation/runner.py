@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_provider_ckpt.coordinator.messages import Message
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SourceAtEnd
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -52,7 +53,7 @@ class Runner:
         world: World,
         subtask: str,
         epoch: int,
-        attempt: str,
+        attempt: AttemptId,
         log: SubtaskLog,
         inputs: Mapping[str, LogReader],
         dropped: set[str],
@@ -73,7 +74,7 @@ class Runner:
 
     # -- what the driver asks for
 
-    def deploy(self) -> None:
+    def deploy(self, plan: VertexPlan) -> None:
         raise NotImplementedError
 
     def put_barrier(self, checkpoint: int) -> None:
@@ -159,7 +160,7 @@ class StreamingRunner(Runner):
             notify=lambda: None,
             clock=lambda: self.world.now,
         )
-        self.machine = self.machine_type({*self.channels, *self.publication.inputs.bounded}, dropped)
+        self.machine = self.machine_type({*self.channels, *self.publication.inputs.bounded})
         self.publication.resume()
 
     def _uids(self) -> tuple[str, ...]:
@@ -192,8 +193,8 @@ class StreamingRunner(Runner):
 
     # -- what the driver asks for
 
-    def deploy(self) -> None:
-        self.work.append(lambda: self._carry_out(self.machine.deploy(self.log.state.end_of_data)))
+    def deploy(self, plan: VertexPlan) -> None:
+        self.work.append(lambda: self._carry_out(self.machine.deploy(plan, self.log.state.end_of_data)))
 
     def put_barrier(self, checkpoint: int) -> None:
         if not self.log.state.closed:
@@ -273,11 +274,11 @@ class BatchRunner(Runner):
         self.reads = frozenset([*self.channels, *self.vertex.sources])
         self.machine = self.machine_type(self.reads)
 
-    def deploy(self) -> None:
+    def deploy(self, plan: VertexPlan) -> None:
         incomplete = [by for _, by in self.channels.values() if not self.logs[by].has_ended]
         if incomplete:
             raise BrokenError(f"R23: {self.subtask} is deployed over incomplete inputs {incomplete}")
-        self.work.append(lambda: self._carry_out(self.machine.deploy(self.log.state.end_of_data)))
+        self.work.append(lambda: self._carry_out(self.machine.deploy(plan, self.log.state.end_of_data)))
 
     def put_barrier(self, checkpoint: int) -> None:
         if not self.log.state.closed:

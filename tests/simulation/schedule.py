@@ -129,7 +129,7 @@ class Simulation:
     def _misdeliver(self) -> None:
         """What a subtask of an older driver says reaches the newest coordinator (R22)."""
         for zombie in self.zombies:
-            for runner in zombie.runners.values():
+            for runner in (*zombie.runners.values(), *zombie.replaced):
                 if runner.outbox and self.driver.coordinator is not None:
                     self.driver.inbox.append(runner.outbox[0])
 

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
 from airflow_provider_ckpt.coordinator.messages import Message
-from airflow_provider_ckpt.journal.events import CheckpointTriggered
+from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
@@ -47,14 +47,15 @@ def _run(seed: int) -> Simulation:
 
 
 def test_the_schedules_are_not_tame() -> None:
-    """What they are for does happen in them: crashes, stops, aborted checkpoints, planned restarts."""
+    """What they are for does happen in them: crashes, stops, aborted checkpoints, planned restarts, next attempts."""
     seen: set[str] = set()
     for seed in range(60):
         simulation = _run(seed)
         seen.update(simulation.ends)
         seen.update(type(event).__name__ for _, event in simulation.world.journal)
+        seen.update(event.reason for _, event in simulation.world.journal if isinstance(event, CheckpointAborted))
     assert {"died", "STOPPED", "RESTARTING", "FINISHED"} <= seen
-    assert {"CheckpointAborted", "SourceDropped", "SourceEnded", "CheckpointReleased"} <= seen
+    assert {"CheckpointAborted", "SourceDropped", "SourceEnded", "CheckpointReleased", "JOB_FAILOVER_REGION"} <= seen
 
 
 # -- the simulation can fail: each of these defects must be noticed within a few seeds
