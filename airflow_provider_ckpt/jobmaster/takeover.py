@@ -107,13 +107,10 @@ def new_nonce() -> str:
 def first_attempts(epoch: int, subtasks: Iterable[str]) -> dict[str, AttemptId]:
     """Those of an epoch: each has a name of its own, by which what one subtask has staged is told from what another
     one has."""
-    found: dict[str, AttemptId] = {}
-    for subtask in subtasks:
-        attempt = AttemptId.first(epoch, new_nonce())
-        while attempt in found.values():
-            attempt = AttemptId.first(epoch, new_nonce())
-        found[subtask] = attempt
-    return found
+    names, nonces = list(subtasks), set[str]()
+    while len(nonces) < len(names):
+        nonces.add(new_nonce())
+    return {name: AttemptId.first(epoch, nonce) for name, nonce in zip(names, nonces, strict=True)}
 
 
 def open_logs(

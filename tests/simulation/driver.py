@@ -97,6 +97,8 @@ class Driver:
         self.runner_type: type[Runner] = streaming if options.periodic else BatchRunner
         self.slots = random.choice((1, 2, 100))
         self.faulty = True
+        self.replaces = True
+        """Whether subtasks go on under their next attempts."""
         self.crash_in_effects = False
         self.dead = False
         self.over: str | None = None
@@ -227,7 +229,7 @@ class Driver:
         elif choice < 0.55:
             self._deliver()
         elif self.runners:
-            if self.faulty and self.random.random() < 0.04:
+            if self.replaces and self.random.random() < 0.04:
                 self._replace(self.random.choice(list(self.runners)))
             runner = self.random.choice([*self.runners.values(), *self.replaced])
             polls = self.random.random() < 0.4

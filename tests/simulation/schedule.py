@@ -17,6 +17,7 @@ from tests.simulation.world import BrokenError, World
 _NUMBERS = itertools.count()
 FAULTY_STEPS = 250
 STEPS_TO_FINISH = 6000
+STEPS_WITH_REPLACEMENTS = 150
 
 
 def random_graph(random: Random) -> ExecutionGraph:
@@ -139,6 +140,7 @@ class Simulation:
             if "FINISHED" in self.ends:
                 return
             self.driver.faulty = self.driver.crash_in_effects = False
+            self.driver.replaces = step < STEPS_WITH_REPLACEMENTS  # the drain is under way by then
             # again after a stop that was under way has failed: a drain is refused meanwhile
             if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
                 self._ask(StopRequested("drain", f"last {step}"))

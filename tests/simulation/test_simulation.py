@@ -98,6 +98,12 @@ class FinishesAtOnce(Coordinator):
         return super()._advance(now)
 
 
+class TellsOnlyTheFirstAttemptToDrain(Coordinator):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._parts.requests.begin_again = lambda subtask: None  # type: ignore[method-assign]
+
+
 class SnapshotsLate(Publication):
     """It reads on behind a barrier, and takes the snapshot after it has published what it read."""
 
@@ -138,6 +144,7 @@ class EndsTooEarly(StreamingRunner):
         (ReleasesOnTrigger, StreamingRunner),
         (TriggersBeforeItIsJournaled, StreamingRunner),
         (FinishesAtOnce, StreamingRunner),
+        (TellsOnlyTheFirstAttemptToDrain, StreamingRunner),
         (Coordinator, PublishesBeforeTheBarrier),
         (Coordinator, EndsTooEarly),
     ],

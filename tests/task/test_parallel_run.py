@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped, SubtaskEndOfData
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
@@ -113,6 +113,19 @@ def test_that_a_source_of_several_subtasks_is_left_out_is_journaled_once(
 
 def opens(job: SyntheticJob, subtask: str) -> list[AttemptId]:
     return [record.attempt for record in job.world.logs[subtask] if isinstance(record, Open)]
+
+
+def test_r5_each_subtask_has_an_attempt_of_its_own(make: Callable[..., SyntheticJob]) -> None:
+    """What one has staged is told from what a sibling has, by its name."""
+    job = make("pointwise", "batch")
+    assert job.run().status == "FINISHED"
+    attempts = [attempt for subtask in job.world.subtasks for attempt in opens(job, subtask)]
+    assert len(set(attempts)) == len(job.world.subtasks)
+    assert {(attempt.epoch, attempt.number) for attempt in attempts} == {(1, 0)}
+    ends = [event for _, event in job.world.journal if isinstance(event, SubtaskEndOfData)]
+    assert {event.subtask: event.attempt for event in ends} == {
+        subtask: str(opens(job, subtask)[0]) for subtask in job.world.subtasks
+    }
 
 
 @pytest.mark.parametrize("victim", ["a/1", "b/1"])
