@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
-    Message,
-    ReleaseDone,
-    ReleaseFailed,
-    StopRequested,
+    SubtaskOpened,
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.state import SubtaskStatus
 
 
@@ -35,10 +33,12 @@ class Admission:
             return "subtask"
         if self._subtasks.status(message.subtask) is SubtaskStatus.FINISHED:
             return "stale"
-        if isinstance(message, SubtaskRunning):
-            return self._refuse_running(message)
+        if isinstance(message, SubtaskOpened):
+            return None if self._subtasks.may_begin(message.subtask, message.attempt) else "attempt"
         if not self._subtasks.admits(message.subtask, message.attempt):
             return "attempt"
+        if isinstance(message, SubtaskRunning):
+            return self._refuse_running(message)
         if isinstance(message, (BarrierAcknowledged, BarrierDeclined)):
             return self._refuse_answer(message)
         if isinstance(message, SubtaskPaused):
@@ -52,8 +52,6 @@ class Admission:
         return None if pending.waits_for(message.subtask) else "checkpoint"
 
     def _refuse_running(self, message: SubtaskRunning) -> str | None:
-        if self._subtasks.is_fenced(message.subtask, message.attempt):
-            return "attempt"
         if self._subtasks.has_ended(message.subtask):
             return "stale"
         if message.plan < self._pauses.plan(message.subtask):

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.completed import CutCheck, completed_event
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, NotifyCompleted
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, FailureTracker
-from airflow_provider_ckpt.coordinator.messages import (
-    Append,
-    Effect,
-    NotifyCompleted,
-    TriggerBarrier,
-)
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint
@@ -130,13 +126,6 @@ class CheckpointCycle:
         self._out.append(Append(CheckpointTriggered(self.last_triggered, now, kind)))
         for subtask in planned.trigger:
             self._send(self.pending, subtask)
-
-    def started_again(self, subtask: str) -> None:
-        """A new attempt of a subtask runs. It is told of the pending barrier if the attempt before was told and did
-        not answer."""
-        pending = self.pending
-        if pending is not None and pending.waits_for(subtask) and pending.was_triggered(subtask):
-            self._send(pending, subtask)
 
     def _send(self, pending: PendingCheckpoint, subtask: str) -> None:
         pending.trigger(subtask)

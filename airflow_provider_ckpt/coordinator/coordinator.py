@@ -7,34 +7,31 @@ from collections.abc import Mapping
 
 from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.decider import CheckpointDecider
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.lifecycle import SubtaskLifecycle
-from airflow_provider_ckpt.coordinator.messages import (
-    Append,
-    BarrierAcknowledged,
-    BarrierDeclined,
-    Effect,
-    Message,
-    Release,
-    ReleaseDone,
-    ReleaseFailed,
-    SourceAtEnd,
-    StopRequested,
-    SubtaskAtEndOfData,
-    SubtaskDone,
-    SubtaskFailed,
-    SubtaskPaused,
-    SubtaskRunning,
-)
+from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.parts import make_parts
 from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.pending import PendingCheckpoint
 from airflow_provider_ckpt.coordinator.release import MAX_TRIES
+from airflow_provider_ckpt.coordinator.reports import (
+    BarrierAcknowledged,
+    BarrierDeclined,
+    SourceAtEnd,
+    SubtaskAtEndOfData,
+    SubtaskDone,
+    SubtaskFailed,
+    SubtaskOpened,
+    SubtaskPaused,
+    SubtaskRunning,
+)
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
@@ -66,13 +63,15 @@ class Coordinator:
         *,
         epoch: int,
         restored: Restored,
+        attempts: Mapping[str, AttemptId],
         now: float,
         slots: int = 1,
     ) -> None:
-        """``restored``: what was replayed after ``epoch`` was claimed. ``now`` is the time of the claim. ``slots``: so
-        many subtasks of a job in BATCH mode run at a time."""
+        """``restored``: what was replayed after ``epoch`` was claimed; ``attempts``: the first one in it of every
+        subtask that is not finished. ``now`` is the time of the claim. ``slots``: so many subtasks of a job in BATCH
+        mode run at a time."""
         self._epoch = epoch
-        self._parts = make_parts(graph, options, epoch, restored, slots)
+        self._parts = make_parts(graph, options, epoch, restored, attempts, slots)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
@@ -162,6 +161,10 @@ class Coordinator:
         """Messages that were not taken, by reason: epoch, attempt, subtask, checkpoint, stale, over."""
         return dict(self._dropped)
 
+    def admits(self, subtask: str, attempt: AttemptId) -> bool:
+        """Whether ``attempt`` is the one that speaks for the subtask (R22)."""
+        return self._parts.subtasks.admits(subtask, attempt)
+
     def subtask_statuses(self) -> Mapping[str, SubtaskStatus]:
         return self._parts.subtasks.statuses()
 
@@ -169,6 +172,9 @@ class Coordinator:
 
     def _take(self, message: Message, now: float) -> None:
         match message:
+            case SubtaskOpened():
+                self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
+                self._lifecycle.opened(message)
             case SubtaskRunning():
                 self._lifecycle.running(message)
             case SubtaskAtEndOfData():

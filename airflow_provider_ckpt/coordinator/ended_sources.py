@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from airflow_provider_ckpt.coordinator.messages import DropSource
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
 from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.pause_reason import DropSource
 
 
 class EndedSources(PlanChanges):
@@ -77,15 +77,26 @@ class EndedSources(PlanChanges):
         del self._waiting[key]
         self._left_out.add(key)
 
+    def begin_again(self, subtask: str, unheard: Pause | None) -> None:
+        if unheard is not None:
+            key = (subtask, unheard.reason.uid)
+            self._left_out.discard(key)
+            self._waiting[key] = None
+        self._note_left_out(subtask)
+
     def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
         vertex, uid = self._vertex[pause.subtask], pause.reason.uid
-        # it leaves out what others of its vertex left out before as well, and need not stand still for that again
-        for other in [key for key in self._waiting if key[0] == pause.subtask and (vertex, key[1]) in self._dropped]:
-            self.begun(Pause(pause.subtask, DropSource(other[1])))
+        self._note_left_out(pause.subtask)
         if (vertex, uid) in self._dropped:
             return None
         self._dropped.add((vertex, uid))
         return SourceDropped(vertex, uid, batch_id, now)
+
+    def _note_left_out(self, subtask: str) -> None:
+        """It leaves out what others of its vertex left out before as well, and need not stand still for that again."""
+        vertex = self._vertex[subtask]
+        for other in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
+            self.begun(Pause(subtask, DropSource(other[1])))
 
     def dropped(self, subtask: str) -> tuple[str, ...]:
         """What the subtask's query leaves out from now on, sorted."""

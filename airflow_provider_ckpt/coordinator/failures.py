@@ -22,6 +22,7 @@ class CheckpointFailureReason(Enum):
     FINALIZE_CHECKPOINT_FAILURE = ("the acknowledged checkpoint could not be completed", True, True)
 
     ALL_TASKS_FINISHED = ("every subtask finished before its barrier", False, True)
+    JOB_FAILOVER_REGION = ("a subtask goes on under its next attempt", False, True)
     JOB_FAILURE = ("a subtask failed", False, True)
     JOB_STOPPED = ("the job was ended", False, True)
 

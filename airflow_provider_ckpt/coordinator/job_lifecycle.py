@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.messages import Append, EndJob
+from airflow_provider_ckpt.coordinator.effects import Append, EndJob
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_provider_ckpt.coordinator.checkpointing import Completed
-from airflow_provider_ckpt.coordinator.messages import (
-    Append,
+from airflow_provider_ckpt.coordinator.commands import (
     DeploySubtask,
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
     ResumeSubtask,
+)
+from airflow_provider_ckpt.coordinator.effects import Append
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.reports import (
     SourceAtEnd,
     SubtaskAtEndOfData,
     SubtaskDone,
+    SubtaskOpened,
     SubtaskPaused,
     SubtaskRunning,
-    VertexPlan,
 )
-from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.state import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SourceEnded, SubtaskEndOfData, SubtaskFinished
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class SubtaskLifecycle:
@@ -34,13 +37,20 @@ class SubtaskLifecycle:
 
     # -- what they say
 
+    def opened(self, message: SubtaskOpened) -> None:
+        """The next attempt of a subtask knows what its log says, and nothing of what the one before was told. It is
+        deployed like a first one, with the plan of now; what the subtask is to do is said again when it runs."""
+        parts, subtask = self._parts, message.subtask
+        parts.subtasks.begin(subtask, message.attempt)
+        parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)
+        parts.scheduler.again(subtask)
+        parts.pauses.begin_again(subtask)
+        parts.requests.begin_again(subtask)
+        parts.finals.forget(subtask)
+
     def running(self, message: SubtaskRunning) -> None:
-        subtasks, subtask = self._parts.subtasks, message.subtask
-        new_attempt = subtasks.begin(subtask, message.attempt)
-        self._parts.pauses.over(subtask)
-        subtasks.set_status(subtask, SubtaskStatus.RUNNING)
-        if new_attempt:
-            self._parts.cycle.started_again(subtask)
+        self._parts.pauses.over(message.subtask)
+        self._parts.subtasks.set_status(message.subtask, SubtaskStatus.RUNNING)
 
     def at_end_of_data(self, message: SubtaskAtEndOfData, now: float) -> None:
         parts, subtask = self._parts, message.subtask
@@ -52,7 +62,7 @@ class SubtaskLifecycle:
         news = subtask not in self._told_end_of_data
         if news:
             self._told_end_of_data.add(subtask)
-            parts.out.append(Append(SubtaskEndOfData(subtask, message.attempt, now)))
+            parts.out.append(Append(SubtaskEndOfData(subtask, str(message.attempt), now)))
         if parts.finals.at_end_of_data(subtask, news):
             parts.cycle.want_for((subtask, None))
 
@@ -63,7 +73,7 @@ class SubtaskLifecycle:
         parts.sources.subtask_ended(subtask)
         parts.finals.forget(subtask)
         parts.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
-        parts.out.append(Append(SubtaskFinished(subtask, message.attempt, now)))
+        parts.out.append(Append(SubtaskFinished(subtask, str(message.attempt), now)))
         return parts.cycle.finished(subtask, now)
 
     def source_at_end(self, message: SourceAtEnd, now: float) -> None:
@@ -88,7 +98,8 @@ class SubtaskLifecycle:
     def deploy(self) -> None:
         for subtask in self._parts.scheduler.due():
             self._parts.subtasks.set_status(subtask, SubtaskStatus.STARTING)
-            self._parts.send(DeploySubtask, subtask)
+            plan = VertexPlan(self._parts.pauses.plan(subtask), self._parts.sources.dropped(subtask))
+            self._parts.send(DeploySubtask, subtask, plan=plan)
 
     def finish_released(self) -> None:
         """Close the subtasks whose final checkpoint is released."""

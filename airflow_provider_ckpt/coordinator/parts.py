@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
+from airflow_provider_ckpt.coordinator.commands import Command
+from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
-from airflow_provider_ckpt.coordinator.messages import Command, Effect
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.release import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskTable
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 
 
@@ -40,9 +42,16 @@ class Parts:
         self.out.append(command(epoch=self.epoch, subtask=subtask, attempt=self.subtasks.attempt(subtask), **fields))
 
 
-def make_parts(graph: ExecutionGraph, options: CheckpointOptions, epoch: int, restored: Restored, slots: int) -> Parts:
+def make_parts(
+    graph: ExecutionGraph,
+    options: CheckpointOptions,
+    epoch: int,
+    restored: Restored,
+    attempts: Mapping[str, AttemptId],
+    slots: int,
+) -> Parts:
     out: list[Effect] = []
-    subtasks = SubtaskTable(graph, restored)
+    subtasks = SubtaskTable(graph, restored, attempts)
     sources = EndedSources(graph, restored.ended, restored.dropped)
     pauses = Pauses([sources])
     return Parts(

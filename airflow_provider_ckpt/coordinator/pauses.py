@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.messages import PauseReason
 from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.pause_reason import PauseReason
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class PlanChanges(ABC):
     @abstractmethod
     def begun(self, pause: Pause) -> None:
         """The subtask is told: the pause is wanted no more."""
+
+    @abstractmethod
+    def begin_again(self, subtask: str, unheard: Pause | None) -> None:
+        """Its next attempt begins, under all that is changed by now. ``unheard``: the pause that the attempt before was
+        told of and did not come to."""
 
     @abstractmethod
     def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
@@ -66,6 +71,14 @@ class Pauses:
 
     def plan(self, subtask: str) -> int:
         return self._plans.get(subtask, 0)
+
+    def begin_again(self, subtask: str) -> None:
+        """Its next attempt stands still for nothing that the one before was told; what is wanted yet is said again."""
+        current = self.current
+        mine = current is not None and current.subtask == subtask
+        for changes in self._changes:
+            changes.begin_again(subtask, current if mine and changes is self._by and not self.stands_still else None)
+        self.over(subtask)
 
     def over(self, subtask: str) -> None:
         """The subtask runs again, or ended by itself."""

@@ -73,6 +73,10 @@ class Requests:
             del self._open[request]
         return closed
 
+    def begin_again(self, subtask: str) -> None:
+        """Its next attempt has not been told to drain."""
+        self._drained.discard(subtask)
+
     def drain_once(self, subtask: str) -> bool:
         """True the first time."""
         new = subtask not in self._drained

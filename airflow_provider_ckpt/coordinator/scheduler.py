@@ -43,6 +43,15 @@ class Scheduler:
             chosen += self._of(vertex, free - len(chosen))
         return chosen
 
+    def again(self, subtask: str) -> None:
+        """It was under way, and has CREATED for its status once more: it is deployed like any other. Those of a vertex
+        keep their order."""
+        name = SubtaskId(subtask)
+        waiting = self._waiting[name.vertex]
+        if name not in waiting:
+            waiting.append(name)
+            waiting.sort(key=lambda one: one.number)
+
     def _of(self, vertex: Vertex, free: float) -> list[SubtaskId]:
         waiting = self._waiting[vertex.uid] = [
             name for name in self._waiting[vertex.uid] if self._subtasks.status(name) is SubtaskStatus.CREATED

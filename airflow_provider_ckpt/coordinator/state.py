@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
@@ -53,13 +54,14 @@ class Restored:
 
 
 class SubtaskTable:
-    """Status and attempt of every subtask. Questions about all of them cost nothing per subtask."""
+    """Status and attempt of every subtask. Questions about all of them cost nothing per subtask.
 
-    def __init__(self, graph: ExecutionGraph, restored: Restored) -> None:
+    ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22)."""
+
+    def __init__(self, graph: ExecutionGraph, restored: Restored, attempts: Mapping[str, AttemptId]) -> None:
         self._vertex: dict[str, str] = {}
         self._status: dict[str, SubtaskStatus] = {}
-        self._attempt: dict[str, str] = {}
-        self._fenced: dict[str, set[str]] = {}
+        self._attempt = dict(attempts)
         for vertex in graph.vertices:
             for name in vertex.subtasks:
                 self._vertex[name] = vertex.uid
@@ -97,26 +99,22 @@ class SubtaskTable:
     def count(self, *statuses: SubtaskStatus) -> int:
         return sum(self._count[status] for status in statuses)
 
-    def attempt(self, subtask: str) -> str | None:
-        """Of a subtask that reported itself in this epoch; None: it has not yet."""
-        return self._attempt.get(subtask)
+    def attempt(self, subtask: str) -> AttemptId:
+        """Of a subtask that is not finished. Raises KeyError for any other."""
+        return self._attempt[subtask]
 
-    def admits(self, subtask: str, attempt: str) -> bool:
-        """Whether ``attempt`` is the current one; the first one heard of is (R22)."""
-        return self._attempt.setdefault(subtask, attempt) == attempt
+    def admits(self, subtask: str, attempt: AttemptId) -> bool:
+        """Whether ``attempt`` is the current one (R22)."""
+        return self._attempt.get(subtask) == attempt
 
-    def is_fenced(self, subtask: str, attempt: str) -> bool:
-        """An attempt that another one replaced never speaks for the subtask again."""
-        return attempt in self._fenced.get(subtask, ())
-
-    def begin(self, subtask: str, attempt: str) -> bool:
-        """``attempt`` runs and fences the one before. True if there was another one before."""
+    def may_begin(self, subtask: str, attempt: AttemptId) -> bool:
+        """Whether ``attempt`` can follow the current one: a later one of the same epoch."""
         current = self._attempt.get(subtask)
+        return current is not None and current < attempt and current.epoch == attempt.epoch
+
+    def begin(self, subtask: str, attempt: AttemptId) -> None:
+        """``attempt`` takes the place of the one before, which never speaks for the subtask again."""
         self._attempt[subtask] = attempt
-        if current is None or current == attempt:
-            return False
-        self._fenced.setdefault(subtask, set()).add(current)
-        return True
 
     def has_ended(self, subtask: str) -> bool:
         return self._status[subtask] in _ENDED

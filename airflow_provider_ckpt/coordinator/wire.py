@@ -6,8 +6,9 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
-from airflow_provider_ckpt.coordinator.messages import Command, Report, SubtaskFenced
+from airflow_provider_ckpt.coordinator.reports import Report, SubtaskFenced
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.tagged import Tagged
 

@@ -9,10 +9,10 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, epoch_of, is_before
+from airflow_provider_ckpt.partitions.attempts import LivingAttempts, fenced
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
 from airflow_provider_ckpt.sparkfiles.feed import data_folder, delete_feeds_before, feed_folder
 from airflow_provider_ckpt.storage.layout import job_path, partition_path, requests_path, subtask_path
 from airflow_provider_ckpt.storage.storage import Storage
@@ -26,16 +26,15 @@ def collect_garbage(
     graph: ExecutionGraph,
     logs: Mapping[str, SubtaskLog],
     sinks: Mapping[str, BoundSink],
-    attempt: str,
+    epoch: int,
     check_fenced: Callable[[], None],
 ) -> int:
-    """Delete what attempts of earlier epochs than ``attempt``'s left and no live entry of a log names; returns a count.
+    """Delete what fenced attempts left and no live entry of a log names; returns a count. ``epoch``: the driver's.
 
     Call it when every log was opened, and every Spark folder is complete: whoever claims the job after the look at the
     fence goes on from those, and can publish nothing of what is deleted. ``check_fenced`` is the journal's.
     """
-    epoch = epoch_of(attempt)
-    assert epoch is not None, attempt
+    living = LivingAttempts(epoch, {one for log in logs.values() for one in fenced(log.records())})
     removed = 0
     for vertex in graph.vertices:
         batches = {name: [one for _, one in logs[name].records() if isinstance(one, Batch)] for name in vertex.subtasks}
@@ -45,15 +44,21 @@ def collect_garbage(
         for uid in vertex.sinks:  # of all subtasks at once: a sink knows attempts, and not whose they are
             every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
             handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
-            removed += len(sinks[uid].collect_garbage(handles, AttemptsFrom(epoch)))
+            removed += len(sinks[uid].collect_garbage(handles, living))
         for name, of_subtask in batches.items():
-            removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch)
-            _delete_before(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", epoch)
+            removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch, living)
+            _delete_staged(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", living)
     return removed
 
 
 def _collect_partition(
-    storage: Storage, job_id: str, graph: ExecutionGraph, subtask: SubtaskId, batches: list[Batch], epoch: int
+    storage: Storage,
+    job_id: str,
+    graph: ExecutionGraph,
+    subtask: SubtaskId,
+    batches: list[Batch],
+    epoch: int,
+    living: LivingAttempts,
 ) -> int:
     edges = [edge.uid for edge in graph.outputs(subtask.vertex)]
     if not edges:
@@ -62,14 +67,19 @@ def _collect_partition(
     for edge in edges:
         delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
     published = {file.path.split("/")[-2] for batch in batches for file in batch.files}
-    return _delete_before(storage, data_folder(partition, edges), epoch, published)
+    return _delete_staged(storage, data_folder(partition, edges), living, published)
 
 
-def _delete_before(storage: Storage, folder: str, epoch: int, keep: Collection[str] = ()) -> int:
-    garbage = [name for name in storage.list(folder) if name not in keep and is_before(name, epoch)]
+def _delete_staged(storage: Storage, folder: str, living: LivingAttempts, keep: Collection[str] = ()) -> int:
+    """``<attempt>-<batch>-<nonce>``, as outputs are named; what is not named so stays."""
+    garbage = [name for name in storage.list(folder) if name not in keep and _attempt(name) not in living]
     for name in garbage:
         storage.delete_tree(f"{folder}/{name}")
     return len(garbage)
+
+
+def _attempt(name: str) -> str:
+    return attempt_of(name) or ""
 
 
 def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mapping[str, BoundSink]) -> None:

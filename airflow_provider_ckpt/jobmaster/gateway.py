@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from airflow_provider_ckpt.coordinator.messages import Command
+from airflow_provider_ckpt.coordinator.commands import Command
 
 
 class TaskGateway(Protocol):
     """The tasks of one epoch, seen from the JobMaster. It calls from one thread, its loop's.
 
-    Nothing is answered here: what a task has to say is a report (``coordinator.messages``) in the JobMaster's inbox. A
+    Nothing is answered here: what a task has to say is a report (``coordinator.reports``) in the JobMaster's inbox. A
     method raises what ends the JobMaster itself, storage errors and fences; what a task fails with is a report.
     """
 
@@ -21,7 +21,7 @@ class TaskGateway(Protocol):
         """Have a task carry out a command. One that is over, or of another attempt, takes none: dropped in silence."""
 
     def hear(self, message: object) -> None:
-        """A message in the inbox that is no report: it is of a task to another one."""
+        """A message in the inbox that is no report: it is of a task to another one, or of whoever makes tasks."""
 
     def look_around(self) -> None:
         """Called about once a second: let the tasks look at what nobody tells them."""

@@ -13,19 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import (
-    Append,
-    Command,
-    Effect,
-    EndJob,
-    Message,
-    NotifyCompleted,
-    Release,
-    StopRequested,
-    SubtaskFailed,
-    SubtaskFenced,
-)
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, NotifyCompleted, Release
+from airflow_provider_ckpt.coordinator.messages import Message, StopRequested
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
@@ -132,14 +124,21 @@ class JobMaster:
 
     def _receive(self, message: object) -> None:
         if isinstance(message, SubtaskFenced):
-            self._journal.check_fenced()  # says more about who took the job over
-            raise TaskFencedError(subtask=message.subtask, cause=message.cause)
-        if isinstance(message, SubtaskFailed):
+            self._refuse_fenced(message)
+            return
+        if isinstance(message, SubtaskFailed) and self._coordinator.admits(message.subtask, message.attempt):
             self._note_failed(message)
         if isinstance(message, _MESSAGES):
             self._tell(message)
         else:
             self._gateway.hear(message)
+
+    def _refuse_fenced(self, report: SubtaskFenced) -> None:
+        """An attempt that the next one of this epoch has fenced has nothing more to say; any other fence is of a driver
+        that took the job over."""
+        self._journal.check_fenced()  # says more about who that is
+        if report.by is None or report.by.epoch != self._job.epoch:
+            raise TaskFencedError(subtask=report.subtask, cause=report.cause)
 
     def _tell(self, message: Message) -> None:
         self._carry_out(self._coordinator.handle(message, self._clock.now()))

@@ -134,7 +134,7 @@ def _was_opened(log: SubtaskLog, epoch: int) -> bool:
 def _is_back(storage: Storage, job_id: str, subtask: str, log: SubtaskLog, epoch: int) -> bool:
     records = log.records()
     folders, _ = _spark_folders(storage, job_id, SubtaskId(subtask))
-    newest = folders.previous(records, "")
+    newest = folders.previous(records)
     return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
 
 
@@ -177,7 +177,7 @@ def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapsho
     log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
     log.load()
     folders, home = _spark_folders(storage, job_id, subtask)
-    attempt = folders.previous(log.records(), "")
+    attempt = folders.previous(log.records())
     folder = None if attempt is None else folders.folder(attempt)
     if folder is not None and folder.has_batch(snapshot.batch_id):
         return None

@@ -7,7 +7,6 @@ meanwhile fences this in turn. The logs of the subtasks are read and not opened:
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -67,11 +66,10 @@ class RollForward:
         SubtaskLogLostError, FencedError, and what a sink fails with.
         """
         journal = Journal(self._storage, self._job_id)
-        nonce = uuid.uuid4().hex[:8]
         try:
             self._admit(journal.refresh())
             # No worker is named: the next driver would end its process, and this one may be anybody's.
-            claim(journal, f"{journal.state.attempt}~release", nonce, Worker(), self._admit, releases_only=True)
+            claim(journal, f"{journal.state.attempt}~release", Worker(), self._admit, releases_only=True)
         except _NothingLeftError:
             return []
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.state import Restored
@@ -15,12 +16,12 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker import end_worker
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.attempts import attempt_name
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import job_path, subtask_log_path
@@ -36,7 +37,6 @@ class TakenOver:
     """``before``: what became of the driver before ("none" if there was none)."""
 
     epoch: int
-    attempt: str
     before: str
     resumed: bool
 
@@ -44,7 +44,6 @@ class TakenOver:
 def claim(
     journal: Journal,
     attempt: str,
-    nonce: str,
     worker: Worker,
     admit: Callable[[JobState], None] = lambda state: None,
     *,
@@ -52,13 +51,13 @@ def claim(
 ) -> TakenOver:
     """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
 
-    ``attempt``: the caller's name for this try, for the journal; ``nonce`` makes the attempt of the logs unique.
-    ``admit``, ``releases_only``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended,
-    which need not be the one that was there when this driver began to get ready.
+    ``attempt``: the caller's name for this try, for the journal. ``admit``, ``releases_only``: see
+    :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be the one that was
+    there when this driver began to get ready.
     """
     epoch = journal.claim(attempt, worker, time.time(), admit, releases_only=releases_only)
     before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
-    return TakenOver(epoch, attempt_name(epoch, nonce), before, journal.state.created is not None)
+    return TakenOver(epoch, before, journal.state.created is not None)
 
 
 def record_plan(
@@ -100,24 +99,46 @@ def check_whole(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
             )
 
 
+def new_nonce() -> str:
+    """Of an attempt (R5)."""
+    return secrets.token_hex(4)
+
+
+def first_attempts(epoch: int, subtasks: Iterable[str]) -> dict[str, AttemptId]:
+    """Those of an epoch: each has a name of its own, by which what one subtask has staged is told from what another
+    one has."""
+    names, nonces = list(subtasks), set[str]()
+    while len(nonces) < len(names):
+        nonces.add(new_nonce())
+    return {name: AttemptId.first(epoch, nonce) for name, nonce in zip(names, nonces, strict=True)}
+
+
 def open_logs(
-    journal: OwnedJournal, logs: Mapping[str, SubtaskLog], taken: TakenOver, mode: str, restore: RestorePoint | None
-) -> None:
+    journal: OwnedJournal, logs: Mapping[str, SubtaskLog], epoch: int, mode: str, restore: RestorePoint | None
+) -> dict[str, AttemptId]:
     """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
     the tail of the log decides (R11), and the driver before may not have come to say so.
 
-    Raises SubtaskLogLostError, LogFencedError. From here on nobody but this attempt, or a later one, appends anywhere.
+    Returns the attempt of every subtask that is not finished; nobody else, but for a later one, appends to its log from
+    here on. Raises SubtaskLogLostError, LogFencedError.
     """
     state = journal.state
     check_whole(state, logs)
+    attempts = first_attempts(epoch, logs)
     for subtask, log in logs.items():
         void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(SubtaskId(subtask).vertex))
         if log.state.closed and not void:
             if subtask not in journal.state.finished:
-                journal.write(SubtaskFinished(subtask, taken.attempt, time.time()))
+                journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
+            del attempts[subtask]
             continue
         continues_at = 0 if void else _continues_at(subtask, log, mode, restore)
-        log.open(taken.attempt, taken.epoch, taken.attempt, continues_at)
+        log.open(attempts[subtask], continues_at)
+    return attempts
+
+
+def _owner(log: SubtaskLog) -> str:
+    return "" if log.state.opened is None else str(log.state.opened.attempt)
 
 
 def _is_outdated(log: SubtaskLog, since: int) -> bool:

@@ -1,8 +1,8 @@
 """Values as readable JSON, and back: the form follows from the fields of a dataclass and their types.
 
 A dataclass is an object with a key for each field, in order; a tuple or a set is a list, the latter sorted; an enum is
-its value; keys that are numbers become texts. What deviates says so at the field: :data:`LATER`, :data:`UNRECORDED`,
-:func:`own_form`.
+its value, a :class:`TextForm` its text; keys that are numbers become texts. What deviates says so at the field:
+:data:`LATER`, :data:`UNRECORDED`, :func:`own_form`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
@@ -29,6 +30,15 @@ UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
 """Metadata of a field that is not part of the form."""
 
 
+class TextForm(ABC):
+    """A value that in JSON is its text: ``str(value)``."""
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, text: str) -> TextForm:
+        """The value of that text. Raises UnknownFormError."""
+
+
 def own_form(write: Callable[[Any], Any], read: Read) -> Mapping[str, Any]:
     """Metadata of a field whose form does not follow from its type."""
     return {"json": "own", "write": write, "read": read}
@@ -40,6 +50,8 @@ def to_json(value: Any) -> Any:
         return value.value
     if isinstance(value, _PLAIN):
         return value
+    if isinstance(value, TextForm):
+        return str(value)
     if is_dataclass(value):
         return fields_to_json(value)
     if isinstance(value, Mapping):
@@ -90,6 +102,8 @@ def _reader(kind: Any) -> Read:
         return _collection(origin, arguments[0])
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _member(kind)
+    if isinstance(kind, type) and issubclass(kind, TextForm):
+        return _text(kind)
     return _object(kind) if is_dataclass(kind) else _same
 
 
@@ -119,6 +133,14 @@ def _member(kind: type[Enum]) -> Read:
             return kind(data)
         except ValueError:
             raise UnknownFormError(what=f"{data!r} is no {kind.__name__}") from None
+
+    return read
+
+
+def _text(kind: type[TextForm]) -> Read:
+    def read(data: Any) -> Any:
+        _check(data, str)
+        return kind.parse(data)
 
     return read
 

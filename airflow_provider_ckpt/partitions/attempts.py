@@ -1,45 +1,43 @@
-"""The name of an attempt: ``<epoch>-<nonce>``. Who may delete what another attempt left goes by the epoch."""
+"""Which attempts are over: who may delete what another attempt has left goes by this (R5).
+
+An attempt is fenced when a later one has opened its subtask's log. A driver has opened every log before it deletes, so
+that all attempts of earlier epochs are; of its own epoch only those that an ``open`` follows in their own log. The
+attempt of a sibling may have the same epoch and a lower number, and be staging right now.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-_NAME = re.compile(r"(\d{4,})-[0-9A-Za-z]+(?:$|[-.])")
-
-
-def attempt_name(epoch: int, nonce: str) -> str:
-    return f"{epoch:04d}-{nonce}"
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.log_state import Numbered
+from airflow_provider_ckpt.partitions.records import Open
 
 
-def epoch_of(name: str) -> int | None:
-    """The epoch of an attempt, or of the attempt in front of a name (``<attempt>-<batch>-<nonce>``,
-    ``<attempt>.json``); None if it cannot be told."""
-    found = _NAME.match(name)
-    return None if found is None else int(found[1])
+def fenced(records: Iterable[Numbered]) -> frozenset[AttemptId]:
+    """The attempts in a log that a later ``open`` follows. No ``open`` is ever deleted: they are all there."""
+    opens = [record.attempt for _, record in records if isinstance(record, Open)]
+    return frozenset(opens[:-1])
 
 
-def is_before(name: str, epoch: int) -> bool:
-    """Whether it surely belongs to an attempt of an earlier epoch: one that is fenced, and may be deleted. What
-    cannot be told is left alone."""
-    its = epoch_of(name)
-    return its is not None and its < epoch
+class LivingAttempts(Collection[str]):
+    """The names of attempts of any subtask that may still publish, known or not: those of ``epoch`` and later ones, but
+    for the ``fenced``. Answers ``in``, and cannot be listed. What cannot be told is in it, and is left alone."""
 
-
-class AttemptsFrom(Collection[str]):
-    """Every attempt of ``epoch`` and of later ones, known or not: answers ``in``, and cannot be listed."""
-
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, fenced: Iterable[AttemptId]) -> None:
+        """``epoch``: of the driver that asks; every log of the job was opened in it, or has come to its end."""
         self._epoch = epoch
+        self._fenced = frozenset(fenced)
 
-    def __contains__(self, attempt: object) -> bool:
-        return isinstance(attempt, str) and not is_before(attempt, self._epoch)
+    def __contains__(self, name: object) -> bool:
+        attempt = AttemptId.find(name) if isinstance(name, str) else None
+        return attempt is None or (attempt.epoch >= self._epoch and attempt not in self._fenced)
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("attempts of later epochs are not known yet: ask with 'in'")
+        raise TypeError("attempts that are yet to come are not known: ask with 'in'")
 
     def __len__(self) -> int:
-        raise TypeError("attempts of later epochs are not known yet: ask with 'in'")
+        raise TypeError("attempts that are yet to come are not known: ask with 'in'")
 
     def __repr__(self) -> str:
-        return f"AttemptsFrom({self._epoch})"
+        return f"LivingAttempts({self._epoch}, {sorted(map(str, self._fenced))})"

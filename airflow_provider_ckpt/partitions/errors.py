@@ -46,3 +46,10 @@ class LogFencedError(OvertakenError):
     """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
 
     template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"
+
+
+class LogHeldError(LogFencedError):
+    """An attempt that is not later than the one that holds the log wanted to open it: it was overtaken before it had
+    begun, or another process takes itself for the same attempt."""
+
+    template = "{log} is held by attempt {attempt} of epoch {epoch}; {own} does not come after it, is fenced, and stops"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.json_form import Json
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
@@ -33,7 +34,7 @@ class Open:
     this attempt continues at: entries between it and this record are void (R4); None = nothing is void.
     """
 
-    attempt: str
+    attempt: AttemptId
     epoch: int
     folder: str
     continues_at: int | None = None

@@ -8,9 +8,16 @@ from __future__ import annotations
 import threading
 
 from airflow_provider_ckpt.errors import CkptError, TransientError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
-from airflow_provider_ckpt.partitions.errors import BatchConflictError, BatchGapError, EndedLogError, LogFencedError
+from airflow_provider_ckpt.partitions.errors import (
+    BatchConflictError,
+    BatchGapError,
+    EndedLogError,
+    LogFencedError,
+    LogHeldError,
+)
 from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
@@ -77,20 +84,21 @@ class SubtaskLog:
             self._remember(numbered(self._log.load()))
             return self.state
 
-    def open(self, attempt: str, epoch: int, folder: str, continues_at: int | None = None) -> LogState:
-        """Claim the log for ``attempt``: from here on older attempts cannot append.
+    def open(self, attempt: AttemptId, continues_at: int | None = None) -> LogState:
+        """Claim the log for ``attempt``: from here on those before it cannot append. Its Spark folder has its name.
 
         Whoever wrote between our reading and our claim is read first, so the returned state is
-        what this attempt continues from. Raises LogFencedError if a higher epoch holds the log.
+        what this attempt continues from. Raises LogHeldError if the log is held by a later attempt, or by one of the
+        same epoch and number: of two that are not in order neither takes the log from the other.
         """
-        record = Open(attempt, epoch, folder, continues_at)
+        record = Open(attempt, attempt.epoch, str(attempt), continues_at)
         with self._lock:
             while True:
-                self._refuse_newer(epoch)
+                self._refuse_held(attempt)
                 try:
                     number = self._log.take_over(record_to_json(record)).number
                 except LostRaceError:
-                    # an older attempt was faster once more: what it published counts
+                    # an earlier attempt was faster once more: what it published counts; a later one holds it now
                     self._remember(numbered(self._log.load()))
                     continue
                 self._remember([*self._records, (number, record)])
@@ -208,10 +216,10 @@ class SubtaskLog:
         if self.state.end_of_data is not None and isinstance(record, Batch):
             raise EndedLogError(log=self.path, end="end of data", record=kind)
 
-    def _refuse_newer(self, epoch: int) -> None:
+    def _refuse_held(self, attempt: AttemptId) -> None:
         opened = self.state.opened
-        if opened is not None and opened.epoch > epoch:
-            raise LogFencedError(log=self.path, attempt=opened.attempt, epoch=opened.epoch)
+        if opened is not None and not opened.attempt < attempt:
+            raise LogHeldError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=attempt)
 
     def _read_on(self) -> None:
         """What was appended behind our back: a barrier of ours that failed and did land, or somebody's ``open``."""

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Vertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -39,14 +40,16 @@ ALIGNED_TIMEOUT = 10.0
 
 @dataclass(frozen=True)
 class ClaimedJob:
-    """A job that is ours to run. ``logs``: subtask -> its log, opened: every attempt before is fenced; ``restore``:
-    the checkpoint it goes back to, None to go on from what is published."""
+    """A job that is ours to run. ``logs``: subtask -> its log, opened: every attempt before is fenced;
+    ``attempts``: of those that are not finished. ``restore``: the checkpoint it goes back to, None to go on from what
+    is published."""
 
     prepared: PreparedJob
     storage: Storage
     journal: OwnedJournal
     taken: takeover.TakenOver
     logs: Mapping[str, SubtaskLog]
+    attempts: Mapping[str, AttemptId]
     sinks: Mapping[str, BoundSink]
     frozen: Mapping[str, FrozenFiles]
     restore: RestorePoint | None
@@ -66,7 +69,7 @@ class Deployment:
         if taken.resumed:
             fence = claimed.journal.check_fenced
             job_id = self._options.job_id
-            collect_garbage(claimed.storage, job_id, graph, claimed.logs, claimed.sinks, taken.attempt, fence)
+            collect_garbage(claimed.storage, job_id, graph, claimed.logs, claimed.sinks, taken.epoch, fence)
 
     def run(self) -> Outcome:
         """What :meth:`JobMaster.run` gives, and raises."""
@@ -87,6 +90,7 @@ class Deployment:
             self._checkpoint_options(),
             epoch=claimed.taken.epoch,
             restored=takeover.restored(claimed.journal.state),
+            attempts=claimed.attempts,
             now=time.time(),
             slots=BATCH_SLOTS,
         )
@@ -134,7 +138,6 @@ class Deployment:
             graph=self._plan.graph,
             options=self._options,
             epoch=claimed.taken.epoch,
-            attempt=claimed.taken.attempt,
             post=self._inbox.put,
             check_fenced=claimed.journal.check_fenced,
         )
@@ -144,6 +147,7 @@ class Deployment:
         factory = SubtaskFactory(
             self._context,
             claimed.logs,
+            claimed.attempts,
             claimed.sinks,
             claimed.frozen,
             self._plan.schemas,
@@ -171,6 +175,7 @@ class Deployment:
             self._context,
             vertex,
             subtask,
+            claimed.attempts[subtask],
             claimed.logs,
             factory.outputs(subtask),
             claimed.frozen,

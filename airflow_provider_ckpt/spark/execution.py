@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
@@ -113,9 +112,8 @@ class _Execution:
             self._reach.check_same(self._storage, self._location)
         for sink in self._sinks.values():
             sink.prepare()
-        nonce = uuid.uuid4().hex[:8]
-        worker = identify(self._application)
-        taken = takeover.claim(self._unclaimed, self._options.attempt or nonce, nonce, worker, self._admit)
+        attempt = self._options.attempt or takeover.new_nonce()
+        taken = takeover.claim(self._unclaimed, attempt, identify(self._application), self._admit)
         journal = OwnedJournal(self._unclaimed)
         try:
             return self._run_claimed(journal, taken)
@@ -185,7 +183,7 @@ class _Execution:
         logs = takeover.load_logs(self._storage, job_id, self._plan.graph)
         if restore is None:
             restore = interrupted_restore(self._storage, job_id, journal.state, logs, mode)
-        takeover.open_logs(journal, logs, taken, mode, restore)
+        attempts = takeover.open_logs(journal, logs, taken.epoch, mode, restore)
         takeover.tidy_up(self._storage, job_id, taken.epoch)
         return ClaimedJob(
             self._prepared,
@@ -193,6 +191,7 @@ class _Execution:
             journal,
             taken,
             logs,
+            attempts,
             self._sinks,
             frozen,
             restore,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airflow_provider_ckpt.partitions.attempts import epoch_of, is_before
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
@@ -30,14 +30,15 @@ class AttemptFolders:
         self._storage = storage
         self._path = path
 
-    def folder(self, attempt: str) -> SparkFolder:
+    def folder(self, attempt: AttemptId) -> SparkFolder:
         return SparkFolder(self._storage, f"{self._path}/{attempt}")
 
-    def previous(self, records: list[Numbered], attempt: str, since: int = 0) -> str | None:
-        """The newest attempt before ``attempt``, of epoch ``since`` or later, that has a complete folder."""
+    def previous(self, records: list[Numbered], attempt: AttemptId | None = None, since: int = 0) -> AttemptId | None:
+        """The newest attempt before ``attempt``, if one is given, of epoch ``since`` or later, that has a complete
+        folder."""
         return next((one for one in before(records, attempt, since) if self._storage.exists(self._marker(one))), None)
 
-    def refuse_lost(self, previous: str | None, last: Batch | None, *, rewinds: bool) -> None:
+    def refuse_lost(self, previous: AttemptId | None, last: Batch | None, *, rewinds: bool) -> None:
         """Raises SparkFolderLostError if ``previous`` cannot be gone on from after the published batch ``last``;
         ``rewinds``: the attempt goes back to it."""
         if previous is not None:
@@ -53,8 +54,8 @@ class AttemptFolders:
 
     def create(
         self,
-        attempt: str,
-        previous: str | None,
+        attempt: AttemptId,
+        previous: AttemptId | None,
         rewind_to: int | None = None,
         edges: Collection[str] = (),
     ) -> SparkFolder:
@@ -68,30 +69,31 @@ class AttemptFolders:
         if rewind_to is not None:
             folder.rewind(rewind_to, edges)
         folder.forget_unreadable()
-        marker = encode_document(KIND, VERSION, attempt=attempt, copied_from=previous)
+        copied_from = None if previous is None else str(previous)
+        marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
         try:
             self._storage.create(self._marker(attempt), marker)
         except AlreadyExistsError:
             pass  # the attempt's own marker: its reply was lost
         return folder
 
-    def delete_before(self, attempt: str) -> None:
-        """Delete the folders of earlier epochs; markers first, so that no half-deleted folder is chosen.
+    def delete_before(self, attempt: AttemptId) -> None:
+        """Delete the folders of earlier attempts; markers first, so that no half-deleted folder is chosen.
 
         After a look at the fence: whoever claims the job after that look finds the marker of ``attempt``, and copies
         none of those.
         """
-        epoch = epoch_of(attempt)
         names = {name.removesuffix(".json") for name in self._storage.list(self._path)}
-        for other in sorted(name for name in names if epoch is not None and is_before(name, epoch)):
-            self._storage.delete(self._marker(other))
-            self._storage.delete_tree(f"{self._path}/{other}")
+        for other in map(AttemptId.find, sorted(names)):
+            if other is not None and other < attempt:
+                self._storage.delete(self._marker(other))
+                self._storage.delete_tree(f"{self._path}/{other}")
 
-    def _marker(self, attempt: str) -> str:
+    def _marker(self, attempt: AttemptId) -> str:
         return f"{self._path}/{attempt}.json"
 
 
-def before(records: list[Numbered], attempt: str, since: int = 0) -> list[str]:
-    """The attempts before ``attempt``, of epoch ``since`` or later, newest first."""
+def before(records: list[Numbered], attempt: AttemptId | None, since: int = 0) -> list[AttemptId]:
+    """The attempts before ``attempt``, None for all, of epoch ``since`` or later, newest first."""
     opens = [record.attempt for _, record in records if isinstance(record, Open) and record.epoch >= since]
-    return [one for one in reversed(opens) if one != attempt]
+    return [one for one in reversed(opens) if attempt is None or one < attempt]

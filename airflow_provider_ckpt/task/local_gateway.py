@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.commands import (
     Command,
     DeploySubtask,
     DrainSubtask,
@@ -17,7 +17,8 @@ from airflow_provider_ckpt.coordinator.messages import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.task.task import InputAdvanced, Task
+from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
 
 log = logging.getLogger(__name__)
 
@@ -28,42 +29,65 @@ again, and nothing is interrupted."""
 
 class LocalGateway:
     """The local form of the JobMaster's gateway. ``tasks``: by subtask, the unfinished ones. ``on_crash``: told what a
-    task has raised; any thread. A command for another epoch or attempt is not carried out (R22)."""
+    task has raised; any thread. A command for another epoch, or for another attempt of its subtask, is not carried out
+    (R22)."""
 
-    def __init__(
-        self, epoch: int, attempt: str, tasks: Mapping[str, Task], on_crash: Callable[[str, BaseException], None]
-    ) -> None:
-        self._epoch, self._attempt = epoch, attempt
+    def __init__(self, epoch: int, tasks: Mapping[str, Task], on_crash: Callable[[Task, BaseException], None]) -> None:
+        self._epoch = epoch
         self._tasks, self._on_crash = dict(tasks), on_crash
+        self._replaced: list[Task] = []
 
     def start(self) -> None:
         """Nothing: tasks start when they are deployed."""
 
     def send(self, command: Command) -> None:
         task = self._tasks.get(command.subtask)
-        if task is None or not self._is_mine(command):
+        if task is None or not self._is_meant(task, command):
             return  # it finished meanwhile: its SubtaskDone is in the inbox, and leads to a new plan
+        self._unless_replaced(lambda: self._carry_out(task, command))
+
+    def _carry_out(self, task: Task, command: Command) -> None:
+        _COMMANDS[type(command)](task, command)
         if isinstance(command, FinishSubtask):
             del self._tasks[command.subtask]
-        _COMMANDS[type(command)](task, command)
 
-    def _is_mine(self, command: Command) -> bool:
-        return command.epoch == self._epoch and command.attempt in (None, self._attempt)
+    def _unless_replaced(self, work: Callable[[], None]) -> None:
+        """That a task finds itself fenced by the next attempt of this epoch is passed over: word of that one is in the
+        JobMaster's inbox."""
+        try:
+            work()
+        except LogFencedError as error:
+            if error.data["attempt"].epoch != self._epoch:
+                raise
+
+    def _is_meant(self, task: Task, command: Command) -> bool:
+        return command.epoch == self._epoch and command.attempt == task.attempt
 
     def hear(self, message: object) -> None:
+        if isinstance(message, TaskReplaced):
+            self._replace(message.task)
+            return
         assert isinstance(message, InputAdvanced), message
         task = self._tasks.get(message.subtask)
         if task is not None:
-            task.pull_inputs()
+            self._unless_replaced(task.pull_inputs)
+
+    def _replace(self, task: Task) -> None:
+        """The one before is told to stop, and not waited for until the end of the run: it may hang, and is fenced."""
+        before = self._tasks.get(task.subtask)
+        self._tasks[task.subtask] = task
+        if before is not None:
+            self._replaced.append(before)
+            before.stop()
 
     def look_around(self) -> None:
         """Read on in the logs, and see to it that every task is well."""
-        for subtask, task in list(self._tasks.items()):
-            task.pull_inputs()
+        for task in list(self._tasks.values()):
+            self._unless_replaced(task.pull_inputs)
             try:
                 task.check()
             except BaseException as error:  # whatever was raised is the coordinator's to judge
-                self._on_crash(subtask, error)
+                self._on_crash(task, error)
 
     def stop(self, *, after_batch: bool) -> None:
         if after_batch:
@@ -71,7 +95,7 @@ class LocalGateway:
         self._stop_all()
 
     def _stop_all(self) -> None:
-        for task in self._tasks.values():
+        for task in (*self._replaced, *self._tasks.values()):
             task.stop()
             task.close()
 
@@ -84,7 +108,7 @@ class LocalGateway:
 
 
 _COMMANDS: dict[type, Callable[[Task, Any], None]] = {
-    DeploySubtask: lambda task, command: task.deploy(),
+    DeploySubtask: lambda task, command: task.deploy(command.plan),
     TriggerBarrier: lambda task, command: task.trigger(command.checkpoint),
     PauseSubtask: lambda task, command: task.pause(command.reason),
     ResumeSubtask: lambda task, command: task.resume(command.plan),

@@ -8,14 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.messages import (
-    PauseReason,
-    SubtaskAtEndOfData,
-    SubtaskDone,
-    SubtaskPaused,
-    SubtaskRunning,
-    VertexPlan,
-)
+from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskDone, SubtaskPaused, SubtaskRunning
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.task.actions import (
     Action,
@@ -47,11 +42,11 @@ class TaskMachine:
     asks for nothing: a command that comes too late is answered by what the task has said already (R22).
     """
 
-    def __init__(self, ends: Collection[str], dropped: Collection[str] = ()) -> None:
+    def __init__(self, ends: Collection[str]) -> None:
         """``ends``: the sources and edges whose end shows in what is published; any other reads on until it is
-        drained, or until its query ends by itself. ``dropped``: what is left out from the beginning."""
+        drained, or until its query ends by itself."""
         self.phase = TaskPhase.CREATED
-        self.plan = VertexPlan(0, tuple(sorted(dropped)))
+        self.plan = VertexPlan(0, ())
         self._ends = frozenset(ends)
         self._reads: frozenset[str] = frozenset()
         self._announced: set[str] = set()
@@ -61,11 +56,14 @@ class TaskMachine:
 
     # -- commands
 
-    def deploy(self, end_of_data: EndMode | None, *, final_batch_planned: bool = False) -> list[Action]:
+    def deploy(
+        self, plan: VertexPlan, end_of_data: EndMode | None, *, final_batch_planned: bool = False
+    ) -> list[Action]:
         """``end_of_data``: of the log's tail, which decides (R11): nothing is read any more. ``final_batch_planned``:
         the batch at the maximal watermark was planned by an attempt before: only the end is left (R12)."""
         if self.phase is not TaskPhase.CREATED:
             return []
+        self.plan = plan
         if end_of_data is not None:
             self._mode = end_of_data
             return self._at_end()

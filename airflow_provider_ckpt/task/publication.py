@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
-from airflow_provider_ckpt.coordinator.messages import BarrierAcknowledged, BarrierDeclined
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.partitions.errors import BatchGapError
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
@@ -64,7 +64,9 @@ class Publication:
                 self.inputs.carry_out(action)
 
     def resume(self) -> None:
-        """Catch up with what the log says that was read: before anything else."""
+        """Catch up with what the log says that was read, and of which barriers: before anything else."""
+        barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self._epoch]
+        self.inputs.gate.snapshotted(max(barriers, default=0))
         last = self.log.state.last_batch
         if last is not None:
             self.inputs.advance(last.offsets)

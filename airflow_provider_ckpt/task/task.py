@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from airflow_provider_ckpt.coordinator.messages import PauseReason, VertexPlan
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,14 @@ class InputAdvanced:
     subtask: str
 
 
+@dataclass(frozen=True)
+class TaskReplaced:
+    """``task`` is of the next attempt of its subtask, and has opened the log: whoever made it says so by way of the
+    JobMaster's inbox, and then tells the coordinator (SubtaskOpened)."""
+
+    task: Task
+
+
 class Task(Protocol):
     """One attempt of one subtask. All of this is called from one thread, the JobMaster's, and returns soon but for
     :meth:`stop` and what follows it; what takes long the task does in a thread of its own. It answers by reports."""
@@ -23,10 +33,13 @@ class Task(Protocol):
     @property
     def subtask(self) -> str: ...
 
+    @property
+    def attempt(self) -> AttemptId: ...
+
     # -- commands
 
-    def deploy(self) -> None:
-        """Start, or go straight to the end if nothing is left to read."""
+    def deploy(self, plan: VertexPlan) -> None:
+        """Start with ``plan``, or go straight to the end if nothing is left to read."""
 
     def trigger(self, checkpoint: int) -> None:
         """Append the barrier, and acknowledge or decline it."""

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, NoSuchJobError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -58,7 +59,7 @@ class Driver:
         )
         self.log = SubtaskLog(self.storage, subtask_log_path("orders", "v", 0))
         self.log.load()
-        self.log.open("a1", 1, "a1")
+        self.log.open(AttemptId(1, 0, "a1"))
         for number in (1, 2, 3):
             self.log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": number}}))
             snapshot = self.log.barrier(1, number)

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeVar
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import ResumeSubtask
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.reports import (
+    BarrierAcknowledged,
+    BarrierDeclined,
+    SourceAtEnd,
+    SubtaskAtEndOfData,
+    SubtaskDone,
+    SubtaskFailed,
+    SubtaskOpened,
+    SubtaskRunning,
+)
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
 E = TypeVar("E")
+A = AttemptId(1, 0, "a")
+"""The first attempt of every subtask, in epoch 1."""
 
 
 def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1) -> Vertex:
@@ -65,10 +80,18 @@ class Harness:
         options.setdefault("interval", 10.0)
         self.now = 0.0
         self.epoch = epoch
-        self.effects: list[m.Effect] = []
+        self.effects: list[Effect] = []
         self.position = 0
+        self.attempts: dict[str, AttemptId] = dict.fromkeys(of.subtasks, AttemptId(epoch, 0, "a"))
+        """The current ones."""
         self.c = Coordinator(
-            of, CheckpointOptions(**options), epoch=epoch, restored=restored or Restored(), now=0.0, slots=slots
+            of,
+            CheckpointOptions(**options),
+            epoch=epoch,
+            restored=restored or Restored(),
+            attempts=self.attempts,
+            now=0.0,
+            slots=slots,
         )
         self._keep(self.c.start(0.0))
         if running:
@@ -76,73 +99,77 @@ class Harness:
                 if status.value == "starting":
                     self.running(name)
 
-    def _keep(self, effects: list[m.Effect]) -> list[m.Effect]:
+    def _keep(self, effects: list[Effect]) -> list[Effect]:
         self.effects += effects
         return effects
 
-    def handle(self, message: m.Message) -> list[m.Effect]:
+    def handle(self, message: Message) -> list[Effect]:
         return self._keep(self.c.handle(message, self.now))
 
-    def at(self, now: float) -> list[m.Effect]:
+    def at(self, now: float) -> list[Effect]:
         self.now = now
         return self._keep(self.c.tick(now))
 
-    def world(self, subtask: str, attempt: str = "a") -> dict[str, Any]:
-        return {"epoch": self.epoch, "subtask": subtask, "attempt": attempt}
+    def world(self, subtask: str, attempt: AttemptId | None = None) -> dict[str, Any]:
+        """``attempt``: None for the current one."""
+        return {"epoch": self.epoch, "subtask": subtask, "attempt": attempt or self.attempts[subtask]}
 
-    def running(self, subtask: str = "v/0", attempt: str = "a", plan: int | None = None) -> list[m.Effect]:
+    def next_attempt(self, subtask: str = "v/0") -> list[Effect]:
+        """The next attempt of the subtask has opened its log."""
+        self.attempts[subtask] = self.attempts[subtask].next("b")
+        return self.handle(SubtaskOpened(**self.world(subtask)))
+
+    def running(self, subtask: str = "v/0", attempt: AttemptId | None = None, plan: int | None = None) -> list[Effect]:
         """``plan``: None for the one that it was told last."""
-        told = [0, *(e.plan.number for e in only(m.ResumeSubtask, self.effects) if e.subtask == subtask)]
-        return self.handle(m.SubtaskRunning(**self.world(subtask, attempt), plan=told[-1] if plan is None else plan))
+        told = [0, *(e.plan.number for e in only(ResumeSubtask, self.effects) if e.subtask == subtask)]
+        return self.handle(SubtaskRunning(**self.world(subtask, attempt), plan=told[-1] if plan is None else plan))
 
-    def ack(self, subtask: str = "v/0", checkpoint: int | None = None, **snapshot: Any) -> list[m.Effect]:
+    def ack(self, subtask: str = "v/0", checkpoint: int | None = None, **snapshot: Any) -> list[Effect]:
         self.position += 1
         snapshot.setdefault("position", self.position)
         of = self.c.last_triggered if checkpoint is None else checkpoint
         made = Snapshot(batch_id=1, **snapshot)
-        return self.handle(m.BarrierAcknowledged(**self.world(subtask), checkpoint=of, snapshot=made))
+        return self.handle(BarrierAcknowledged(**self.world(subtask), checkpoint=of, snapshot=made))
 
-    def decline(self, reason: str, subtask: str = "v/0") -> list[m.Effect]:
+    def decline(self, reason: str, subtask: str = "v/0") -> list[Effect]:
         of = self.c.last_triggered
-        return self.handle(m.BarrierDeclined(**self.world(subtask), checkpoint=of, reason=reason))
+        return self.handle(BarrierDeclined(**self.world(subtask), checkpoint=of, reason=reason))
 
-    def released(self, checkpoint: int | None = None) -> list[m.Effect]:
+    def released(self, checkpoint: int | None = None) -> list[Effect]:
         of = self.c.releasing or 0 if checkpoint is None else checkpoint
-        return self.handle(m.ReleaseDone(self.epoch, of, {}))
+        return self.handle(ReleaseDone(self.epoch, of, {}))
 
-    def release_failed(self, *, terminal: bool = False) -> list[m.Effect]:
-        return self.handle(m.ReleaseFailed(self.epoch, self.c.releasing or 0, "no answer", terminal))
+    def release_failed(self, *, terminal: bool = False) -> list[Effect]:
+        return self.handle(ReleaseFailed(self.epoch, self.c.releasing or 0, "no answer", terminal))
 
-    def end_of_data(self, subtask: str = "v/0") -> list[m.Effect]:
-        return self.handle(m.SubtaskAtEndOfData(**self.world(subtask)))
+    def end_of_data(self, subtask: str = "v/0") -> list[Effect]:
+        return self.handle(SubtaskAtEndOfData(**self.world(subtask)))
 
-    def done(self, subtask: str = "v/0") -> list[m.Effect]:
-        return self.handle(m.SubtaskDone(**self.world(subtask)))
+    def done(self, subtask: str = "v/0") -> list[Effect]:
+        return self.handle(SubtaskDone(**self.world(subtask)))
 
-    def source_at_end(self, uid: str, subtask: str = "v/0", **more: Any) -> list[m.Effect]:
-        return self.handle(m.SourceAtEnd(**self.world(subtask), uid=uid, batch_id=3, **more))
+    def source_at_end(self, uid: str, subtask: str = "v/0", **more: Any) -> list[Effect]:
+        return self.handle(SourceAtEnd(**self.world(subtask), uid=uid, batch_id=3, **more))
 
-    def request(
-        self, mode: Literal["stop", "drain"], name: str | None = None, *, leaves: bool = False
-    ) -> list[m.Effect]:
-        return self.handle(m.StopRequested(mode, name, leaves))
+    def request(self, mode: Literal["stop", "drain"], name: str | None = None, *, leaves: bool = False) -> list[Effect]:
+        return self.handle(StopRequested(mode, name, leaves))
 
-    def fail(self, subtask: str = "v/0", cause: str = "boom", *, terminal: bool = False) -> list[m.Effect]:
-        return self.handle(m.SubtaskFailed(**self.world(subtask), cause=cause, terminal=terminal))
+    def fail(self, subtask: str = "v/0", cause: str = "boom", *, terminal: bool = False) -> list[Effect]:
+        return self.handle(SubtaskFailed(**self.world(subtask), cause=cause, terminal=terminal))
 
     def answers(self, request: str) -> list[str]:
         return [event.outcome for event in events(RequestAnswered, self.effects) if event.request == request]
 
 
-def only(kind: type[E], effects: list[m.Effect]) -> list[E]:
+def only(kind: type[E], effects: list[Effect]) -> list[E]:
     return [effect for effect in effects if isinstance(effect, kind)]
 
 
-def events(kind: type[E], effects: list[m.Effect]) -> list[E]:
-    found: list[Event] = [effect.event for effect in effects if isinstance(effect, m.Append)]
+def events(kind: type[E], effects: list[Effect]) -> list[E]:
+    found: list[Event] = [effect.event for effect in effects if isinstance(effect, Append)]
     return [event for event in found if isinstance(event, kind)]
 
 
-def names(effects: list[m.Effect]) -> list[str]:
+def names(effects: list[Effect]) -> list[str]:
     """Types in order; of an Append that of its event."""
-    return [type(e.event if isinstance(e, m.Append) else e).__name__ for e in effects]
+    return [type(e.event if isinstance(e, Append) else e).__name__ for e in effects]

@@ -25,9 +25,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
+from airflow_provider_ckpt.coordinator.effects import Append, EndJob, NotifyCompleted, Release
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason as Reason
+from airflow_provider_ckpt.coordinator.messages import ReleaseDone
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskFailed
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal.events import (
@@ -36,8 +39,9 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointTriggered,
     StatusChanged,
 )
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
 
 
 def test_a_checkpoint_goes_from_trigger_to_release() -> None:
@@ -54,10 +58,10 @@ def test_a_checkpoint_goes_from_trigger_to_release() -> None:
 def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_triggered() -> None:
     h = Harness(restored=Restored(last_triggered=7, last_completed=5, last_released=5))
     first, second = h.at(10.0)
-    assert isinstance(first, m.Append)
+    assert isinstance(first, Append)
     assert first.event.decides
     assert first.event == CheckpointTriggered(8, 10.0, "checkpoint")
-    assert second == m.TriggerBarrier(1, "v/0", "a", 8)
+    assert second == TriggerBarrier(1, "v/0", A, 8)
 
 
 def test_missed_intervals_are_not_made_up_for() -> None:
@@ -114,22 +118,23 @@ def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counte
     h = Harness(epoch=3)
     h.at(10.0)
     snapshot = Snapshot(1, 1)
-    assert h.handle(m.BarrierAcknowledged(2, "v/0", "a", 1, snapshot)) == []
-    assert h.handle(m.BarrierAcknowledged(3, "v/0", "b", 1, snapshot)) == []
-    assert h.handle(m.BarrierAcknowledged(3, "w/0", "a", 1, snapshot)) == []
-    assert h.handle(m.ReleaseDone(2, 1, {})) == []
-    assert h.handle(m.SubtaskFailed(2, "v/0", "a", "an old driver was killed", True)) == []
+    mine = AttemptId(3, 0, "a")
+    assert h.handle(BarrierAcknowledged(2, "v/0", mine, 1, snapshot)) == []
+    assert h.handle(BarrierAcknowledged(3, "v/0", AttemptId(3, 0, "b"), 1, snapshot)) == []
+    assert h.handle(BarrierAcknowledged(3, "w/0", mine, 1, snapshot)) == []
+    assert h.handle(ReleaseDone(2, 1, {})) == []
+    assert h.handle(SubtaskFailed(2, "v/0", mine, "an old driver was killed", True)) == []
     assert h.c.dropped_messages == {"epoch": 3, "attempt": 1, "subtask": 1}
     assert not h.c.is_over
 
 
 def test_r22_an_attempt_that_was_replaced_never_speaks_again() -> None:
     h = Harness()
-    h.at(10.0)
-    assert h.running(attempt="b") == [m.TriggerBarrier(1, "v/0", "b", 1)]
-    assert h.running(attempt="a") == []
-    assert h.ack() == []
+    h.next_attempt()
+    assert h.running(attempt=A) == []
+    assert h.handle(SubtaskFailed(1, "v/0", A, "killed", True)) == []
     assert h.c.dropped_messages == {"attempt": 2}
+    assert not h.c.is_over
 
 
 def test_the_cut_is_checked_on_every_completed_checkpoint() -> None:
@@ -138,12 +143,12 @@ def test_the_cut_is_checked_on_every_completed_checkpoint() -> None:
     h.ack("src/0", position=5)
     effects = h.ack("mid/0", inputs={"src_mid": 6})
     assert names(effects)[0] == "CheckpointAborted"
-    (end,) = only(m.EndJob, effects)
+    (end,) = only(EndJob, effects)
     assert end.status == "FAILED"
     assert end.cause is not None
     assert "mid/0" in end.cause
     assert "src/0" in end.cause
-    assert not only(m.Release, h.effects)
+    assert not only(Release, h.effects)
 
 
 def test_the_cut_of_parallel_producers_is_checked_per_producer() -> None:
@@ -152,7 +157,7 @@ def test_the_cut_of_parallel_producers_is_checked_per_producer() -> None:
     h.at(10.0)
     h.ack("a/0", position=9)
     h.ack("a/1", position=2)
-    assert only(m.EndJob, h.ack("b/0", inputs={"a_b/0": 9, "a_b/1": 3}))
+    assert only(EndJob, h.ack("b/0", inputs={"a_b/0": 9, "a_b/1": 3}))
 
 
 def test_a_checkpoint_expires_and_that_counts() -> None:
@@ -162,7 +167,7 @@ def test_a_checkpoint_expires_and_that_counts() -> None:
     effects = h.at(70.0)
     assert names(effects) == ["CheckpointAborted", "StatusChanged", "EndJob"]
     assert events(CheckpointAborted, effects)[0].reason == "CHECKPOINT_EXPIRED"
-    assert only(m.EndJob, effects)[0].status == "RESTARTING"
+    assert only(EndJob, effects)[0].status == "RESTARTING"
 
 
 def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_clears_them() -> None:
@@ -176,7 +181,7 @@ def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_cle
             h.decline("IO_EXCEPTION")
         assert h.c.failures_in_a_row == counted
     h.at(40.0)
-    assert only(m.EndJob, h.decline("CHECKPOINT_DECLINED"))[0].status == "RESTARTING"
+    assert only(EndJob, h.decline("CHECKPOINT_DECLINED"))[0].status == "RESTARTING"
 
 
 @pytest.mark.parametrize("reason", [r for r in Reason if r.started and not r.counted])
@@ -201,9 +206,9 @@ def test_flinks_counted_reasons() -> None:
 def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool, status: str) -> None:
     h = Harness()
     h.at(10.0)
-    effects = h.handle(m.SubtaskFailed(1, "v/0", "a", "no such column", terminal))
+    effects = h.handle(SubtaskFailed(1, "v/0", A, "no such column", terminal))
     assert names(effects) == ["CheckpointAborted", "StatusChanged", "EndJob"]
-    (end,) = only(m.EndJob, effects)
+    (end,) = only(EndJob, effects)
     assert (end.status, "no such column" in (end.cause or "")) == (status, True)
     assert h.c.next_deadline(h.now) is None
     assert h.running() == []
@@ -211,9 +216,9 @@ def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool
 
 def test_r20_one_that_finishes_without_its_barrier_is_replanned_and_not_waited_for() -> None:
     h = Harness(CHAIN)
-    assert [b.subtask for b in only(m.TriggerBarrier, h.at(10.0))] == ["src/0"]
+    assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["src/0"]
     h.end_of_data("src/0")
-    assert only(m.TriggerBarrier, h.done("src/0")) == [m.TriggerBarrier(1, "mid/0", "a", 1)]
+    assert only(TriggerBarrier, h.done("src/0")) == [TriggerBarrier(1, "mid/0", A, 1)]
     (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
     assert completed.operators == {"src": "finished", "live": "running", "mid": "running", "sink": "running"}
 
@@ -223,19 +228,19 @@ def test_r20_one_that_acknowledged_and_then_finished_still_runs_in_that_checkpoi
     h.at(10.0)
     h.ack("src/0")
     h.end_of_data("src/0")
-    assert only(m.TriggerBarrier, h.done("src/0")) == []
+    assert only(TriggerBarrier, h.done("src/0")) == []
     (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
     assert completed.operators["src"] == "running"
 
 
 def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing() -> None:
     h = Harness(CHAIN, restored=Restored(finished=frozenset({"src/0"})))
-    assert [b.subtask for b in only(m.TriggerBarrier, h.at(10.0))] == ["mid/0"]
+    assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["mid/0"]
     effects = h.ack("mid/0")
     (completed,) = events(CheckpointCompleted, effects)
     assert completed.subtasks["src/0"].finished_on_restore
     assert completed.operators["src"] == "finished"
-    assert only(m.NotifyCompleted, effects) == [m.NotifyCompleted("mid/0", 1)]
+    assert only(NotifyCompleted, effects) == [NotifyCompleted("mid/0", 1)]
 
 
 def test_ran_to_its_end_is_not_finished() -> None:

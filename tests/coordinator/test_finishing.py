@@ -11,9 +11,17 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import (
+    DrainSubtask,
+    FinishSubtask,
+    PauseSubtask,
+    ResumeSubtask,
+    TriggerBarrier,
+)
+from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Release
 from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.release import MAX_BACKOFF, MAX_TRIES
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskPaused
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
@@ -25,15 +33,17 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
 )
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
 
 BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 
-def _stopped_at(h: Harness, uid: str) -> list[m.Effect]:
-    return h.handle(m.SubtaskPaused(**h.world("v/0"), reason=m.DropSource(uid), batch_id=3))
+def _stopped_at(h: Harness, uid: str) -> list[Effect]:
+    return h.handle(SubtaskPaused(**h.world("v/0"), reason=DropSource(uid), batch_id=3))
 
 
 # -- final checkpoint
@@ -44,16 +54,16 @@ def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id()
     h = Harness(BOUNDED, interval=1e9)
     assert names(h.end_of_data()) == ["SubtaskEndOfData", "CheckpointTriggered", "TriggerBarrier"]
     assert events(CheckpointTriggered, h.effects)[0] == CheckpointTriggered(1, 0.0, "final")
-    assert not only(m.FinishSubtask, h.ack(finished=True))
+    assert not only(FinishSubtask, h.ack(finished=True))
     assert names(h.released()) == ["CheckpointReleased", "FinishSubtask"]
     assert names(h.done()) == ["SubtaskFinished", "StatusChanged", "EndJob"]
-    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.FINISHED)]
+    assert only(EndJob, h.effects) == [EndJob(JobStatus.FINISHED)]
 
 
 def test_a_subtask_without_a_sink_is_finished_at_once() -> None:
     h = Harness(CHAIN)
     effects = h.end_of_data("src/0")
-    assert m.FinishSubtask(1, "src/0", "a") in effects
+    assert FinishSubtask(1, "src/0", A) in effects
 
 
 def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
@@ -63,7 +73,7 @@ def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
     h.done("src/0")
     h.ack("mid/0")
     h.released()
-    assert only(m.TriggerBarrier, h.at(20.0)) == [m.TriggerBarrier(1, "mid/0", "a", 2)]
+    assert only(TriggerBarrier, h.at(20.0)) == [TriggerBarrier(1, "mid/0", A, 2)]
 
 
 def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
@@ -75,7 +85,7 @@ def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
         h.at(now)
     assert h.c.last_triggered == 3
     h.ack()
-    assert m.FinishSubtask(1, "v/0", "a") in h.released()
+    assert FinishSubtask(1, "v/0", A) in h.released()
 
 
 def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None:
@@ -86,9 +96,9 @@ def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None
     assert names(effects) == [
         "CheckpointCompleted", "NotifyCompleted", "Release", "CheckpointTriggered", "TriggerBarrier",
     ]  # fmt: skip
-    assert not only(m.FinishSubtask, h.released(1))
+    assert not only(FinishSubtask, h.released(1))
     h.ack(finished=True)
-    assert m.FinishSubtask(1, "v/0", "a") in h.released(2)
+    assert FinishSubtask(1, "v/0", A) in h.released(2)
 
 
 def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final_one() -> None:
@@ -96,7 +106,7 @@ def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final
     h.at(10.0)
     h.end_of_data()
     assert names(h.ack(finished=True)) == ["CheckpointCompleted", "NotifyCompleted", "Release"]
-    assert m.FinishSubtask(1, "v/0", "a") in h.released()
+    assert FinishSubtask(1, "v/0", A) in h.released()
 
 
 def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
@@ -113,7 +123,7 @@ def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
 
 def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
     h = Harness(BOUNDED, restored=Restored(finished=frozenset({"v/0"})))
-    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.FINISHED)]
+    assert only(EndJob, h.effects) == [EndJob(JobStatus.FINISHED)]
 
 
 # -- dropping an ended source
@@ -122,12 +132,12 @@ def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
 def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_tick_held() -> None:
     h = Harness(MIXED)
     assert names(h.source_at_end("h")) == ["SourceEnded", "CheckpointTriggered", "TriggerBarrier"]
-    assert m.PauseSubtask(1, "v/0", "a", m.DropSource("h")) in h.ack()
+    assert PauseSubtask(1, "v/0", A, DropSource("h")) in h.ack()
     h.released()
     assert h.at(50.0) == []
     assert h.c.next_deadline(50.0) is None
     assert names(_stopped_at(h, "h")) == ["SourceDropped", "ResumeSubtask"]
-    assert h.c.pause == Pause("v/0", m.DropSource("h"))
+    assert h.c.pause == Pause("v/0", DropSource("h"))
     assert names(h.running()) == ["CheckpointTriggered", "TriggerBarrier"]
 
 
@@ -137,7 +147,7 @@ def test_an_ended_source_is_finished_in_the_checkpoints_behind_its_end() -> None
     (completed,) = events(CheckpointCompleted, h.ack())
     assert completed.operators["h"] == "finished"
     assert completed.operators["live"] == "running"
-    assert not only(m.PauseSubtask, h.effects)
+    assert not only(PauseSubtask, h.effects)
 
 
 def test_repeated_reports_and_boundaries_drop_a_source_once() -> None:
@@ -150,7 +160,7 @@ def test_repeated_reports_and_boundaries_drop_a_source_once() -> None:
     h.running()
     h.source_at_end("h")
     assert len(events(SourceEnded, h.effects)) == len(events(SourceDropped, h.effects)) == 1
-    assert len(only(m.PauseSubtask, h.effects)) == 1
+    assert len(only(PauseSubtask, h.effects)) == 1
 
 
 def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -> None:
@@ -158,7 +168,7 @@ def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -
     h.source_at_end("h")
     h.ack()
     h.running()
-    assert h.c.pause == Pause("v/0", m.DropSource("h"))
+    assert h.c.pause == Pause("v/0", DropSource("h"))
     assert h.c.dropped_messages == {"stale": 1}
 
 
@@ -169,7 +179,7 @@ def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() 
     _stopped_at(h, "h")
     h.running(plan=0)
     assert h.c.dropped_messages == {"stale": 1}
-    assert h.c.pause == Pause("v/0", m.DropSource("h"))
+    assert h.c.pause == Pause("v/0", DropSource("h"))
     h.running(plan=1)
     assert h.c.pause is None
 
@@ -180,7 +190,7 @@ def test_a_resume_says_all_that_is_left_out() -> None:
     )
     h.source_at_end("i")
     h.ack()
-    assert only(m.ResumeSubtask, _stopped_at(h, "i")) == [m.ResumeSubtask(1, "v/0", "a", m.VertexPlan(1, ("h", "i")))]
+    assert only(ResumeSubtask, _stopped_at(h, "i")) == [ResumeSubtask(1, "v/0", A, VertexPlan(1, ("h", "i")))]
 
 
 def test_one_planned_restart_at_a_time() -> None:
@@ -189,9 +199,9 @@ def test_one_planned_restart_at_a_time() -> None:
     h.source_at_end("i")
     h.ack()
     h.ack()
-    assert [d.reason.uid for d in only(m.PauseSubtask, h.effects)] == ["h"]
+    assert [d.reason.uid for d in only(PauseSubtask, h.effects)] == ["h"]
     _stopped_at(h, "h")
-    assert only(m.PauseSubtask, h.running()) == [m.PauseSubtask(1, "v/0", "a", m.DropSource("i"))]
+    assert only(PauseSubtask, h.running()) == [PauseSubtask(1, "v/0", A, DropSource("i"))]
 
 
 def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
@@ -203,9 +213,9 @@ def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
     for _ in range(2):
         for subtask in ("v/0", "w/0"):
             h.ack(subtask)
-    assert only(m.PauseSubtask, h.effects) == [m.PauseSubtask(1, "v/0", "a", m.DropSource("h_v"))]
-    h.handle(m.SubtaskPaused(**h.world("v/0"), reason=m.DropSource("h_v"), batch_id=3))
-    assert only(m.PauseSubtask, h.running("v/0")) == [m.PauseSubtask(1, "w/0", "a", m.DropSource("h_w"))]
+    assert only(PauseSubtask, h.effects) == [PauseSubtask(1, "v/0", A, DropSource("h_v"))]
+    h.handle(SubtaskPaused(**h.world("v/0"), reason=DropSource("h_v"), batch_id=3))
+    assert only(PauseSubtask, h.running("v/0")) == [PauseSubtask(1, "w/0", A, DropSource("h_w"))]
 
 
 def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
@@ -215,7 +225,7 @@ def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
     h.now = 5.0
     h.ack()
     h.now = 9.0
-    assert m.PauseSubtask(1, "v/0", "a", m.DropSource("h")) in h.ack()
+    assert PauseSubtask(1, "v/0", A, DropSource("h")) in h.ack()
 
 
 def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
@@ -230,11 +240,11 @@ def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
     """R9: in order, the lowest first, none skipped."""
     restored = Restored(last_triggered=6, last_completed=5, last_released=3, unreleased=(4, 5))
     h = Harness(restored=restored)
-    assert h.effects[0] == m.Release(4)
+    assert h.effects[0] == Release(4)
     h.at(10.0)
     h.ack()
-    assert h.released(4)[1:] == [m.Release(5)]
-    assert h.released(5)[1:] == [m.Release(7)]
+    assert h.released(4)[1:] == [Release(5)]
+    assert h.released(5)[1:] == [Release(7)]
 
 
 def test_r9_a_checkpoint_may_complete_but_not_be_released_before_the_one_before_it() -> None:
@@ -242,7 +252,7 @@ def test_r9_a_checkpoint_may_complete_but_not_be_released_before_the_one_before_
     h.at(10.0)
     h.ack()
     h.at(20.0)
-    assert not only(m.Release, h.ack())
+    assert not only(Release, h.ack())
     assert names(h.released(1)) == ["CheckpointReleased", "Release"]
     assert h.released(1) == []
     assert h.c.last_released == 1
@@ -254,20 +264,20 @@ def test_a_failed_release_is_asked_for_again_with_growing_pauses_and_then_given_
     h.ack()
     pauses = []
     for _ in range(MAX_TRIES - 1):
-        assert not only(m.EndJob, h.release_failed())
+        assert not only(EndJob, h.release_failed())
         deadline = h.c.next_deadline(h.now)
         assert deadline is not None
         pauses.append(deadline - h.now)
-        assert only(m.Release, h.at(deadline)) == [m.Release(1)]
+        assert only(Release, h.at(deadline)) == [Release(1)]
     assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, *[MAX_BACKOFF] * 4]
-    assert only(m.EndJob, h.release_failed())[0].status == "RESTARTING"
+    assert only(EndJob, h.release_failed())[0].status == "RESTARTING"
 
 
 def test_a_terminal_release_failure_fails_the_job() -> None:
     h = Harness()
     h.at(10.0)
     h.ack()
-    assert only(m.EndJob, h.release_failed(terminal=True))[0].status == "FAILED"
+    assert only(EndJob, h.release_failed(terminal=True))[0].status == "FAILED"
 
 
 def test_a_failed_job_does_not_wait_for_a_sink_that_cannot_be_reached() -> None:
@@ -276,23 +286,23 @@ def test_a_failed_job_does_not_wait_for_a_sink_that_cannot_be_reached() -> None:
     h.at(10.0)
     h.ack()
     h.release_failed()
-    failed = h.handle(m.SubtaskFailed(**h.world("v/0"), cause="disk full"))
-    assert [end.status for end in only(m.EndJob, failed)] == ["RESTARTING"]
+    failed = h.handle(SubtaskFailed(**h.world("v/0"), cause="disk full"))
+    assert [end.status for end in only(EndJob, failed)] == ["RESTARTING"]
 
 
 def test_a_failed_job_waits_for_the_release_under_way() -> None:
     h = Harness()
     h.at(10.0)
     h.ack()
-    assert not only(m.EndJob, h.handle(m.SubtaskFailed(**h.world("v/0"), cause="disk full")))
-    assert [end.status for end in only(m.EndJob, h.release_failed())] == ["RESTARTING"]
+    assert not only(EndJob, h.handle(SubtaskFailed(**h.world("v/0"), cause="disk full")))
+    assert [end.status for end in only(EndJob, h.release_failed())] == ["RESTARTING"]
 
 
 def test_r16_a_failed_job_first_releases_what_is_completed() -> None:
     h = Harness()
     h.at(10.0)
     h.ack()
-    assert not only(m.EndJob, h.handle(m.SubtaskFailed(**h.world("v/0"), cause="boom", terminal=True)))
+    assert not only(EndJob, h.handle(SubtaskFailed(**h.world("v/0"), cause="boom", terminal=True)))
     assert names(h.released()) == ["CheckpointReleased", "StatusChanged", "EndJob"]
 
 
@@ -305,11 +315,11 @@ def test_stop_takes_a_savepoint_and_ends_only_after_its_release() -> None:
     effects = h.request("stop", "r1")
     assert names(effects) == ["RequestAnswered", "CheckpointTriggered", "TriggerBarrier"]
     assert events(CheckpointTriggered, effects)[0].kind == "savepoint"
-    assert not only(m.EndJob, h.ack())
+    assert not only(EndJob, h.ack())
     assert names(h.released()) == ["CheckpointReleased", "RequestAnswered", "StatusChanged", "EndJob"]
-    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.STOPPED)]
+    assert only(EndJob, h.effects) == [EndJob(JobStatus.STOPPED)]
     assert h.answers("r1") == ["accepted", "completed: savepoint 1 is released"]
-    assert not only(m.FinishSubtask, h.effects)
+    assert not only(FinishSubtask, h.effects)
 
 
 def test_a_stop_lets_a_pending_checkpoint_end_and_then_takes_its_savepoint() -> None:
@@ -326,25 +336,25 @@ def test_a_stop_after_all_data_ended_finishes_the_job() -> None:
     h.request("stop")
     h.ack(finished=True)
     assert names(h.released()) == ["CheckpointReleased", "FinishSubtask"]
-    assert only(m.EndJob, h.done()) == [m.EndJob(JobStatus.FINISHED)]
+    assert only(EndJob, h.done()) == [EndJob(JobStatus.FINISHED)]
 
 
 def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
     h = Harness(CHAIN)
     effects = h.request("drain", "r1")
-    assert effects[1:] == [m.DrainSubtask(1, "mid/0", "a")]
+    assert effects[1:] == [DrainSubtask(1, "mid/0", A)]
     h.end_of_data("src/0")
     h.done("src/0")
     h.end_of_data("mid/0")
     while h.c.pending is not None:
         h.ack("mid/0", finished=True)
     h.released()
-    assert only(m.EndJob, h.done("mid/0")) == [m.EndJob(JobStatus.FINISHED)]
-    assert len(only(m.DrainSubtask, h.effects)) == 1
+    assert only(EndJob, h.done("mid/0")) == [EndJob(JobStatus.FINISHED)]
+    assert len(only(DrainSubtask, h.effects)) == 1
 
 
 def test_a_drain_goes_on_after_a_restart() -> None:
-    assert only(m.DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [m.DrainSubtask(1, "v/0", "a")]
+    assert only(DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [DrainSubtask(1, "v/0", A)]
 
 
 def test_a_stop_wins_over_a_drain_and_a_drain_during_a_stop_is_refused() -> None:
@@ -354,7 +364,7 @@ def test_a_stop_wins_over_a_drain_and_a_drain_during_a_stop_is_refused() -> None
     h.request("drain", "r3")
     h.ack()
     h.released()
-    assert only(m.EndJob, h.effects) == [m.EndJob(JobStatus.STOPPED)]
+    assert only(EndJob, h.effects) == [EndJob(JobStatus.STOPPED)]
     assert h.answers("r1") == ["accepted", "failed: the job was stopped before it was drained"]
     assert h.answers("r2") == ["accepted", "completed: savepoint 1 is released"]
     assert h.answers("r3") == ["refused: the job is being stopped"]
@@ -377,5 +387,5 @@ def test_every_end_is_journaled_before_it_is_asked_for(mode: str) -> None:
     h.released()
     h.done()
     assert names(h.effects)[-2:] == ["StatusChanged", "EndJob"]
-    assert events(StatusChanged, h.effects)[-1].status == only(m.EndJob, h.effects)[0].status
+    assert events(StatusChanged, h.effects)[-1].status == only(EndJob, h.effects)[0].status
     assert events(CheckpointReleased, h.effects)[-1].checkpoint == h.c.last_completed

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import DeploySubtask
+from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from tests.coordinator.harness import CHAIN, Harness, graph, only, vertex
@@ -24,8 +25,8 @@ def batch(of: ExecutionGraph, slots: int = 100, **more: Any) -> Harness:
     return Harness(of, running=False, periodic=False, slots=slots, **more)
 
 
-def deployed(effects: list[m.Effect]) -> list[str]:
-    return [command.subtask for command in only(m.DeploySubtask, effects)]
+def deployed(effects: list[Effect]) -> list[str]:
+    return [command.subtask for command in only(DeploySubtask, effects)]
 
 
 def test_streaming_deploys_everything_at_once() -> None:
@@ -56,10 +57,6 @@ def test_no_more_run_than_there_are_slots() -> None:
 def test_less_than_one_slot_is_refused() -> None:
     with pytest.raises(ValueError, match="slots must be 1 or more"):
         batch(DIAMOND, slots=0)
-
-
-def test_a_command_to_deploy_names_no_attempt_yet() -> None:
-    assert only(m.DeploySubtask, batch(CHAIN).effects) == [m.DeploySubtask(1, "src/0", None)]
 
 
 def test_an_all_to_all_consumer_waits_for_every_producer_subtask() -> None:

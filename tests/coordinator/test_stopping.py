@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import DrainSubtask, FinishSubtask, PauseSubtask, TriggerBarrier
+from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
 from airflow_provider_ckpt.coordinator.release import MAX_TRIES
+from airflow_provider_ckpt.coordinator.reports import BarrierDeclined, SubtaskPaused
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
-from tests.coordinator.harness import CHAIN, Harness, events, graph, names, only, vertex
+from airflow_provider_ckpt.model.pause_reason import DropSource
+from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
 
 BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 
-def _end(effects: list[m.Effect]) -> tuple[str, str]:
-    (end,) = only(m.EndJob, effects)
+def _end(effects: list[Effect]) -> tuple[str, str]:
+    (end,) = only(EndJob, effects)
     return end.status, end.cause or ""
 
 
@@ -44,7 +47,7 @@ def test_a_stop_without_a_savepoint_in_time_is_withdrawn_and_the_job_goes_on() -
     assert [e.kind for e in events(CheckpointTriggered, effects)] == ["checkpoint"]
     h.ack()
     h.released()
-    assert not only(m.EndJob, h.effects)
+    assert not only(EndJob, h.effects)
 
 
 def test_a_stop_that_has_to_leave_ends_the_run_without_calling_it_stopped() -> None:
@@ -61,7 +64,7 @@ def test_savepoints_that_fail_more_often_than_tolerated_fail_the_stop_and_not_th
     h.request("stop", "r1")
     assert not h.decline("IO_EXCEPTION")[1:]
     h.at(1.0)
-    h.handle(m.BarrierDeclined(**h.world("v/0"), checkpoint=2, reason="IO_EXCEPTION", detail="disk full"))
+    h.handle(BarrierDeclined(**h.world("v/0"), checkpoint=2, reason="IO_EXCEPTION", detail="disk full"))
     assert "2 savepoints failed (1 tolerated), last: the barrier could not be written: disk full" in h.answers("r1")[1]
     assert h.c.failures_in_a_row == 0
     assert not h.c.is_over
@@ -102,8 +105,8 @@ def test_a_stop_that_joins_another_is_answered_with_it_and_may_make_it_leave() -
 def test_after_a_failed_stop_ended_sources_are_dropped_again() -> None:
     h = Harness(MIXED)
     h.request("stop", "r1")
-    assert not only(m.PauseSubtask, h.source_at_end("h"))
-    assert only(m.PauseSubtask, h.decline("IO_EXCEPTION")) == [m.PauseSubtask(1, "v/0", "a", m.DropSource("h"))]
+    assert not only(PauseSubtask, h.source_at_end("h"))
+    assert only(PauseSubtask, h.decline("IO_EXCEPTION")) == [PauseSubtask(1, "v/0", A, DropSource("h"))]
 
 
 def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
@@ -113,9 +116,9 @@ def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
     h.request("stop", "r1")
     h.ack("a/0", finished=True)
     h.ack("b/0")
-    assert not only(m.FinishSubtask, h.released())
+    assert not only(FinishSubtask, h.released())
     h.decline("IO_EXCEPTION", "b/0")
-    assert only(m.FinishSubtask, h.effects) == [m.FinishSubtask(1, "a/0", "a")]
+    assert only(FinishSubtask, h.effects) == [FinishSubtask(1, "a/0", A)]
 
 
 # -- not all subtasks run
@@ -149,7 +152,7 @@ def test_a_stop_in_a_planned_restart_waits_for_the_query() -> None:
     h.ack()
     h.released()
     assert h.request("stop", "r1")[1:] == []
-    h.handle(m.SubtaskPaused(**h.world("v/0"), reason=m.DropSource("h"), batch_id=3))
+    h.handle(SubtaskPaused(**h.world("v/0"), reason=DropSource("h"), batch_id=3))
     assert [e.kind for e in events(CheckpointTriggered, h.running())] == ["savepoint"]
 
 
@@ -170,7 +173,7 @@ def test_a_subtask_that_fails_behind_the_savepoint_makes_the_stop_fail_but_the_s
     h = Harness()
     h.request("stop", "r1")
     h.ack()
-    assert not only(m.EndJob, h.fail())
+    assert not only(EndJob, h.fail())
     effects = h.released()
     assert names(effects) == ["CheckpointReleased", "RequestAnswered", "StatusChanged", "EndJob"]
     status, cause = _end(effects)
@@ -253,11 +256,11 @@ def test_in_batch_mode_every_unfinished_subtask_is_triggered() -> None:
     h = Harness(depths, periodic=False)
     for name in ("a/0", "b/0", "c/0", "d/0"):
         h.end_of_data(name)
-    assert [b.subtask for b in only(m.TriggerBarrier, h.effects)] == ["a/0", "b/0", "c/0", "d/0"]
+    assert [b.subtask for b in only(TriggerBarrier, h.effects)] == ["a/0", "b/0", "c/0", "d/0"]
     h.done("c/0")  # it has no sink: it closes at once, and put no barrier
     for name in ("a/0", "b/0", "d/0"):
         h.ack(name, finished=True)
-    assert [f.subtask for f in only(m.FinishSubtask, h.released())] == ["a/0", "b/0", "d/0"]
+    assert [f.subtask for f in only(FinishSubtask, h.released())] == ["a/0", "b/0", "d/0"]
 
 
 # -- drain
@@ -289,6 +292,6 @@ def test_a_drain_whose_stop_failed_goes_on() -> None:
     h.request("drain", "r1")
     h.request("stop", "r2")
     h.running("mid/0")
-    assert not only(m.DrainSubtask, h.effects)
+    assert not only(DrainSubtask, h.effects)
     h.decline("IO_EXCEPTION", "mid/0")
-    assert only(m.DrainSubtask, h.effects) == [m.DrainSubtask(1, "mid/0", "a")]
+    assert only(DrainSubtask, h.effects) == [DrainSubtask(1, "mid/0", A)]

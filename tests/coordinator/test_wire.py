@@ -8,12 +8,36 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import (
+    Command,
+    DeploySubtask,
+    DrainSubtask,
+    FinishSubtask,
+    PauseSubtask,
+    ResumeSubtask,
+    TriggerBarrier,
+)
 from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
+from airflow_provider_ckpt.coordinator.reports import (
+    BarrierAcknowledged,
+    BarrierDeclined,
+    Report,
+    SourceAtEnd,
+    SubtaskAtEndOfData,
+    SubtaskDone,
+    SubtaskFailed,
+    SubtaskFenced,
+    SubtaskOpened,
+    SubtaskPaused,
+    SubtaskRunning,
+)
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
-WORLD = (3, "v/0", "0003-ab")
+WORLD = (3, "v/0", AttemptId(3, 2, "ab"))
 SNAPSHOT = Snapshot(
     position=7,
     batch_id=4,
@@ -25,26 +49,28 @@ SNAPSHOT = Snapshot(
     finished_on_restore=False,
 )
 MESSAGES: list[Any] = [
-    m.SubtaskRunning(*WORLD),
-    m.SubtaskAtEndOfData(*WORLD, mode="drain"),
-    m.SubtaskDone(*WORLD),
-    m.SubtaskFailed(*WORLD, "ValueError: no", terminal=True, error="ValueError: no", traceback="Traceback"),
-    m.SubtaskFenced(*WORLD, "taken over"),
-    m.BarrierAcknowledged(*WORLD, 2, SNAPSHOT),
-    m.BarrierDeclined(*WORLD, 2, "IO_EXCEPTION", "disk full"),
-    m.SourceAtEnd(*WORLD, "history", 4, droppable=False),
-    m.SubtaskPaused(*WORLD, m.DropSource("history"), 4),
-    m.TriggerBarrier(*WORLD, 2),
-    m.DeploySubtask(*WORLD),
-    m.PauseSubtask(*WORLD, m.DropSource("history")),
-    m.ResumeSubtask(*WORLD, m.VertexPlan(1, ("history",))),
-    m.DrainSubtask(*WORLD),
-    m.FinishSubtask(3, "v/0", None),
+    SubtaskOpened(*WORLD),
+    SubtaskRunning(*WORLD),
+    SubtaskAtEndOfData(*WORLD, mode="drain"),
+    SubtaskDone(*WORLD),
+    SubtaskFailed(*WORLD, "ValueError: no", terminal=True, error="ValueError: no", traceback="Traceback"),
+    SubtaskFenced(*WORLD, "taken over"),
+    SubtaskFenced(*WORLD, "taken over", AttemptId(4, 0, "cd")),
+    BarrierAcknowledged(*WORLD, 2, SNAPSHOT),
+    BarrierDeclined(*WORLD, 2, "IO_EXCEPTION", "disk full"),
+    SourceAtEnd(*WORLD, "history", 4, droppable=False),
+    SubtaskPaused(*WORLD, DropSource("history"), 4),
+    TriggerBarrier(*WORLD, 2),
+    DeploySubtask(*WORLD, VertexPlan(0, ("history",))),
+    PauseSubtask(*WORLD, DropSource("history")),
+    ResumeSubtask(*WORLD, VertexPlan(1, ("history",))),
+    DrainSubtask(*WORLD),
+    FinishSubtask(*WORLD),
 ]
 
 
 def test_every_report_and_command_is_tried() -> None:
-    known = {*typing.get_args(m.Report), *typing.get_args(m.Command), m.SubtaskFenced}
+    known = {*typing.get_args(Report), *typing.get_args(Command), SubtaskFenced}
     assert {type(message) for message in MESSAGES} == known
 
 
@@ -56,8 +82,7 @@ def test_a_message_comes_back_as_what_it_was(message: Any) -> None:
 @pytest.mark.parametrize("message", MESSAGES, ids=[type(message).__name__ for message in MESSAGES])
 def test_a_message_names_its_world(message: Any) -> None:
     body = to_json(message)
-    assert (body["epoch"], body["subtask"]) == (3, "v/0")
-    assert "attempt" in body
+    assert (body["epoch"], body["subtask"], body["attempt"]) == (3, "v/0", "0003-02-ab")
 
 
 @pytest.mark.parametrize(
@@ -65,8 +90,10 @@ def test_a_message_names_its_world(message: Any) -> None:
     [
         {"type": "Reboot", "epoch": 1},
         {},
-        {**to_json(m.DrainSubtask(*WORLD)), "how": "gently"},
-        {**to_json(m.PauseSubtask(*WORLD, m.DropSource("history"))), "reason": {"type": "Lunch"}},
+        {**to_json(DrainSubtask(*WORLD)), "how": "gently"},
+        {**to_json(DrainSubtask(*WORLD)), "attempt": "the second one"},
+        {**to_json(DrainSubtask(*WORLD)), "attempt": None},
+        {**to_json(PauseSubtask(*WORLD, DropSource("history"))), "reason": {"type": "Lunch"}},
     ],
 )
 def test_what_this_version_does_not_know_is_refused(body: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
@@ -44,8 +45,8 @@ def one_of_each() -> list[Record]:
         ended=published.ended,
     )
     return [
-        Open("0001-aa", 1, "0001-aa"),
-        Open("0002-ab", 2, "0002-ab", continues_at=1),
+        Open(AttemptId(1, 0, "aa"), 1, "0001-aa"),
+        Open(AttemptId(2, 0, "ab"), 2, "0002-ab", continues_at=1),
         published,
         Barrier(2, 5, snapshot),
         EndOfData("drain"),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
 from airflow_provider_ckpt.partitions.errors import UnknownRecordError
-from airflow_provider_ckpt.partitions.records import Record
+from airflow_provider_ckpt.partitions.records import Open, Record
 from airflow_provider_ckpt.partitions.subtask_log import FORMAT, SubtaskLog, subtask_entries
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.partitions.samples import one_of_each
@@ -21,6 +22,13 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "subtask-log-v1"
 @pytest.mark.parametrize("record", one_of_each(), ids=lambda record: type(record).__name__)
 def test_a_record_survives_the_way_through_json(record: Record) -> None:
     assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
+
+
+@pytest.mark.parametrize(("number", "name"), [(0, "0003-ab"), (12, "0003-12-ab")])
+def test_the_name_of_an_attempt_is_its_text(number: int, name: str) -> None:
+    opened = Open(AttemptId(3, number, "ab"), 3, name)
+    body = {"type": "Open", "attempt": name, "epoch": 3, "folder": name, "continues_at": None}
+    assert (record_to_json(opened), record_from_json(body)) == (body, opened)
 
 
 def test_the_golden_log_of_version_1_reads_as_it_was_written(tmp_path: Path) -> None:

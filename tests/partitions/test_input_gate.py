@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, EndOfPartition, Open, Record
@@ -78,7 +79,7 @@ def test_an_end_of_data_is_no_end_but_an_end_of_partition_is() -> None:
 
 def test_r10_barriers_of_older_epochs_are_passed_without_a_snapshot() -> None:
     one = gate()
-    offer(one, "a", barrier(7, epoch=2), batch(0), Open("x", EPOCH, "x"), barrier(8), batch(1))
+    offer(one, "a", barrier(7, epoch=2), batch(0), Open(AttemptId(EPOCH, 0, "x"), EPOCH, "x"), barrier(8), batch(1))
     assert done(one.poll(0.0, QUIET)) == ["a1", "!8", "a4"]
 
 

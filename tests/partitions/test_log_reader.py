@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
 from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -17,7 +18,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 def writer(tmp_path: Path) -> SubtaskLog:
     log = SubtaskLog(open_storage(tmp_path), "log")
     log.load()
-    log.open("0001-a", 1, "0001-a")
+    log.open(AttemptId(1, 0, "a"))
     return log
 
 
@@ -44,7 +45,7 @@ def test_r4_what_a_later_open_rewinds_behind_is_read_no_more(writer: SubtaskLog,
     assert len(tail.records()) == 3
     later = SubtaskLog(open_storage(tmp_path), "log")
     later.load()
-    later.open("0002-b", 2, "0002-b", continues_at=2)
+    later.open(AttemptId(2, 0, "b"), continues_at=2)
     assert [record.batch_id for _, record in tail.records() if isinstance(record, Batch)] == [0]
 
 

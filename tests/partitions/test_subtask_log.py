@@ -9,7 +9,14 @@ from threading import Event, Thread
 
 import pytest
 
-from airflow_provider_ckpt.partitions.errors import BatchConflictError, BatchGapError, EndedLogError, LogFencedError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.errors import (
+    BatchConflictError,
+    BatchGapError,
+    EndedLogError,
+    LogFencedError,
+    LogHeldError,
+)
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, Open, Record
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -35,7 +42,7 @@ def storage(tmp_path: Path) -> Storage:
 def opened(storage: Storage, epoch: int = 1, continues_at: int | None = None) -> SubtaskLog:
     log = SubtaskLog(storage, "log")
     log.load()
-    log.open(f"a{epoch}", epoch, f"a{epoch}", continues_at)
+    log.open(AttemptId(epoch, 0, f"a{epoch}"), continues_at)
     return log
 
 
@@ -132,7 +139,7 @@ def test_r3_an_attempt_is_fenced_by_the_next_one_and_told_by_whom(storage: Stora
     zombie.publish(batch(0))
     zombie.check_fenced()
     opened(storage, epoch=2)
-    with pytest.raises(LogFencedError, match="attempt a2 of epoch 2"):
+    with pytest.raises(LogFencedError, match="attempt 0002-a2 of epoch 2"):
         zombie.check_fenced()
     with pytest.raises(LogFencedError):
         zombie.publish(batch(1))
@@ -145,7 +152,7 @@ def test_r3_an_attempt_that_was_paused_before_it_opened_cannot_open_any_more(sto
     late = loaded(storage)
     opened(storage, epoch=2).publish(batch(0))
     with pytest.raises(LogFencedError):
-        late.open("a1", 1, "a1")
+        late.open(AttemptId(1, 0, "a1"))
     assert batches(loaded(storage)) == [0]
 
 
@@ -153,7 +160,45 @@ def test_r3_what_was_published_between_reading_and_opening_counts(storage: Stora
     before = opened(storage)
     successor = loaded(storage)
     before.publish(batch(0))
-    assert successor.open("a2", 2, "a2").last_batch == batch(0)
+    assert successor.open(AttemptId(2, 0, "a2")).last_batch == batch(0)
+
+
+def test_r3_an_attempt_is_fenced_by_the_next_one_of_its_epoch(storage: Storage) -> None:
+    zombie = opened(storage)
+    zombie.publish(batch(0))
+    successor = loaded(storage)
+    assert successor.open(AttemptId(1, 1, "b")).last_batch == batch(0)
+    with pytest.raises(LogFencedError, match="attempt 0001-01-b of epoch 1") as raised:
+        zombie.publish(batch(1))
+    assert raised.value.data["attempt"] == AttemptId(1, 1, "b")
+    successor.publish(batch(1))
+    assert batches(loaded(storage)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("held", "late"),
+    [
+        (AttemptId(1, 1, "b"), AttemptId(1, 0, "a")),
+        (AttemptId(1, 1, "b"), AttemptId(1, 1, "a")),
+        (AttemptId(1, 1, "b"), AttemptId(1, 1, "b")),
+        (AttemptId(2, 0, "b"), AttemptId(1, 5, "a")),
+    ],
+    ids=["lower number", "same number", "itself", "lower epoch"],
+)
+@pytest.mark.parametrize("read", ["before", "after"])
+def test_r3_an_attempt_that_is_not_later_does_not_open_the_log(
+    storage: Storage, held: AttemptId, late: AttemptId, read: str
+) -> None:
+    """Whether it has read who holds it, or loses the race for the number to it."""
+    paused = loaded(storage)
+    holder = loaded(storage)
+    holder.open(held)
+    if read == "after":
+        paused.load()
+    with pytest.raises(LogHeldError, match=f"held by attempt {held} of epoch {held.epoch}; {late} does not come after"):
+        paused.open(late)
+    holder.publish(batch(0))
+    assert batches(loaded(storage)) == [0]
 
 
 def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
@@ -180,9 +225,9 @@ def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(stora
     for number in range(1, 12):
         writer.publish(batch(number))
     writer.truncate(10)
-    assert late.open("a2", 2, "a2").last_batch == batch(11)
+    assert late.open(AttemptId(2, 0, "a2")).last_batch == batch(11)
     assert late.position == writer.position + 1
-    with pytest.raises(LogFencedError, match="attempt a2"):
+    with pytest.raises(LogFencedError, match="attempt 0002-a2"):
         writer.publish(batch(12))
 
 
@@ -230,7 +275,11 @@ def test_r4_an_open_is_never_void(storage: Storage) -> None:
     rewound = opened(storage, epoch=3, continues_at=2)
     assert batches(rewound) == [0]
     for log in (rewound, loaded(storage)):
-        assert [record.attempt for _, record in log.records() if isinstance(record, Open)] == ["a1", "a2", "a3"]
+        assert [str(record.attempt) for _, record in log.records() if isinstance(record, Open)] == [
+            "0001-a1",
+            "0002-a2",
+            "0003-a3",
+        ]
 
 
 def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) -> None:
@@ -321,7 +370,7 @@ HEAD = 4
 
 def life(log: SubtaskLog, head: int = HEAD) -> None:
     log.load()
-    log.open("a1", 1, "a1")
+    log.open(AttemptId(1, 0, "a1"))
     log.publish(batch(0))
     log.barrier(1, 1)
     log.publish(batch(1))
@@ -417,7 +466,7 @@ def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_r
     log = SubtaskLog(faulty, "log")
     log.load()
     faulty.back = True
-    log.open("a2", 2, "a2")
+    log.open(AttemptId(2, 0, "a2"))
     faulty.back = False
     with pytest.raises(StorageTransientError):
         log.publish(batch(1))  # it landed, and nobody knows

@@ -30,7 +30,7 @@ def _read(world: World, vertex: str, source: str) -> int:
     try:
         log.load()
         batch = log.state.last_batch
-        attempt = AttemptFolders(storage, f"{home}/spark").previous(log.records(), "")
+        attempt = AttemptFolders(storage, f"{home}/spark").previous(log.records())
         if batch is None or attempt is None:
             return 0
         seen = SeenFiles(storage, f"{home}/spark/{attempt}/sources/{source}")

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.commands import (
+    Command,
+    DeploySubtask,
+    DrainSubtask,
+    FinishSubtask,
+    PauseSubtask,
+    ResumeSubtask,
+    TriggerBarrier,
+)
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Release
+from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, SubtaskOpened
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.partitions.attempts import attempt_name
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from tests.simulation.current_log import CurrentLog
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
 from tests.simulation.world import JOB, BrokenError, FencedError, World
 
@@ -84,6 +97,8 @@ class Driver:
         self.runner_type: type[Runner] = streaming if options.periodic else BatchRunner
         self.slots = random.choice((1, 2, 100))
         self.faulty = True
+        self.replaces = True
+        """Whether subtasks go on under their next attempts."""
         self.crash_in_effects = False
         self.dead = False
         self.over: str | None = None
@@ -91,12 +106,17 @@ class Driver:
         self.late: list[str] = []
         self.coordinator: Coordinator | None = None
         self.releases: list[int] = []
-        self.inbox: list[m.Message] = []
+        self.inbox: list[Message] = []
         self.asked: set[str] = set()
         """Requests that reached the coordinator."""
         self.epoch = world.claim()
-        self.attempt = attempt_name(self.epoch, "sim")
+        self.attempts = takeover.first_attempts(self.epoch, world.subtasks)
         self.logs: dict[str, SubtaskLog] = {}
+        self.readers = {name: CurrentLog(self.logs, name) for name in world.subtasks}
+        self.replaced: list[Runner] = []
+        """Of attempts that the next one of this epoch has fenced. They go on as long as they can."""
+        self.plans: dict[str, VertexPlan] = {}
+        """Of subtasks that were to be deployed, and are not opened yet."""
         self.written = len(world.journal)
         self.waiting: list[ev.Event] = []
         """What decides nothing, not yet in the journal. Lost when the driver dies."""
@@ -106,7 +126,7 @@ class Driver:
 
     def _take_over(self) -> Iterator[None]:
         yield
-        self.logs = takeover.load_logs(self.world.storage, JOB, self.world.graph)
+        self.logs.update(takeover.load_logs(self.world.storage, JOB, self.world.graph))
         finished = {e.subtask for _, e in self.world.journal if isinstance(e, ev.SubtaskFinished)}
         for subtask, log in self.logs.items():
             if self.options.periodic and not log.position and self.random.random() < 0.3:
@@ -114,13 +134,19 @@ class Driver:
                 continue
             self._open(subtask)
             if log.state.closed and subtask not in finished:  # R11: the log's tail decides
-                self._append(ev.SubtaskFinished(subtask, self.attempt, self.world.now))
+                self._append(ev.SubtaskFinished(subtask, str(self.attempts[subtask]), self.world.now))
             yield
         for subtask in [name for name in self.logs if name not in self.late]:
             self._make(subtask)  # when every log is opened: what the driver before published is read
         restored = restored_from(self.world)
         self.coordinator = self.coordinator_type(
-            self.world.graph, self.options, epoch=self.epoch, restored=restored, now=self.world.now, slots=self.slots
+            self.world.graph,
+            self.options,
+            epoch=self.epoch,
+            restored=restored,
+            attempts=self.attempts,
+            now=self.world.now,
+            slots=self.slots,
         )
         self._carry_out(self.coordinator.start(self.world.now))
 
@@ -129,12 +155,44 @@ class Driver:
         log = self.logs[subtask]
         if not log.state.closed:
             void = not self.options.periodic and log.state.end_of_data is None
-            log.open(self.attempt, self.epoch, self.attempt, 0 if void else None)
+            log.open(self.attempts[subtask], 0 if void else None)
 
-    def _deploy(self, subtask: str) -> None:
+    def _replace(self, subtask: str) -> None:
+        """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
+        coordinator goes on with the one before until it does."""
+        before, log = self.runners[subtask], SubtaskLog(self.world.storage, self.logs[subtask].path)
+        log.load()
+        if log.state.closed:
+            return
+        attempt = before.attempt.next(f"r{len(self.replaced)}")
+        void = not self.options.periodic and log.state.end_of_data is None
+        log.open(attempt, 0 if void else None)
+        self.logs[subtask], self.attempts[subtask] = log, attempt
+        self.replaced.append(before)
+        self._make(subtask)
+        self.runners[subtask].outbox.append(SubtaskOpened(self.epoch, subtask, attempt))
+
+    def _tell(self, command: Command, work: Callable[[Runner], None]) -> None:
+        """As the gateway does: to the attempt that it names, and to no other. One that is fenced falls silent."""
+        for runner in (self.runners.get(command.subtask), *self.replaced):
+            if runner is not None and (runner.subtask, runner.attempt) == (command.subtask, command.attempt):
+                self._let(runner, work)
+                return
+
+    def _let(self, runner: Runner, work: Callable[[Runner], None]) -> None:
+        try:
+            work(runner)
+        except LogFencedError:
+            if runner not in self.replaced:
+                raise
+            self.replaced.remove(runner)
+
+    def _deploy(self, command: DeploySubtask) -> None:
         """Some take their time to be opened; nobody else starts them."""
-        if subtask not in self.late:
-            self.runners[subtask].deploy()
+        if command.subtask in self.late:
+            self.plans[command.subtask] = command.plan
+        else:
+            self._tell(command, lambda runner: runner.deploy(command.plan))
 
     def _make(self, subtask: str) -> None:
         if self.logs[subtask].state.closed:
@@ -142,7 +200,8 @@ class Driver:
         vertex = subtask.rpartition("/")[0]
         dropped = {e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex}
         log = self.logs[subtask]
-        self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, self.attempt, log, self.logs, dropped)
+        attempt = self.attempts[subtask]
+        self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, attempt, log, self.readers, dropped)
 
     # -- one step
 
@@ -164,14 +223,17 @@ class Driver:
             late = self.late.pop()
             self._open(late)
             self._make(late)
-            self.runners[late].deploy()
+            self.runners[late].deploy(self.plans[late])
         elif self.releases and choice < 0.15:
             self._release()
         elif choice < 0.55:
             self._deliver()
         elif self.runners:
-            runner = self.random.choice(list(self.runners.values()))
-            runner.poll_barriers() if self.random.random() < 0.4 else runner.run(self.random)
+            if self.replaces and self.random.random() < 0.04:
+                self._replace(self.random.choice(list(self.runners)))
+            runner = self.random.choice([*self.runners.values(), *self.replaced])
+            polls = self.random.random() < 0.4
+            self._let(runner, lambda one: one.poll_barriers() if polls else one.run(self.random))
         self.tick()
 
     def tick(self) -> None:
@@ -186,23 +248,23 @@ class Driver:
                 raise BrokenError(f"a tick at {now} leaves something due at {after}")
 
     def _deliver(self) -> None:
-        full = [runner.outbox for runner in self.runners.values() if runner.outbox]
+        full = [runner.outbox for runner in (*self.runners.values(), *self.replaced) if runner.outbox]
         if self.inbox:
             full.append(self.inbox)
         if full:
             self.receive(self.random.choice(full).pop(0))
 
-    def receive(self, message: m.Message) -> None:
+    def receive(self, message: Message) -> None:
         assert self.coordinator is not None
-        answer = isinstance(message, (m.BarrierAcknowledged, m.BarrierDeclined))
+        answer = isinstance(message, (BarrierAcknowledged, BarrierDeclined))
         if self.faulty and answer and self.random.random() < 0.02:
             return
-        if self.faulty and isinstance(message, m.BarrierAcknowledged) and self.random.random() < 0.02:
-            message = m.BarrierDeclined(
+        if self.faulty and isinstance(message, BarrierAcknowledged) and self.random.random() < 0.02:
+            message = BarrierDeclined(
                 message.epoch, message.subtask, message.attempt, message.checkpoint, "IO_EXCEPTION"
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
-        if isinstance(message, m.StopRequested) and message.request is not None and not self.coordinator.is_over:
+        if isinstance(message, StopRequested) and message.request is not None and not self.coordinator.is_over:
             self.asked.add(message.request)
         for _ in range(times):
             self._carry_out(self.coordinator.handle(message, self.world.now))
@@ -222,34 +284,34 @@ class Driver:
         self.waiting.clear()
         self.world.check()
 
-    def _carry_out(self, effects: list[m.Effect]) -> None:
+    def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if self.crash_in_effects and self.random.random() < 0.3:
                 raise CrashError
             self._effect(effect)
 
-    def _effect(self, effect: m.Effect) -> None:
+    def _effect(self, effect: Effect) -> None:
         match effect:
-            case m.Append():
+            case Append():
                 self._append(effect.event)
-            case m.DeploySubtask():
-                self._deploy(effect.subtask)
-            case m.TriggerBarrier():
+            case DeploySubtask():
+                self._deploy(effect)
+            case TriggerBarrier():
                 if not (self.faulty and self.random.random() < 0.02):
-                    self.runners[effect.subtask].put_barrier(effect.checkpoint)
-            case m.Release():
+                    self._tell(effect, lambda runner: runner.put_barrier(effect.checkpoint))
+            case Release():
                 if self.releases:
                     raise BrokenError("R9: two releases at once")
                 self.releases.append(effect.checkpoint)
-            case m.PauseSubtask():
-                self.runners[effect.subtask].pause(effect.reason)
-            case m.ResumeSubtask():
-                self.runners[effect.subtask].resume(effect.plan)
-            case m.DrainSubtask():
-                self.runners[effect.subtask].drain()
-            case m.FinishSubtask():
-                self.runners[effect.subtask].finish()
-            case m.EndJob():
+            case PauseSubtask():
+                self._tell(effect, lambda runner: runner.pause(effect.reason))
+            case ResumeSubtask():
+                self._tell(effect, lambda runner: runner.resume(effect.plan))
+            case DrainSubtask():
+                self._tell(effect, lambda runner: runner.drain())
+            case FinishSubtask():
+                self._tell(effect, lambda runner: runner.finish())
+            case EndJob():
                 self.over, self.dead = effect.status, True
                 self.world.check_answers(self.epoch, self.asked)
                 if effect.status == "FAILED":
@@ -260,7 +322,7 @@ class Driver:
         checkpoint = self.releases[0]
         if self.faulty and self.random.random() < 0.05:
             self.releases.pop()
-            self.inbox.append(m.ReleaseFailed(self.epoch, checkpoint, "the target does not answer"))
+            self.inbox.append(ReleaseFailed(self.epoch, checkpoint, "the target does not answer"))
             return
         event = self.world.completed(checkpoint)
         if event is None:
@@ -271,7 +333,7 @@ class Driver:
                     self._release_sink(vertex.uid, vertex.parallelism, sink, event)
                     return
         self.releases.pop()
-        self.inbox.append(m.ReleaseDone(self.epoch, checkpoint, {}))
+        self.inbox.append(ReleaseDone(self.epoch, checkpoint, {}))
 
     def _release_sink(self, vertex: str, parallelism: int, sink: str, event: ev.CheckpointCompleted) -> None:
         target = self.world.targets[sink]

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
-from airflow_provider_ckpt.coordinator import messages as m
+from airflow_provider_ckpt.coordinator.messages import Message
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SourceAtEnd
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch, EndMode, PartitionFile
@@ -49,7 +53,7 @@ class Runner:
         world: World,
         subtask: str,
         epoch: int,
-        attempt: str,
+        attempt: AttemptId,
         log: SubtaskLog,
         inputs: Mapping[str, LogReader],
         dropped: set[str],
@@ -57,7 +61,7 @@ class Runner:
         self.world, self.subtask, self.epoch, self.attempt = world, subtask, epoch, attempt
         self.log, self.logs = log, inputs
         self.vertex = world.graph.vertex(subtask.rpartition("/")[0])
-        self.outbox: list[m.Message] = []
+        self.outbox: list[Message] = []
         self.work: deque[Callable[[], None]] = deque()
         self.channels = {key: (edge, producer) for edge, key, producer in world.channels(subtask)}
         self._prepare(frozenset(dropped))
@@ -70,7 +74,7 @@ class Runner:
 
     # -- what the driver asks for
 
-    def deploy(self) -> None:
+    def deploy(self, plan: VertexPlan) -> None:
         raise NotImplementedError
 
     def put_barrier(self, checkpoint: int) -> None:
@@ -79,10 +83,10 @@ class Runner:
     def finish(self) -> None:
         self._carry_out(self.machine.finish())
 
-    def pause(self, reason: m.PauseReason) -> None:
+    def pause(self, reason: PauseReason) -> None:
         self._carry_out(self.machine.pause(reason))
 
-    def resume(self, plan: m.VertexPlan) -> None:
+    def resume(self, plan: VertexPlan) -> None:
         self._carry_out(self.machine.resume(plan))
 
     def drain(self) -> None:
@@ -156,7 +160,7 @@ class StreamingRunner(Runner):
             notify=lambda: None,
             clock=lambda: self.world.now,
         )
-        self.machine = self.machine_type({*self.channels, *self.publication.inputs.bounded}, dropped)
+        self.machine = self.machine_type({*self.channels, *self.publication.inputs.bounded})
         self.publication.resume()
 
     def _uids(self) -> tuple[str, ...]:
@@ -189,8 +193,8 @@ class StreamingRunner(Runner):
 
     # -- what the driver asks for
 
-    def deploy(self) -> None:
-        self.work.append(lambda: self._carry_out(self.machine.deploy(self.log.state.end_of_data)))
+    def deploy(self, plan: VertexPlan) -> None:
+        self.work.append(lambda: self._carry_out(self.machine.deploy(plan, self.log.state.end_of_data)))
 
     def put_barrier(self, checkpoint: int) -> None:
         if not self.log.state.closed:
@@ -243,7 +247,7 @@ class StreamingRunner(Runner):
             case AnnounceEnd(uid, batch_id):
                 droppable = len({*self.channels, *self.sources} - self.publication.dropped) > 1
                 if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
-                    self._tell(m.SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
+                    self._tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
 
     def _build(self, dropped: frozenset[str]) -> None:
         self.publication.dropped = dropped
@@ -270,15 +274,15 @@ class BatchRunner(Runner):
         self.reads = frozenset([*self.channels, *self.vertex.sources])
         self.machine = self.machine_type(self.reads)
 
-    def deploy(self) -> None:
+    def deploy(self, plan: VertexPlan) -> None:
         incomplete = [by for _, by in self.channels.values() if not self.logs[by].has_ended]
         if incomplete:
             raise BrokenError(f"R23: {self.subtask} is deployed over incomplete inputs {incomplete}")
-        self.work.append(lambda: self._carry_out(self.machine.deploy(self.log.state.end_of_data)))
+        self.work.append(lambda: self._carry_out(self.machine.deploy(plan, self.log.state.end_of_data)))
 
     def put_barrier(self, checkpoint: int) -> None:
         if not self.log.state.closed:
-            self._tell(m.BarrierAcknowledged, checkpoint=checkpoint, snapshot=self.log.barrier(self.epoch, checkpoint))
+            self._tell(BarrierAcknowledged, checkpoint=checkpoint, snapshot=self.log.barrier(self.epoch, checkpoint))
 
     def drain(self) -> None:
         """All it reads ends by itself."""

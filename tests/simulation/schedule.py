@@ -6,8 +6,8 @@ import itertools
 import os
 from random import Random
 
-from airflow_provider_ckpt.coordinator import messages as m
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.messages import StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
 from tests.simulation.driver import Driver
@@ -17,6 +17,7 @@ from tests.simulation.world import BrokenError, World
 _NUMBERS = itertools.count()
 FAULTY_STEPS = 250
 STEPS_TO_FINISH = 6000
+STEPS_WITH_REPLACEMENTS = 150
 
 
 def random_graph(random: Random) -> ExecutionGraph:
@@ -104,7 +105,7 @@ class Simulation:
         elif dice < 0.02 and self.driver.coordinator is not None:
             mode = self.random.choice(("stop", "stop", "drain"))
             leaves = self.random.random() < 0.3
-            self._ask(m.StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
+            self._ask(StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
         elif dice < 0.03:
             self._misdeliver()
 
@@ -123,13 +124,13 @@ class Simulation:
             self.zombies.append(self.driver)
         self.driver = self._new_driver()
 
-    def _ask(self, request: m.StopRequested) -> None:
+    def _ask(self, request: StopRequested) -> None:
         self.driver.inbox.append(request)
 
     def _misdeliver(self) -> None:
         """What a subtask of an older driver says reaches the newest coordinator (R22)."""
         for zombie in self.zombies:
-            for runner in zombie.runners.values():
+            for runner in (*zombie.runners.values(), *zombie.replaced):
                 if runner.outbox and self.driver.coordinator is not None:
                     self.driver.inbox.append(runner.outbox[0])
 
@@ -139,9 +140,10 @@ class Simulation:
             if "FINISHED" in self.ends:
                 return
             self.driver.faulty = self.driver.crash_in_effects = False
+            self.driver.replaces = step < STEPS_WITH_REPLACEMENTS  # the drain is under way by then
             # again after a stop that was under way has failed: a drain is refused meanwhile
             if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
-                self._ask(m.StopRequested("drain", f"last {step}"))
+                self._ask(StopRequested("drain", f"last {step}"))
             self.world.now += 0.05
             self._step(self.driver)
         raise BrokenError(f"no end after {STEPS_TO_FINISH} steps without faults: {self._where()}")

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import Append, Effect, Message, Release, TriggerBarrier
-from airflow_provider_ckpt.journal.events import CheckpointTriggered
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
+from airflow_provider_ckpt.coordinator.messages import Message
+from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
@@ -45,14 +47,15 @@ def _run(seed: int) -> Simulation:
 
 
 def test_the_schedules_are_not_tame() -> None:
-    """What they are for does happen in them: crashes, stops, aborted checkpoints, planned restarts."""
+    """What they are for does happen in them: crashes, stops, aborted checkpoints, planned restarts, next attempts."""
     seen: set[str] = set()
     for seed in range(60):
         simulation = _run(seed)
         seen.update(simulation.ends)
         seen.update(type(event).__name__ for _, event in simulation.world.journal)
+        seen.update(event.reason for _, event in simulation.world.journal if isinstance(event, CheckpointAborted))
     assert {"died", "STOPPED", "RESTARTING", "FINISHED"} <= seen
-    assert {"CheckpointAborted", "SourceDropped", "SourceEnded", "CheckpointReleased"} <= seen
+    assert {"CheckpointAborted", "SourceDropped", "SourceEnded", "CheckpointReleased", "JOB_FAILOVER_REGION"} <= seen
 
 
 # -- the simulation can fail: each of these defects must be noticed within a few seeds
@@ -95,6 +98,12 @@ class FinishesAtOnce(Coordinator):
         return super()._advance(now)
 
 
+class TellsOnlyTheFirstAttemptToDrain(Coordinator):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._parts.requests.begin_again = lambda subtask: None  # type: ignore[method-assign]
+
+
 class SnapshotsLate(Publication):
     """It reads on behind a barrier, and takes the snapshot after it has published what it read."""
 
@@ -135,6 +144,7 @@ class EndsTooEarly(StreamingRunner):
         (ReleasesOnTrigger, StreamingRunner),
         (TriggersBeforeItIsJournaled, StreamingRunner),
         (FinishesAtOnce, StreamingRunner),
+        (TellsOnlyTheFirstAttemptToDrain, StreamingRunner),
         (Coordinator, PublishesBeforeTheBarrier),
         (Coordinator, EndsTooEarly),
     ],

@@ -10,8 +10,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.coordinator.messages import SubtaskFailed
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.planning import plan_job
@@ -74,7 +76,7 @@ def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(wor
     consumer = SubtaskLog(world.storage, subtask_log_path("other", "stamps", 0))
     consumer.load()
     runner = _runner(world, {"history/0": log, "stamps/0": consumer}, inbox)
-    runner._guard()
+    runner._guard(VertexPlan(0, ()))
     message = inbox.get_nowait()
     assert isinstance(message, SubtaskFailed)
     assert "history did not come to the end of data" in message.cause
@@ -96,9 +98,10 @@ def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) 
         graph=graph,
         options=options,
         epoch=1,
-        attempt="a",
         post=inbox.put,
         check_fenced=lambda: None,
     )
     unused: Any = None
-    return BatchRunner(context, graph.vertex("stamps"), SubtaskId("stamps/0"), logs, unused, {}, {}, unused)
+    return BatchRunner(
+        context, graph.vertex("stamps"), SubtaskId("stamps/0"), AttemptId(1, 0, "a"), logs, unused, {}, {}, unused
+    )

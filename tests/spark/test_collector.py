@@ -11,7 +11,9 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -23,12 +25,12 @@ from airflow_provider_ckpt.storage.storage import Storage
 GRAPH = ExecutionGraph(
     (
         Vertex("a", ("a",), ("a",), ("a",), (), bounded=True),
-        Vertex("v", ("v",), (), (), ("out",), bounded=True),
+        Vertex("v", ("v",), (), (), ("out",), bounded=True, parallelism=2),
     ),
     (Edge("a__v", "a", "v", "v"),),
 )
 DATA = data_folder(partition_path("job", "a", 0), ["a__v"])
-PUBLISHED, LEFT, MINE = "0001-before-0-n", "0001-before-1-n", "0002-mine-0-n"
+PUBLISHED, LEFT, MINE = "0001-before-0-n", "0001-before-1-n", "0002-mine0-0-n"
 
 
 class House:
@@ -37,18 +39,20 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.asked: list[tuple[set[str], Collection[str]]] = []
-        self.logs = {f"{uid}/0": self.opened(uid, 1, "0001-before") for uid in ("a", "v")}
+        self.logs: dict[str, SubtaskLog] = {
+            name: self.opened(name, AttemptId(1, 0, "before")) for name in GRAPH.subtasks
+        }
         inside = DATA[len(partition_path("job", "a", 0)) + 1 :]
         self.logs["a/0"].publish(Batch(0, {}, files=(PartitionFile(f"{inside}/{PUBLISHED}/part", 1),)))
         self.logs["v/0"].publish(Batch(0, {}, handles={"out": {"id": "h0", "rows": 1}}))
-        self.logs = {f"{uid}/0": self.opened(uid, 2, "0002-mine") for uid in ("a", "v")}
+        self.logs = {name: self.opened(name, AttemptId(2, 0, f"mine{at}")) for at, name in enumerate(GRAPH.subtasks)}
         for name in (PUBLISHED, LEFT, MINE):
             storage.create(f"{DATA}/{name}/part", b"x")
 
-    def opened(self, uid: str, epoch: int, attempt: str) -> SubtaskLog:
-        log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
+    def opened(self, name: SubtaskId, attempt: AttemptId) -> SubtaskLog:
+        log = SubtaskLog(self.storage, subtask_log_path("job", name.vertex, name.number))
         log.load()
-        log.open(attempt, epoch, attempt)
+        log.open(attempt)
         return log
 
     def collect(self, check_fenced: Callable[[], None] = lambda: None) -> list[str]:
@@ -59,7 +63,7 @@ class House:
             return []
 
         sink: Any = SimpleNamespace(collect_garbage=ask)
-        collect_garbage(self.storage, "job", GRAPH, self.logs, {"out": sink}, "0002-mine", check_fenced)
+        collect_garbage(self.storage, "job", GRAPH, self.logs, {"out": sink}, 2, check_fenced)
         return self.storage.list(DATA)
 
 
@@ -79,9 +83,24 @@ def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(house: Hous
     assert ["0001-before" in attempts, "0002-mine" in attempts, "0003-next" in attempts] == [False, True, True]
 
 
+def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_has_fenced_are_over(house: House) -> None:
+    """A sibling has a lower number than the next attempt of another subtask, and stages right now."""
+    house.logs["v/0"] = house.opened(SubtaskId("v/0"), AttemptId(2, 1, "again"))
+    house.logs["a/0"] = house.opened(SubtaskId("a/0"), AttemptId(2, 1, "again"))
+    house.storage.create(f"{DATA}/0002-01-again-1-n/part", b"x")
+    assert house.collect() == [PUBLISHED, "0002-01-again-1-n"]
+    [(_, attempts)] = house.asked
+    fenced, sibling, current = "0002-mine1", "0002-mine2", "0002-01-again"
+    assert [one in attempts for one in (fenced, sibling, current, "0002-02-next")] == [False, True, True, True]
+    assert "not the name of an attempt" in attempts
+    for look in (list, len):
+        with pytest.raises(TypeError):
+            look(attempts)
+
+
 def test_r4_what_was_staged_behind_a_rewind_is_not_live(house: House) -> None:
     """Nobody tells the sink to throw it away: the batch is void, and its attempt is fenced."""
-    house.logs["v/0"].open("0003-back", 3, "0003-back", continues_at=0)
+    house.logs["v/0"].open(AttemptId(3, 0, "back"), continues_at=0)
     house.collect()
     [(handles, attempts)] = house.asked
     assert (handles, "0001-before" in attempts) == (set(), False)
@@ -97,7 +116,7 @@ def test_r8_a_driver_whose_job_was_claimed_collects_nothing(house: House) -> Non
 
 
 def test_r8_a_driver_whose_log_was_opened_collects_nothing(house: House) -> None:
-    house.opened("a", 3, "0003-next")
+    house.opened(SubtaskId("a/0"), AttemptId(3, 0, "next"))
     with pytest.raises(LogFencedError):
         house.collect()
     assert (house.storage.list(DATA), house.asked) == ([PUBLISHED, LEFT, MINE], [])

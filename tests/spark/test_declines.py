@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Barrier
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -106,7 +107,7 @@ def test_a_declined_barrier_of_a_batch_job_is_tried_again(world: World) -> None:
 class Overtaken(WrappedStorage):
     def create(self, path: str, data: bytes) -> None:
         if "/vertices/" in path and b'"type": "Barrier"' in data:
-            raise LogFencedError(log=path, attempt="another", epoch=2)
+            raise LogFencedError(log=path, attempt=AttemptId(2, 0, "another"), epoch=2)
         self.inner.create(path, data)
 
 

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import (
-    DropSource,
-    StopRequested,
+from airflow_provider_ckpt.coordinator.messages import StopRequested
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.reports import (
     SubtaskAtEndOfData,
     SubtaskFailed,
     SubtaskFenced,
+    SubtaskOpened,
     SubtaskPaused,
 )
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
@@ -35,8 +35,11 @@ from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
@@ -46,6 +49,7 @@ from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.errors import PreparedLostError, QueryFailedError
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.runner import VertexRunner
@@ -66,7 +70,7 @@ GRAPH = ExecutionGraph(
     (Edge("a__v", "a", "v", "v"),),
 )
 V = GRAPH.vertices[1]
-ATTEMPT = "0001-aaaaaaaa"
+ATTEMPT = AttemptId(1, 0, "aaaaaaaa")
 NOTHING: Any = None
 
 
@@ -86,14 +90,14 @@ class Subtask:
         self.logs = {"a/0": self.opened("a"), "v/0": self.log}
         self.folder = SparkFolder(self.storage, f"spark/{ATTEMPT}")
 
-    def opened(self, name: str, epoch: int = 1, attempt: str = ATTEMPT) -> SubtaskLog:
+    def opened(self, name: str, attempt: AttemptId = ATTEMPT) -> SubtaskLog:
         log = SubtaskLog(self.storage, f"log-{name}")
         log.load()
-        log.open(attempt, epoch, attempt)
+        log.open(attempt)
         return log
 
     def take_log(self) -> None:
-        self.opened("v", 2, "0002-bbbbbbbb")
+        self.opened("v", AttemptId(2, 0, "bbbbbbbb"))
 
     def take_job(self) -> None:
         self.claimed = True
@@ -117,7 +121,6 @@ class Subtask:
             GRAPH,
             NOTHING,
             epoch=1,
-            attempt=ATTEMPT,
             post=self.posted.append,
             check_fenced=self.check_fenced,
         )
@@ -128,6 +131,7 @@ class Subtask:
             self.context,
             V,
             SubtaskId("v/0"),
+            ATTEMPT,
             log=self.log,
             folder=self.folder,
             inputs=Inputs({}, {}, InputGate((), epoch=1), lambda uid: SeenFiles(self.storage, uid)),
@@ -138,7 +142,7 @@ class Subtask:
 
     def batch_runner(self) -> BatchRunner:
         outputs: Any = self
-        runner = BatchRunner(self.context, V, SubtaskId("v/0"), self.logs, outputs, {}, {}, AtOnce())
+        runner = BatchRunner(self.context, V, SubtaskId("v/0"), ATTEMPT, self.logs, outputs, {}, {}, AtOnce())
         runner._frame = lambda: NOTHING  # type: ignore[method-assign]
         return runner
 
@@ -220,7 +224,7 @@ def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subt
 def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_up(subtask: Subtask) -> None:
     subtask.plan(4)
     subtask.commit(4)
-    for known in ([], [None], [Prepared("0000-x", 3, (), {})]):
+    for known in ([], [None], [Prepared(AttemptId(0, 0, "x"), 3, (), {})]):
         with pytest.raises(PreparedLostError) as lost:
             subtask.publisher().recover(known)
         assert f"{subtask.storage.uri}/prepared/<attempt>.json of batch 4 is gone" in str(lost.value)
@@ -243,7 +247,8 @@ def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: Subtask)
     subtask.logs["v/0"].publish(Batch(3, {}))
     subtask.plan(4)
     subtask.commit(4)
-    subtask.publisher().recover([None, Prepared("0000-y", 3, (), {}), Prepared("0000-x", 4, (), {})])
+    earlier, last = (AttemptId(0, number, "x") for number in (0, 1))
+    subtask.publisher().recover([None, Prepared(last, 3, (), {}), Prepared(earlier, 4, (), {})])
     assert subtask.batches() == [3, 4]
 
 
@@ -251,7 +256,7 @@ def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subta
     subtask.plan(4)
     subtask.commit(4)
     with pytest.raises(BatchGapError):
-        subtask.publisher().recover([Prepared("0000-x", 4, (), {})])
+        subtask.publisher().recover([Prepared(AttemptId(0, 0, "x"), 4, (), {})])
     assert subtask.batches() == []
 
 
@@ -278,7 +283,7 @@ def end_of(log: SubtaskLog) -> None:
 def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, taken: Overtaken) -> None:
     end_of(subtask.logs["a/0"])
     taken(subtask)
-    subtask.batch_runner().deploy()
+    subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert subtask.staged == []
     assert isinstance(subtask.posted[-1], SubtaskFenced)
 
@@ -292,14 +297,14 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     appended: list[object] = []
     subtask.log.publish = appended.append  # type: ignore[method-assign,assignment]
     subtask.while_staging = lambda: taken(subtask)
-    subtask.batch_runner().deploy()
+    subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert (subtask.staged, appended) == ([0], [])
     assert isinstance(subtask.posted[-1], SubtaskFenced)
 
 
 def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subtask) -> None:
     subtask.logs["a/0"].publish(Batch(0, {}))
-    subtask.batch_runner().deploy()
+    subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert subtask.staged == []
     assert isinstance(subtask.posted[-1], SubtaskFailed)
 
@@ -315,8 +320,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
     journal.claim("t", Worker(), 0.0)
     log = SubtaskLog(storage, "log-v")
     log.load()
-    taken = takeover.TakenOver(2, "0002-bbbbbbbb", "none", True)
-    takeover.open_logs(OwnedJournal(journal), {"v/0": log}, taken, "batch", None)
+    takeover.open_logs(OwnedJournal(journal), {"v/0": log}, 2, "batch", None)
     assert [record.batch_id for _, record in log.records() if isinstance(record, Batch)] == [0] * ended
     assert (log.state.end_of_data is not None) is ended
 
@@ -336,7 +340,7 @@ def stand_still(runner: VertexRunner) -> None:
 def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: Subtask) -> None:
     end_of(subtask.log)
     runner = subtask.runner(no_query)
-    runner.deploy()
+    runner.deploy(VertexPlan(0, ()))
     told = subtask.first_told()
     runner.close()
     assert isinstance(told, SubtaskAtEndOfData), told
@@ -388,7 +392,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
         cause=lambda error: error,
     )
     runner._query = query
-    runner.deploy()
+    runner.deploy(VertexPlan(0, ()))
     told = subtask.first_told()
     runner.close()
     assert ran == ["the final batch"]
@@ -494,11 +498,12 @@ def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) 
             raise Unwatched
         return tick / 4
 
+    attempts: dict[str, AttemptId] = dict.fromkeys(GRAPH.subtasks, ATTEMPT)
     idle: Any = SimpleNamespace(close=lambda: None)
     options: Any = SimpleNamespace()
     return JobMaster(
         JobIdentity(storage, "job", 1, options),
-        Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=Restored(), now=0.0),
+        Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=Restored(), attempts=attempts, now=0.0),
         OwnedJournal(journal),
         NoTasks(),
         idle,
@@ -529,6 +534,23 @@ def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_
     with pytest.raises(TaskFencedError, match=r"v/0 was taken over.*0002-b"):
         master(storage, claimed(storage), [fenced]).run()
     assert Journal(storage, "job").replay().status is None
+
+
+def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp_path: Path) -> None:
+    """The next one speaks for the subtask; whatever else the one before says is dropped as well."""
+    storage = open_storage(tmp_path)
+    fenced = SubtaskFenced(1, "v/0", ATTEMPT, "fenced", by=ATTEMPT.next("b"))
+    late = SubtaskFailed(1, "v/0", ATTEMPT, "odd")
+    last = SubtaskFailed(1, "v/0", ATTEMPT.next("b"), "even", terminal=True)
+    messages = [fenced, SubtaskOpened(1, "v/0", ATTEMPT.next("b")), late, last]
+    outcome = master(storage, claimed(storage), messages).run()
+    assert (outcome.status, "even" in str(outcome.cause)) == ("FAILED", True)
+
+
+def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: Subtask) -> None:
+    for later in (ATTEMPT.next("b"), AttemptId(2, 0, "b")):
+        report_crash(subtask.context, "v/0", ATTEMPT, LogFencedError(log="log-v", attempt=later, epoch=later.epoch))
+    assert [one.by for one in subtask.posted] == [ATTEMPT.next("b"), AttemptId(2, 0, "b")]
 
 
 def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(tmp_path: Path) -> None:

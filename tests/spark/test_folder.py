@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
@@ -134,8 +135,8 @@ def test_a_copy_leaves_temporary_files_behind(world: World) -> None:
 # ---- which folder to go on from
 
 
-def opens(*attempts: str) -> list[Numbered]:
-    return [(number, Open(attempt, number + 1, attempt)) for number, attempt in enumerate(attempts)]
+def opens(*attempts: AttemptId) -> list[Numbered]:
+    return [(number, Open(attempt, attempt.epoch, str(attempt))) for number, attempt in enumerate(attempts)]
 
 
 def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None:
@@ -143,12 +144,13 @@ def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None
     inner = open_storage(world.base)
     for name in ("commits/0", "commits/1", "offsets/0", "offsets/1", "metadata", "sources/live/0"):
         inner.create(f"first/0001-a/{name}", name.encode())
-    AttemptFolders(inner, "first").create("0001-a", None)
+    first, second, third = (AttemptId(epoch, 0, "a") for epoch in (1, 2, 3))
+    AttemptFolders(inner, "first").create(first, None)
 
     def life(storage: WrappedStorage, path: str) -> None:
         folders = AttemptFolders(storage, path)
-        folders.create("0002-a", folders.previous(opens("0001-a", "0002-a"), "0002-a"))
-        folders.delete_before("0002-a")
+        folders.create(second, folders.previous(opens(first, second), second))
+        folders.delete_before(second)
 
     whole = WrappedStorage(open_storage(copied(world, "measure")))
     life(whole, "first")
@@ -157,12 +159,12 @@ def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None
         with pytest.raises(SimulatedCrash):
             life(CrashingStorage(storage, at, when), "first")
         folders = AttemptFolders(storage, "first")
-        previous = folders.previous(opens("0001-a", "0002-a", "0003-a"), "0003-a")
+        previous = folders.previous(opens(first, second, third), third)
         assert previous is not None
-        folder = folders.create("0003-a", previous)
+        folder = folders.create(third, previous)
         names = [name for name, _ in folder.storage.files(folder.path)]
         assert names == ["commits/0", "commits/1", "metadata", "offsets/0", "offsets/1", "sources/live/0"], (at, when)
-        folders.delete_before("0003-a")
+        folders.delete_before(third)
         assert storage.list("first") == ["0003-a", "0003-a.json"]
 
 
@@ -175,5 +177,6 @@ def copied(world: World, name: str) -> Path:
 
 def test_the_first_attempt_has_none_to_go_on_from(world: World) -> None:
     folders = AttemptFolders(open_storage(world.base), "v")
-    assert folders.previous(opens("0001-a"), "0001-a") is None
-    assert folders.create("0001-a", None).newest_commit() is None
+    attempt = AttemptId(1, 0, "a")
+    assert folders.previous(opens(attempt), attempt) is None
+    assert folders.create(attempt, None).newest_commit() is None

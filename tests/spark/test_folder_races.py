@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
@@ -49,14 +50,15 @@ def test_r8_a_commit_is_copied_with_all_it_points_to_though_the_other_driver_goe
 def test_r8_a_folder_that_is_being_deleted_is_one_that_nobody_goes_on_from(storage: Storage) -> None:
     for epoch in (1, 2):
         storage.create(f"v/{epoch:04d}-x/metadata", b"x")
-        AttemptFolders(storage, "v").create(f"{epoch:04d}-x", None)
-    chosen: list[str | None] = []
+        AttemptFolders(storage, "v").create(AttemptId(epoch, 0, "x"), None)
+    first, second = (AttemptId(epoch, 0, "x") for epoch in (1, 2))
+    chosen: list[AttemptId | None] = []
 
     def hook(verb: str, path: str) -> None:
         if verb == "delete_tree":
-            chosen.append(AttemptFolders(storage, "v").previous([(0, Open("0001-x", 1, "0001-x"))], "0002-x"))
+            chosen.append(AttemptFolders(storage, "v").previous([(0, Open(first, 1, str(first)))], second))
 
-    AttemptFolders(HookedStorage(storage, hook), "v").delete_before("0002-x")
+    AttemptFolders(HookedStorage(storage, hook), "v").delete_before(second)
     assert chosen == [None]
 
 

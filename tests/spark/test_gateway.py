@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.messages import Command, DrainSubtask, FinishSubtask, Report, SubtaskFenced
+from airflow_provider_ckpt.coordinator.commands import Command, DrainSubtask, FinishSubtask
+from airflow_provider_ckpt.coordinator.reports import Report, SubtaskFenced
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.spark import deployment
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
-from airflow_provider_ckpt.task.task import InputAdvanced
+from airflow_provider_ckpt.task.task import InputAdvanced, Task
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
 
@@ -71,28 +73,33 @@ def test_a_batch_job_runs_to_its_end_through_json(world: World, told: list[str])
     assert "SubtaskAtEndOfData" in told
 
 
-def unexpected(subtask: str, error: BaseException) -> None:
-    raise AssertionError(subtask) from error
+B = AttemptId(2, 0, "b")
+
+
+def unexpected(task: Task, error: BaseException) -> None:
+    raise AssertionError(task.subtask) from error
 
 
 @pytest.mark.parametrize(
     ("epoch", "attempt", "taken"),
-    [(2, "0002-b", True), (2, None, True), (2, "0002-a", False), (1, "0002-b", False), (3, None, False)],
+    [(2, B, True), (2, B.next("b"), False), (2, AttemptId(2, 0, "a"), False), (1, B, False), (3, B, False)],
+    ids=str,
 )
 def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
-    epoch: int, attempt: str | None, taken: bool
+    epoch: int, attempt: AttemptId, taken: bool
 ) -> None:
     drained: list[str] = []
-    runner: Any = SimpleNamespace(drain=lambda: drained.append("v/0"))
-    LocalGateway(2, "0002-b", {"v/0": runner}, unexpected).send(DrainSubtask(epoch, "v/0", attempt))
+    runner: Any = SimpleNamespace(attempt=B, drain=lambda: drained.append("v/0"))
+    LocalGateway(2, {"v/0": runner}, unexpected).send(DrainSubtask(epoch, "v/0", attempt))
     assert drained == ["v/0"] * taken
 
 
 def test_a_task_that_finished_takes_no_more_commands() -> None:
     done: list[str] = []
-    runner: Any = SimpleNamespace(finish=lambda: done.append("finish"), drain=lambda: done.append("drain"))
-    gateway = LocalGateway(1, "a", {"v/0": runner}, unexpected)
-    gateway.send(FinishSubtask(1, "v/0", "a"))
-    gateway.send(DrainSubtask(1, "v/0", "a"))
-    gateway.send(DrainSubtask(1, "w/0", "a"))
+    tells: Any = {"finish": lambda: done.append("finish"), "drain": lambda: done.append("drain")}
+    runner: Any = SimpleNamespace(attempt=B, **tells)
+    gateway = LocalGateway(2, {"v/0": runner}, unexpected)
+    gateway.send(FinishSubtask(2, "v/0", B))
+    gateway.send(DrainSubtask(2, "v/0", B))
+    gateway.send(DrainSubtask(2, "w/0", B))
     assert done == ["finish"]

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.jobmaster.takeover import restored
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -54,7 +55,7 @@ class House:
         log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
         log.load()
         if log.state.opened is None or log.state.opened.epoch < epoch:
-            log.open(f"{epoch:04d}-x", epoch, f"{epoch:04d}-x", continues_at)
+            log.open(AttemptId(epoch, 0, "x"), continues_at)
         return log
 
     def attempt(self, uid: str, epoch: int, batches: int = 5) -> None:
@@ -63,7 +64,7 @@ class House:
         for number in range(batches):
             for name in ("offsets", "commits"):
                 self.storage.create(f"{home}/{epoch:04d}-x/{name}/{number}", b"v1")
-        AttemptFolders(self.storage, home).create(f"{epoch:04d}-x", None)
+        AttemptFolders(self.storage, home).create(AttemptId(epoch, 0, "x"), None)
 
     def complete(self, number: int, *, batch: int = 4, released: bool = True) -> JobState:
         snapshot = Snapshot(position=2, batch_id=batch)

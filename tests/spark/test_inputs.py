@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
@@ -36,7 +37,7 @@ class Reading:
         self.storage = storage
         self.log = SubtaskLog(storage, "log")
         self.log.load()
-        self.log.open("a", 1, "a")
+        self.log.open(AttemptId(1, 0, "a"))
         self.log.publish(Batch(0, {}, files=(PartitionFile(PART, 1),)))
         self.log.barrier(1, 1)
         feed = EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", epoch=1)
@@ -101,16 +102,16 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     graph = ExecutionGraph(tuple(Vertex(uid, (uid,), (), (), (), bounded=True) for uid in ("a", "v")), (EDGE,))
     consumer = SubtaskLog(reading.storage, "log-v")
     consumer.load()
-    consumer.open("v", 1, "v")
+    consumer.open(AttemptId(1, 0, "v"))
     consumer.publish(Batch(0, {}, inputs={EDGE.uid: 2}))
     nothing: Any = None
     context = RunContext(
-        nothing, reading.storage, nothing, "job", graph, nothing, 2, "0002-x", post=nothing, check_fenced=nothing
+        nothing, reading.storage, nothing, "job", graph, nothing, 2, post=nothing, check_fenced=nothing
     )
     feed = EdgeFeed(reading.storage, feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid), "p", epoch=1)
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
     logs = {"a/0": reading.log, "v/0": consumer}
-    factory = SubtaskFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None, restore=restore)
+    factory = SubtaskFactory(context, logs, {}, {}, {}, {}, {}, aligned=False, aligned_timeout=None, restore=restore)
     assert factory._edges(SubtaskId("v/0"), False)[EDGE.uid].offered == offered
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
@@ -334,7 +335,7 @@ def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(mad
 def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_afresh(made: Made) -> None:
     folders = AttemptFolders(made.storage, "v")
     folders.refuse_lost(None, None, rewinds=False)
-    folders.refuse_lost("1", None, rewinds=True)  # nothing of it is taken over
+    folders.refuse_lost(AttemptId(1, 0, "x"), None, rewinds=True)  # nothing of it is taken over
     with pytest.raises(SparkFolderLostError, match=r"v holds no complete folder .* \(there is: 1\), and batch 3"):
         folders.refuse_lost(None, PUBLISHED, rewinds=False)
 

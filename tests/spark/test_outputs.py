@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
@@ -33,7 +34,7 @@ def bound(world: World, *uids: str) -> dict[str, BoundSink]:
 
 def outputs(spark: SparkSession, world: World, *sinks: str, partition: bool = False) -> Outputs:
     target = PartitionTarget("p", "p/edge/data") if partition else None
-    return Outputs(spark, open_storage(world.base), "0001-x", bound(world, *sinks), target, "scratch")
+    return Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), bound(world, *sinks), target, "scratch")
 
 
 @pytest.mark.parametrize(("sinks", "partition"), [(1, False), (2, False), (1, True), (2, True), (0, True), (0, False)])
@@ -61,7 +62,7 @@ def test_r18_several_sinks_get_the_same_rows_of_a_batch_that_is_not_deterministi
     spark: SparkSession, world: World
 ) -> None:
     sinks = bound(world, "one", "two")
-    out = Outputs(spark, open_storage(world.base), "0001-x", sinks, None, "scratch")
+    out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), sinks, None, "scratch")
     prepared = out.stage(spark.range(5).withColumn("r", F.rand()), 0)
     for uid, sink in sinks.items():
         sink.release([dict(prepared.handles[uid])], 1)
@@ -97,14 +98,15 @@ def test_partition_files_are_named_relative_to_the_partition_with_their_sizes(
 
 def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage, tmp_path: Path) -> None:
     store = PreparedStore(storage, "prepared")
-    one = Prepared("0001-x", 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
-    assert store.read("0001-x") is None
+    first, second = AttemptId(1, 0, "x"), AttemptId(2, 0, "y")
+    one = Prepared(first, 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
+    assert store.read(first) is None
     store.write(one)
-    two = Prepared("0001-x", 4, (), {})
-    other = Prepared("0002-y", 4, (), {})
+    two = Prepared(first, 4, (), {})
+    other = Prepared(second, 4, (), {})
     store.write(two)
     store.write(other)
-    assert (store.read("0001-x"), store.read("0002-y")) == (two, other)
+    assert (store.read(first), store.read(second)) == (two, other)
 
 
 # ---- several jobs, one folder

@@ -19,8 +19,8 @@ from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.jobmaster.takeover import load_logs
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.attempts import AttemptsFrom, attempt_name, epoch_of, is_before
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_names import staging_folder
@@ -145,31 +145,26 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
 # ---- each deletion by itself
 
 
-def test_the_epoch_of_an_attempt_is_read_off_its_name() -> None:
-    assert attempt_name(7, "ab12") == "0007-ab12"
-    assert [epoch_of(name) for name in ("0007-ab12", "0012345-x-3-nonce", "0007-ab12.json")] == [7, 12345, 7]
-    assert [epoch_of(name) for name in ("", "7-ab", "_temporary", "0007", "0007-", "x0007-a", "0007-ä")] == [None] * 7
-    assert [is_before(name, 7) for name in ("0006-a", "0007-a", "0008-a", "what")] == [True, False, False, False]
-    live = AttemptsFrom(7)
-    assert ["0006-a" in live, "0007-a" in live, "0010-a" in live, "what" in live] == [False, True, True, True]
-    for look in (list, len):
-        with pytest.raises(TypeError):
-            look(live)
-
-
-def test_r8_folders_and_prepared_records_of_later_epochs_and_of_nobody_stay(tmp_path: Path) -> None:
+def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tmp_path: Path) -> None:
+    """By epoch and number. One of the same number is another process that takes itself for this attempt."""
     storage = open_storage(tmp_path)
-    names = ["0003-a", "0004-b", "0005-c", "kept"]
+    mine = AttemptId(4, 2, "d")
+    attempts = [AttemptId(3, 5, "a"), AttemptId(4, 0, "b"), mine, AttemptId(4, 2, "e"), AttemptId(4, 3, "f")]
+    attempts.append(AttemptId(5, 0, "c"))
     folders, prepared = AttemptFolders(storage, "spark"), PreparedStore(storage, "prepared")
-    for name in names:
-        storage.create(f"spark/{name}/metadata", b"x")
-        folders.create(name, None)
-        prepared.write(Prepared(name, 1, (), {}))
-    folders.delete_before("0004-b")
-    prepared.delete_before("0004-b")
-    assert [name for name in names if storage.exists(f"spark/{name}/metadata")] == names[1:]
-    assert [name for name in names if storage.exists(f"spark/{name}.json")] == names[1:]
-    assert [name for name in names if prepared.read(name) is not None] == names[1:]
+    for path in ("spark/kept/metadata", "prepared/kept.json"):
+        storage.create(path, b"x")
+    for attempt in attempts:
+        storage.create(f"spark/{attempt}/metadata", b"x")
+        folders.create(attempt, None)
+        prepared.write(Prepared(attempt, 1, (), {}))
+    folders.delete_before(mine)
+    prepared.delete_before(mine)
+    assert [one for one in attempts if storage.exists(f"spark/{one}/metadata")] == attempts[2:]
+    assert [one for one in attempts if storage.exists(f"spark/{one}.json")] == attempts[2:]
+    assert [one for one in attempts if prepared.read(one) is not None] == attempts[2:]
+    assert storage.exists("spark/kept/metadata")
+    assert storage.exists("prepared/kept.json")
 
 
 def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world: World) -> None:
@@ -198,7 +193,7 @@ def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world
     def left() -> list[set[str]]:
         return [{name for name in names if (place / name / "part").exists()} for place in places.values()]
 
-    given = (storage, world.job_id, graph, logs, {"out": sink, "too": sink}, "0002-mine")
+    given = (storage, world.job_id, graph, logs, {"out": sink, "too": sink}, 2)
     with pytest.raises(FencedError):
         collect_garbage(*given, fenced)
     assert left() == [set(names), set(names)]

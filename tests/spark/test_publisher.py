@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 
@@ -26,6 +27,7 @@ def publisher(*, is_stopping: bool) -> Publisher:
         context,
         anything,
         SubtaskId("v/0"),
+        AttemptId(1, 0, "a"),
         log=anything,
         folder=anything,
         inputs=anything,

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
 from airflow_provider_ckpt.partitions.records import Batch
@@ -49,7 +50,7 @@ class Target(BoundSink):
 def log(tmp_path: Path) -> SubtaskLog:
     one = SubtaskLog(open_storage(tmp_path), "log")
     one.load()
-    one.open("a", 1, "a")
+    one.open(AttemptId(1, 0, "a"))
     return one
 
 

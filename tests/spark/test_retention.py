@@ -11,6 +11,7 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EVERY, Retention
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
@@ -42,7 +43,7 @@ class House:
         self.logs = {f"{uid}/0": SubtaskLog(storage, subtask_log_path("job", uid, 0)) for uid in ("a", "b")}
         for log in self.logs.values():
             log.load()
-            log.open("1", 1, "1")
+            log.open(AttemptId(1, 0, "1"))
         self.retention = Retention(
             storage,
             "job",

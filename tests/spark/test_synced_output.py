@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -34,6 +35,6 @@ def test_r17_partition_data_are_synced_before_anything_names_them(tmp_path: Path
     spark: Any = SimpleNamespace(read=reader)
     frame: Any = Frame()
     target = PartitionTarget("p", "p/a__v/data")
-    prepared = Outputs(spark, storage, "0001-x", {}, target, "scratch").stage(frame, 7)
+    prepared = Outputs(spark, storage, AttemptId(1, 0, "x"), {}, target, "scratch").stage(frame, 7)
     [file] = prepared.files
     assert storage.verbs.log == [f"sync p/{file.path.rpartition('/')[0]}"]

@@ -206,7 +206,7 @@ def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
     late = Journal(world.storage, world.job_id)
     late.replay()
     Journal(world.storage, world.job_id).claim("second", Worker(pid=2), 2.0)
-    assert takeover.claim(late, "third", "n", Worker(pid=3)).epoch == 3
+    assert takeover.claim(late, "third", Worker(pid=3)).epoch == 3
     assert ended == [2]
 
 

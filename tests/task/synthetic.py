@@ -6,12 +6,12 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import PauseReason, SubtaskFailed, VertexPlan
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
@@ -21,19 +21,25 @@ from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.phase import TaskPhase
-from airflow_provider_ckpt.task.task import InputAdvanced
+from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
+from tests.simulation.current_log import CurrentLog
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
 from tests.simulation.world import JOB, World
 
@@ -64,9 +70,7 @@ class RowSink(BoundSink):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         """What is collected is gone: a release that still needs it fails."""
         garbage = [
-            path
-            for path in self._world.rows
-            if path.startswith(self._vertex) and path.split("-")[1] + "-synthetic" not in live_attempts
+            path for path in self._world.rows if path.startswith(self._vertex) and _attempt(path) not in live_attempts
         ]
         removed = [path for path in garbage if path not in live_handles]
         for path in removed:
@@ -91,8 +95,12 @@ class SyntheticTask:
     def subtask(self) -> str:
         return self._runner.subtask
 
-    def deploy(self) -> None:
-        self._do(self._runner.deploy)
+    @property
+    def attempt(self) -> AttemptId:
+        return self._runner.attempt
+
+    def deploy(self, plan: VertexPlan) -> None:
+        self._do(lambda: self._runner.deploy(plan))
         self._thread.start()
 
     def trigger(self, checkpoint: int) -> None:
@@ -152,6 +160,9 @@ class SyntheticTask:
                 self._do(self._step)
                 self._wake.clear()
                 self._wake.wait(IDLE)
+        except LogFencedError as error:
+            world = (self._runner.epoch, self.subtask, self._runner.attempt)
+            self._post(SubtaskFenced(*world, str(error), error.data["attempt"]))
         except Exception as error:
             world = (self._runner.epoch, self.subtask, self._runner.attempt)
             self._post(SubtaskFailed(*world, f"{type(error).__name__}: {error}"))
@@ -172,6 +183,15 @@ class Journaled(OwnedJournal):
         super().write(event)
         self._world.journal.append((self._epoch, event))
         self._world.check()
+
+
+@dataclass(frozen=True)
+class _Run:
+    epoch: int
+    journal: OwnedJournal
+    logs: dict[str, SubtaskLog]
+    before_step: Callable[[Runner], bool]
+    inbox: queue.Queue[object]
 
 
 class SyntheticJob:
@@ -198,20 +218,20 @@ class SyntheticJob:
         storage, inbox = self.world.storage, queue.Queue[object]()
         replayed = Journal(storage, JOB)
         replayed.replay()
-        taken = takeover.claim(replayed, "try", "synthetic", Worker())
+        taken = takeover.claim(replayed, "try", Worker())
         journal = Journaled(replayed, self.world, taken.epoch)
         logs = takeover.load_logs(storage, JOB, self.graph)
         takeover.record_plan(journal, JOB, self.graph, JobDefinition(self._mode, {}, {}, {}), {}, {})
-        takeover.open_logs(journal, logs, taken, self._mode, None)
-        collect_garbage(storage, JOB, self.graph, logs, self._sinks, taken.attempt, journal.check_fenced)
-        tasks = {
-            name: self._task(name, taken, logs, before_step, inbox) for name in logs if not logs[name].state.closed
-        }
+        attempts = takeover.open_logs(journal, logs, taken.epoch, self._mode, None)
+        self._now = _Run(taken.epoch, journal, logs, before_step, inbox)
+        self._collect()
+        tasks = {name: self._task(name, attempt) for name, attempt in attempts.items()}
         coordinator = Coordinator(
             self.graph,
             CheckpointOptions(interval=0.02, tolerable_failed=1000, periodic=self._mode == "streaming"),
             epoch=taken.epoch,
             restored=takeover.restored(journal.state),
+            attempts=attempts,
             now=0.0,
             slots=slots,
         )
@@ -223,7 +243,7 @@ class SyntheticJob:
             JobIdentity(storage, JOB, taken.epoch, options),
             coordinator,
             journal,
-            LocalGateway(taken.epoch, taken.attempt, tasks, _unexpected),
+            LocalGateway(taken.epoch, tasks, _unexpected),
             releaser,
             retention,
             StatusReporter(lambda line: None, JOB, None),
@@ -231,19 +251,38 @@ class SyntheticJob:
         )
         return master.run()
 
-    def _task(
-        self,
-        subtask: str,
-        taken: takeover.TakenOver,
-        logs: Mapping[str, Any],
-        before_step: Callable[[Runner], bool],
-        inbox: queue.Queue[object],
-    ) -> SyntheticTask:
+    def replace(self, before: Runner) -> AttemptId:
+        """The next attempt of a subtask of the run that is under way takes its place; any thread may call it. The one
+        before is told to stop when the JobMaster comes to it, and goes on till then."""
+        now, subtask, attempt = self._now, SubtaskId(before.subtask), before.attempt.next(takeover.new_nonce())
+        log = SubtaskLog(self.world.storage, now.logs[subtask].path)
+        log.load()
+        void = self._mode == "batch" and log.state.end_of_data is None
+        log.open(attempt, 0 if void else None)
+        now.logs[subtask] = log
+        self._collect()
+        now.inbox.put(TaskReplaced(self._task(subtask, attempt)))
+        now.inbox.put(SubtaskOpened(now.epoch, subtask, attempt))
+        return attempt
+
+    def log(self, subtask: str) -> SubtaskLog:
+        """That of the current attempt, in the run that is under way."""
+        return self._now.logs[subtask]
+
+    def _collect(self) -> None:
+        now = self._now
+        collect_garbage(self.world.storage, JOB, self.graph, now.logs, self._sinks, now.epoch, now.journal.check_fenced)
+
+    def _task(self, subtask: str, attempt: AttemptId) -> SyntheticTask:
+        now = self._now
         kind = StreamingRunner if self._mode == "streaming" else BatchRunner
         dropped = self.world_dropped(SubtaskId(subtask).vertex)
-        inputs = self._tails() if self._far_apart else logs
-        runner = kind(self.world, subtask, taken.epoch, taken.attempt, logs[subtask], inputs, dropped)
-        return SyntheticTask(runner, inbox.put, before_step, f"{self._seed}/{subtask}/{taken.epoch}")
+        inputs: Mapping[str, LogReader] = self._tails() if self._far_apart else self._shared(now.logs)
+        runner = kind(self.world, subtask, now.epoch, attempt, now.logs[subtask], inputs, dropped)
+        return SyntheticTask(runner, now.inbox.put, now.before_step, f"{self._seed}/{subtask}/{attempt.epoch}")
+
+    def _shared(self, logs: Mapping[str, SubtaskLog]) -> dict[str, CurrentLog]:
+        return {name: CurrentLog(logs, name) for name in self.graph.subtasks}
 
     def _tails(self) -> dict[str, TailingLogReader]:
         """Of one task: what it knows of the others is in the storage."""
@@ -257,5 +296,10 @@ class SyntheticJob:
         return set(state.dropped.get(vertex, ()))
 
 
-def _unexpected(subtask: str, error: BaseException) -> None:
-    raise AssertionError(subtask) from error
+def _unexpected(task: Task, error: BaseException) -> None:
+    raise AssertionError(task.subtask) from error
+
+
+def _attempt(path: str) -> str:
+    """Of ``<subtask>-<attempt>-<batch>-<number>``."""
+    return path.partition("-")[2].rsplit("-", 2)[0]

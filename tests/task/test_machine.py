@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.messages import (
-    DropSource,
-    SubtaskAtEndOfData,
-    SubtaskDone,
-    SubtaskPaused,
-    SubtaskRunning,
-    VertexPlan,
-)
+from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskDone, SubtaskPaused, SubtaskRunning
+from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.task.actions import (
     Action,
     AnnounceEnd,
@@ -29,6 +24,7 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 
 BOTH = {"history", "live"}
 DROP = DropSource("history")
+FIRST = VertexPlan(0, ())
 
 
 def seen(*ended: str, inputs_ended: bool = True, batch_id: int = 3) -> Seen:
@@ -40,7 +36,7 @@ def mixed() -> TaskMachine:
 
 
 def run(machine: TaskMachine, reads: set[str] = BOTH, now: Seen | None = None) -> TaskMachine:
-    machine.deploy(None)
+    machine.deploy(FIRST, None)
     machine.planned(reads, runs_out=False, seen=now or seen())
     machine.started(now or seen())
     return machine
@@ -52,7 +48,7 @@ def told(actions: list[Action]) -> list[tuple[Any, dict[str, Any]]]:
 
 def test_from_its_deployment_to_its_end() -> None:
     task = mixed()
-    assert task.deploy(None) == [BuildQuery(frozenset())]
+    assert task.deploy(FIRST, None) == [BuildQuery(frozenset())]
     assert task.planned(BOTH, runs_out=False, seen=seen()) == [RunQuery()]
     assert told(task.started(seen())) == [(SubtaskRunning, {"plan": 0})]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
@@ -65,12 +61,12 @@ def test_from_its_deployment_to_its_end() -> None:
 
 def test_r11_the_log_s_tail_decides_and_nothing_is_read_any_more() -> None:
     task = mixed()
-    assert told(task.deploy("drain")) == [(SubtaskAtEndOfData, {"mode": "drain"})]
+    assert told(task.deploy(FIRST, "drain")) == [(SubtaskAtEndOfData, {"mode": "drain"})]
     assert task.phase is TaskPhase.AT_END_OF_DATA
 
 
 def test_r12_a_final_batch_that_was_planned_leaves_only_the_end() -> None:
-    assert mixed().deploy(None, final_batch_planned=True) == [EndData("drain")]
+    assert mixed().deploy(FIRST, None, final_batch_planned=True) == [EndData("drain")]
 
 
 def test_the_last_source_to_end_ends_the_task() -> None:
@@ -113,7 +109,7 @@ def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume()
 @pytest.mark.parametrize("when", ["building", "starting"])
 def test_a_pause_that_comes_while_the_query_starts_is_kept(when: str) -> None:
     task = mixed()
-    task.deploy(None)
+    task.deploy(FIRST, None)
     if when == "building":
         assert task.pause(DROP) == []
         assert task.planned(BOTH, runs_out=False, seen=seen()) == [StandStill()]
@@ -133,7 +129,7 @@ def test_a_pause_on_the_way_to_the_end_is_answered_by_the_end() -> None:
 
 def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
     task = TaskMachine({"edge"})
-    task.deploy(None)
+    task.deploy(FIRST, None)
     early = seen(inputs_ended=False)
     assert told(task.planned({"edge", "jdbc"}, runs_out=True, seen=early)) == [(SubtaskRunning, {"plan": 0})]
     assert task.phase is TaskPhase.WAITING
@@ -145,7 +141,7 @@ def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
 
 def test_a_drain_does_not_cut_a_bounded_source_that_ends_by_itself() -> None:
     task = TaskMachine({"edge"})
-    task.deploy(None)
+    task.deploy(FIRST, None)
     task.planned({"edge", "jdbc"}, runs_out=True, seen=seen("edge"))
     task.started(seen("edge"))
     assert task.drain(seen("edge")) == []
@@ -154,7 +150,7 @@ def test_a_drain_does_not_cut_a_bounded_source_that_ends_by_itself() -> None:
 
 def test_a_query_that_runs_out_before_it_is_said_to_run_has_run_out() -> None:
     task = TaskMachine(())
-    task.deploy(None)
+    task.deploy(FIRST, None)
     task.planned({"jdbc"}, runs_out=True, seen=seen())
     assert task.ran_out() == [EndData("finish")]
     assert task.started(seen()) == []
@@ -179,5 +175,5 @@ def test_what_does_not_fit_the_phase_asks_for_nothing() -> None:
     task = mixed()
     assert task.finish() == task.pause(DROP) == task.stood_still(1) == task.data_ended() == task.ran_out() == []
     assert task.resume(VertexPlan(1, ())) == task.started(seen()) == task.advance(seen("history", "live")) == []
-    task.deploy(None)
-    assert task.deploy(None) == []
+    task.deploy(FIRST, None)
+    assert task.deploy(FIRST, None) == []

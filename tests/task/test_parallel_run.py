@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped, SubtaskEndOfData
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.task.phase import TaskPhase
 from tests.simulation.runner import Runner
 from tests.task.synthetic import SyntheticJob
 
@@ -104,4 +108,80 @@ def test_that_a_source_of_several_subtasks_is_left_out_is_journaled_once(
 
     assert job.run(until_dropped).status == "FINISHED"
     assert [event.uid for _, event in job.world.journal if isinstance(event, SourceDropped)].count("h") == 1
+    job.world.check_all_rows()
+
+
+def opens(job: SyntheticJob, subtask: str) -> list[AttemptId]:
+    return [record.attempt for record in job.world.logs[subtask] if isinstance(record, Open)]
+
+
+def test_r5_each_subtask_has_an_attempt_of_its_own(make: Callable[..., SyntheticJob]) -> None:
+    """What one has staged is told from what a sibling has, by its name."""
+    job = make("pointwise", "batch")
+    assert job.run().status == "FINISHED"
+    attempts = [attempt for subtask in job.world.subtasks for attempt in opens(job, subtask)]
+    assert len(set(attempts)) == len(job.world.subtasks)
+    assert {(attempt.epoch, attempt.number) for attempt in attempts} == {(1, 0)}
+    ends = [event for _, event in job.world.journal if isinstance(event, SubtaskEndOfData)]
+    assert {event.subtask: event.attempt for event in ends} == {
+        subtask: str(opens(job, subtask)[0]) for subtask in job.world.subtasks
+    }
+
+
+@pytest.mark.parametrize("victim", ["a/1", "b/1"])
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_r22_a_subtask_goes_on_under_its_next_attempt_while_the_others_run(
+    make: Callable[..., SyntheticJob], mode: RuntimeMode, victim: str
+) -> None:
+    """Its first attempt does not know yet, and works on: nothing of it counts from the moment on when the log has the
+    open of the next one. What the siblings have staged, under attempts of the same epoch, is still there."""
+    job = make("all_to_all", mode)
+    replaced: list[AttemptId] = []
+    fenced: list[LogFencedError] = []
+
+    def replacing(runner: Runner) -> bool:
+        runs = runner.subtask == victim and runner.machine.phase is TaskPhase.RUNNING
+        if runs and not replaced and (mode == "batch" or runner.log.state.last_batch is not None):
+            replaced.extend([runner.attempt, job.replace(runner)])
+            works_on(runner)
+        return True
+
+    def works_on(zombie: Runner) -> None:
+        try:
+            while True:
+                zombie.put_barrier(10_000 + len(fenced))
+        except LogFencedError as error:
+            fenced.append(error)
+            raise
+
+    outcome = job.run(replacing)
+    assert (outcome.status, outcome.cause) == ("FINISHED", None)
+    assert [error.data["attempt"] for error in fenced] == replaced[1:]
+    assert opens(job, victim) == replaced
+    assert [attempt.number for attempt in replaced] == [0, 1]
+    assert {attempt.epoch for attempt in replaced} == {1}
+    assert {len(opens(job, other)) for other in job.world.subtasks if other != victim} == {1}
+    job.world.check_all_rows()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob], seed: int) -> None:
+    """At any moment of its life, also at its end of data; two of them at a time."""
+    job = make("pointwise", seed=seed)
+    steps: dict[str, Iterator[int]] = {victim: itertools.count(seed) for victim in ("a/1", "b/2")}
+
+    def replacing(runner: Runner) -> bool:
+        at = steps.get(runner.subtask)
+        if at is not None and next(at) % 7 == 6 and runner.attempt.number < 4 and is_current(runner):
+            job.replace(runner)
+        return True
+
+    def is_current(runner: Runner) -> bool:
+        state = job.log(runner.subtask).state
+        return not state.closed and state.opened is not None and state.opened.attempt == runner.attempt
+
+    assert job.run(replacing).status == "FINISHED"
+    for victim in steps:
+        assert [attempt.number for attempt in opens(job, victim)] == [*range(len(opens(job, victim)))]
+        assert len(opens(job, victim)) > 1
     job.world.check_all_rows()

@@ -14,16 +14,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
-from airflow_provider_ckpt.coordinator.messages import (
-    BarrierAcknowledged,
-    BarrierDeclined,
-    PauseReason,
-    VertexPlan,
-)
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import Edge, Vertex
+from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch
@@ -59,6 +57,7 @@ class BatchRunner:
         context: RunContext,
         vertex: Vertex,
         subtask: SubtaskId,
+        attempt: AttemptId,
         logs: Mapping[str, SubtaskLog],
         outputs: Outputs,
         frozen: Mapping[str, FrozenFiles],
@@ -67,7 +66,7 @@ class BatchRunner:
     ) -> None:
         self.query_id: str | None = None
         self._thread = thread
-        self.vertex, self.subtask, self.log = vertex, subtask, logs[subtask]
+        self.vertex, self.subtask, self.attempt, self.log = vertex, subtask, attempt, logs[subtask]
         self._context, self._outputs = context, outputs
         self._frozen, self._schemas = frozen, schemas
         self._channels = channels(context.graph, subtask)
@@ -76,15 +75,15 @@ class BatchRunner:
         self._machine = TaskMachine(self._reads)
         self._query: DataFrame
 
-    def deploy(self) -> None:
-        self._thread.submit(self._guard)
+    def deploy(self, plan: VertexPlan) -> None:
+        self._thread.submit(self._guard, plan)
 
-    def _guard(self) -> None:
+    def _guard(self, plan: VertexPlan) -> None:
         try:
             self._refuse_incomplete()
-            self._carry_out(self._machine.deploy(self.log.state.end_of_data))
+            self._carry_out(self._machine.deploy(plan, self.log.state.end_of_data))
         except BaseException as error:
-            report_crash(self._context, self.subtask, query_failed(self.vertex.uid, error))
+            report_crash(self._context, self.subtask, self.attempt, query_failed(self.vertex.uid, error))
 
     def _carry_out(self, actions: Iterable[Action]) -> None:
         for action in actions:
@@ -205,5 +204,4 @@ class BatchRunner:
         self.log.check_fenced()
 
     def _post(self, kind: Callable[..., object], **fields: Any) -> None:
-        context = self._context
-        context.post(kind(epoch=context.epoch, subtask=self.subtask, attempt=context.attempt, **fields))
+        self._context.post(kind(epoch=self._context.epoch, subtask=self.subtask, attempt=self.attempt, **fields))

@@ -26,7 +26,6 @@ class RunContext:
     graph: ExecutionGraph
     options: RunOptions
     epoch: int
-    attempt: str
     post: Callable[[object], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
     failed: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)

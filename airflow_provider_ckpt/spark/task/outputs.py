@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_ckpt.partitions.attempts import epoch_of, is_before
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
 from airflow_provider_ckpt.spark.errors import PreparedLostError
@@ -35,7 +35,7 @@ _EXCHANGE_OPTIONS = {
 class Prepared:
     """A batch that is staged and written but not published: Spark has not committed it yet (R1)."""
 
-    attempt: str
+    attempt: AttemptId
     batch_id: int
     files: tuple[PartitionFile, ...]
     handles: Mapping[str, Mapping[str, Any]]
@@ -56,7 +56,7 @@ class Outputs:
         self,
         spark: SparkSession,
         storage: Storage,
-        attempt: str,
+        attempt: AttemptId,
         sinks: Mapping[str, BoundSink],
         partition: PartitionTarget | None,
         scratch: str,
@@ -80,7 +80,7 @@ class Outputs:
             copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
             self._write(frame, copy)
         source = frame if copy is None else self._read(copy, frame)
-        request = StageRequest(self._attempt, batch_id, nonce, counted)
+        request = StageRequest(str(self._attempt), batch_id, nonce, counted)
         handles = {uid: sink.stage(source, request) for uid, sink in self._sinks.items()}
         if copy is not None and self._partition is None:
             self._storage.delete_tree(copy)
@@ -134,14 +134,14 @@ class PreparedStore:
         document = encode_document(
             KIND,
             VERSION,
-            attempt=prepared.attempt,
+            attempt=str(prepared.attempt),
             batch_id=prepared.batch_id,
             files=[{"path": file.path, "size": file.size} for file in prepared.files],
             handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
         )
         self._storage.replace(self._path(prepared.attempt), document)
 
-    def read(self, attempt: str) -> Prepared | None:
+    def read(self, attempt: AttemptId) -> Prepared | None:
         """Raises PreparedLostError, NewerFormatError."""
         path = self._path(attempt)
         try:
@@ -154,15 +154,15 @@ class PreparedStore:
         except MalformedDocumentError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
         files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
-        return Prepared(body["attempt"], body["batch_id"], files, body["handles"])
+        return Prepared(AttemptId.parse(body["attempt"]), body["batch_id"], files, body["handles"])
 
-    def delete_before(self, attempt: str) -> None:
-        """Those of earlier epochs, when nothing that they prepared can be published any more: what Spark had
+    def delete_before(self, attempt: AttemptId) -> None:
+        """Those of earlier attempts, when nothing that they prepared can be published any more: what Spark had
         committed of it is published, and a look at the fence found nobody who goes on from before that."""
-        epoch = epoch_of(attempt)
         for name in self._storage.list(self._folder):
-            if epoch is not None and is_before(name, epoch):
-                self._storage.delete(f"{self._folder}/{name}")
+            other = AttemptId.find(name.removesuffix(".json"))
+            if other is not None and other < attempt:
+                self._storage.delete(self._path(other))
 
-    def _path(self, attempt: str) -> str:
+    def _path(self, attempt: AttemptId) -> str:
         return f"{self._folder}/{attempt}.json"

@@ -19,6 +19,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import Vertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -42,6 +43,7 @@ class Publisher:
         context: RunContext,
         vertex: Vertex,
         subtask: SubtaskId,
+        attempt: AttemptId,
         *,
         log: SubtaskLog,
         folder: SparkFolder,
@@ -50,7 +52,7 @@ class Publisher:
         prepared: PreparedStore,
         dropped: frozenset[str],
     ) -> None:
-        self.vertex, self.subtask = vertex, subtask
+        self.vertex, self.subtask, self.attempt = vertex, subtask, attempt
         self.folder = folder
         self.publication = Publication(
             log, inputs, epoch=context.epoch, dropped=dropped, tell=self.post, notify=self.notify_consumers
@@ -134,7 +136,7 @@ class Publisher:
 
     def post(self, kind: Callable[..., object], **fields: Any) -> None:
         """Tell the coordinator."""
-        message = kind(epoch=self._context.epoch, subtask=self.subtask, attempt=self._context.attempt, **fields)
+        message = kind(epoch=self._context.epoch, subtask=self.subtask, attempt=self.attempt, **fields)
         self._context.post(message)
 
     def notify_consumers(self) -> None:

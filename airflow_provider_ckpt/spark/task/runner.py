@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.messages import PauseReason, SourceAtEnd, VertexPlan
+from airflow_provider_ckpt.coordinator.reports import SourceAtEnd
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
@@ -45,12 +47,12 @@ class VertexRunner:
     """One attempt of one subtask."""
 
     def __init__(self, context: RunContext, publisher: Publisher, builder: QueryBuilder) -> None:
-        self.vertex, self.subtask = publisher.vertex, publisher.subtask
+        self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
         self._context, self._publisher, self._builder = context, publisher, builder
         self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
         self._lock, self._publication = publisher.lock, publisher.publication
         ends = {*self._inputs.edges, *self._inputs.bounded}
-        self._machine = TaskMachine(ends, self._publication.dropped)
+        self._machine = TaskMachine(ends)
         publisher.after_publish = self._advance
         self._query = RunningQuery(context, publisher)
         self._built: BuiltQuery | None = None
@@ -62,9 +64,9 @@ class VertexRunner:
 
     # ---- the driver's loop: commands
 
-    def deploy(self) -> None:
+    def deploy(self, plan: VertexPlan) -> None:
         """Start the query, or go straight to the end if nothing is left to read."""
-        self._submit(self._deploy)
+        self._submit(functools.partial(self._deploy, plan))
 
     def trigger(self, checkpoint: int) -> None:
         self._publication.trigger(checkpoint)
@@ -186,11 +188,11 @@ class VertexRunner:
 
     # ---- the runner's own thread
 
-    def _deploy(self) -> None:
+    def _deploy(self, plan: VertexPlan) -> None:
         end_of_data = self._log.state.end_of_data
         planned = end_of_data is None and self._folder.is_final()
         with self._lock:
-            self._carry_out(self._machine.deploy(end_of_data, final_batch_planned=planned))
+            self._carry_out(self._machine.deploy(plan, end_of_data, final_batch_planned=planned))
 
     def _build(self, dropped: frozenset[str]) -> None:
         self._publication.dropped = dropped
@@ -263,4 +265,4 @@ class VertexRunner:
         try:
             work()
         except BaseException as error:
-            report_crash(self._context, self.subtask, self._query.cause(error))
+            report_crash(self._context, self.subtask, self.attempt, self._query.cause(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -10,13 +9,17 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
 from airflow_provider_ckpt.spark.task.silence import silenced
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.task.task import Task
 
 
 class SparkGateway(LocalGateway):
     """``runners``: by subtask, the unfinished ones."""
 
     def __init__(self, context: RunContext, runners: Mapping[str, Runner]) -> None:
-        super().__init__(context.epoch, context.attempt, runners, functools.partial(report_crash, context))
+        def on_crash(task: Task, error: BaseException) -> None:
+            report_crash(context, task.subtask, task.attempt, error)
+
+        super().__init__(context.epoch, runners, on_crash)
         self._spark = context.spark
         self._listener = ProgressListener(runners)
 

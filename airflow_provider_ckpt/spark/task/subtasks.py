@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import Vertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -39,12 +40,14 @@ class SubtaskFactory:
     """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
     batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
     packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
-    ``restore``: the checkpoint to go back to; None: go on from what is published."""
+    ``restore``: the checkpoint to go back to; None: go on from what is published. ``attempts``: of the unfinished
+    subtasks."""
 
     def __init__(
         self,
         context: RunContext,
         logs: Mapping[str, SubtaskLog],
+        attempts: Mapping[str, AttemptId],
         sinks: Mapping[str, BoundSink],
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],
@@ -56,7 +59,7 @@ class SubtaskFactory:
         restore: RestorePoint | None = None,
     ) -> None:
         self._restore, self._whole = restore, whole
-        self._context, self._logs, self._sinks = context, logs, sinks
+        self._context, self._logs, self._attempts, self._sinks = context, logs, attempts, sinks
         self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
@@ -65,16 +68,16 @@ class SubtaskFactory:
         from which on attempts of the vertex count."""
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         home = subtask_path(context.job_id, subtask.vertex, subtask.number)
-        log = self._logs[subtask]
+        log, attempt = self._logs[subtask], self._attempts[subtask]
         folders = AttemptFolders(context.storage, f"{home}/spark")
-        previous = folders.previous(log.records(), context.attempt, since)
+        previous = folders.previous(log.records(), attempt, since)
         last = log.state.last_batch
         rewound = self._restore is not None
         folders.refuse_lost(previous, last, rewinds=rewound)  # before anything is fed, published or deleted
         # before the folder is complete: a restore that was interrupted is repeated until every folder is
         edges = {key: e for key, e in self._edges(subtask, previous is None).items() if e.edge.uid not in dropped}
         folder = folders.create(
-            context.attempt,
+            attempt,
             previous if last is not None or not rewound else None,
             rewind_to=last.batch_id if last is not None and rewound else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
@@ -84,6 +87,7 @@ class SubtaskFactory:
             context,
             vertex,
             subtask,
+            attempt,
             log=log,
             folder=folder,
             inputs=self._inputs(vertex, edges, dropped, folder),
@@ -91,10 +95,10 @@ class SubtaskFactory:
             prepared=prepared,
             dropped=dropped,
         )
-        publisher.recover(() if rewound else map(prepared.read, before(log.records(), context.attempt, since)))
+        publisher.recover(() if rewound else map(prepared.read, before(log.records(), attempt, since)))
         publisher.check_fenced()  # nothing was appended yet that would have told
-        folders.delete_before(context.attempt)
-        prepared.delete_before(context.attempt)
+        folders.delete_before(attempt)
+        prepared.delete_before(attempt)
         return VertexRunner(context, publisher, self._builder(vertex, edges))
 
     def _edges(self, subtask: SubtaskId, is_new: bool) -> dict[str, EdgeInput]:
@@ -164,7 +168,7 @@ class SubtaskFactory:
         return Outputs(
             context.spark,
             context.storage,
-            context.attempt,
+            self._attempts[subtask],
             sinks,
             target,
             f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",

@@ -6,6 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _ALL = ("tests/coordinator/test_checkpoints.py", "tests/coordinator/test_finishing.py")
 
+_ATTEMPTS = ("tests/coordinator/test_attempts.py", "tests/coordinator/test_checkpoints.py")
+
 COORDINATOR = (
     Mutant(
         "barrier-before-its-number",
@@ -37,13 +39,58 @@ COORDINATOR = (
         "an attempt that was replaced acknowledges for its successor",
     ),
     Mutant(
-        "fenced-attempt-speaks-again",
+        "earlier-attempt-takes-over",
         "R22",
-        "coordinator/admission.py",
-        "        if self._subtasks.is_fenced(message.subtask, message.attempt):",
-        "        if False:",
-        _ALL,
+        "coordinator/state.py",
+        "        return current is not None and current < attempt and current.epoch == attempt.epoch",
+        "        return current is not None",
+        _ATTEMPTS,
         "an attempt that was replaced takes the subtask back",
+    ),
+    Mutant(
+        "checkpoint-goes-on-with-the-next-attempt",
+        "R15",
+        "coordinator/coordinator.py",
+        "                self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)\n",
+        "",
+        _ATTEMPTS,
+        "a checkpoint waits for a barrier that nobody was told to put, until it expires and counts",
+    ),
+    Mutant(
+        "next-attempt-is-taken-for-running",
+        "R15",
+        "coordinator/lifecycle.py",
+        "        parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)\n        parts.scheduler.again(subtask)",
+        "        parts.scheduler.again(subtask)",
+        _ATTEMPTS,
+        "nobody deploys the next attempt, and checkpoints are triggered that it does not hear of",
+    ),
+    Mutant(
+        "next-attempt-deployed-with-an-old-plan",
+        "R20",
+        "coordinator/lifecycle.py",
+        "VertexPlan(self._parts.pauses.plan(subtask), self._parts.sources.dropped(subtask))",
+        "VertexPlan(0, ())",
+        _ATTEMPTS,
+        "a source that was dropped is read again by the next attempt",
+    ),
+    Mutant(
+        "unheard-pause-forgotten",
+        "R20",
+        "coordinator/ended_sources.py",
+        "            self._waiting[key] = None\n        self._note_left_out",
+        "        self._note_left_out",
+        _ATTEMPTS,
+        "the source that the attempt before was to leave out is never left out",
+    ),
+    Mutant(
+        "next-attempt-not-told-to-drain",
+        "R12",
+        "coordinator/requests.py",
+        "        self._drained.discard(subtask)",
+        "        pass",
+        _ATTEMPTS,
+        "a drain never ends once a subtask was replaced",
     ),
     Mutant(
         "answer-to-another-checkpoint",

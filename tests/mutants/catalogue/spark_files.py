@@ -124,12 +124,21 @@ _FOLDERS = (
         "folder-deleted-before-its-marker",
         "R8",
         "sparkfiles/attempt_folders.py",
-        "            self._storage.delete(self._marker(other))\n"
-        '            self._storage.delete_tree(f"{self._path}/{other}")',
-        '            self._storage.delete_tree(f"{self._path}/{other}")\n'
-        "            self._storage.delete(self._marker(other))",
+        "                self._storage.delete(self._marker(other))\n"
+        '                self._storage.delete_tree(f"{self._path}/{other}")',
+        '                self._storage.delete_tree(f"{self._path}/{other}")\n'
+        "                self._storage.delete(self._marker(other))",
         _RACES,
         "half a folder is chosen to go on from",
+    ),
+    Mutant(
+        "folder-of-a-later-attempt-deleted",
+        "R8",
+        "sparkfiles/attempt_folders.py",
+        "            if other is not None and other < attempt:",
+        "            if other is not None and other != attempt:",
+        ("tests/spark/test_overtaken.py::test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay",),
+        "an attempt that hung deletes the folder of its successor, and leaves its own",
     ),
     Mutant(
         "folder-not-rewound",
@@ -303,7 +312,7 @@ _PREPARED = (
         "garbage-of-this-attempt",
         "R5",
         "jobmaster/collector.py",
-        "if name not in keep and is_before(name, epoch)]",
+        "if name not in keep and _attempt(name) not in living]",
         "if name not in keep]",
         ("tests/spark/test_collector.py",),
         "what is being written right now is deleted",
@@ -312,8 +321,8 @@ _PREPARED = (
         "published-data-collected",
         "R5",
         "jobmaster/collector.py",
-        "if name not in keep and is_before(name, epoch)]",
-        "if is_before(name, epoch)]",
+        "if name not in keep and _attempt(name) not in living]",
+        "if _attempt(name) not in living]",
         ("tests/spark/test_collector.py",),
         "files of a live entry are deleted before their consumer reads them",
     ),

@@ -1,0 +1,76 @@
+"""The effects that a subtask carries out.
+
+A command names its world (epoch, subtask, attempt) or is dropped (R22), and has a JSON form (``coordinator.wire``).
+``subtask`` is "<vertex>/<index>".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+
+
+@dataclass(frozen=True)
+class DeploySubtask:
+    """Start the subtask with ``plan``; answered by SubtaskRunning, or by SubtaskAtEndOfData if its log has the end."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    plan: VertexPlan
+
+
+@dataclass(frozen=True)
+class TriggerBarrier:
+    """Append barrier (epoch, checkpoint): for a subtask of the plan's trigger list. Barriers reach the subtasks
+    behind it through the result partitions."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class PauseSubtask:
+    """Come to stand still between two micro-batches; answer SubtaskPaused. One that is on its way to its end of data
+    does not answer: it says that it is there."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    reason: PauseReason = field(metadata=REASON)
+
+
+@dataclass(frozen=True)
+class ResumeSubtask:
+    """The change for which it stands still is in the journal: go on with ``plan``; answer SubtaskRunning."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    plan: VertexPlan
+
+
+@dataclass(frozen=True)
+class DrainSubtask:
+    """End the unbounded sources of this subtask where they stand; it goes to end of data (mode drain)."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class FinishSubtask:
+    """The subtask may close (final checkpoint released if it has sinks); answer SubtaskDone."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+
+
+Command = DeploySubtask | TriggerBarrier | PauseSubtask | ResumeSubtask | DrainSubtask | FinishSubtask

@@ -1,0 +1,45 @@
+"""What the coordinator asks for.
+
+Effects are carried out in order; one is carried out only after those before it succeeded (a journal append that fails
+stops the job).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.commands import Command
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.job_status import RunEnd
+
+
+@dataclass(frozen=True)
+class Append:
+    """Append the event to the journal; a decision is durable before the next effect."""
+
+    event: Event
+
+
+@dataclass(frozen=True)
+class NotifyCompleted:
+    subtask: str
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """Release everything staged up to the checkpoint's positions, in every sink; answered by
+    ReleaseDone or ReleaseFailed. Never two at once, strictly ascending (R9)."""
+
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class EndJob:
+    """Stop all queries and leave."""
+
+    status: RunEnd
+    cause: str | None = None
+
+
+Effect = Command | Append | NotifyCompleted | Release | EndJob

@@ -1,0 +1,138 @@
+"""What subtasks tell the coordinator.
+
+A report names its world (epoch, subtask, attempt) or is dropped (R22), and has a JSON form (``coordinator.wire``).
+``subtask`` is "<vertex>/<index>".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
+from airflow_provider_ckpt.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class SubtaskOpened:
+    """``attempt``, the next one of the subtask in this epoch, has opened its log: the one before is fenced, whatever it
+    still says. Answered by DeploySubtask. The first attempts of an epoch do not say so: the coordinator is given them.
+    """
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class SubtaskRunning:
+    """The subtask's query runs (again), under its plan number ``plan``: it can take barriers."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    plan: int = 0
+
+
+@dataclass(frozen=True)
+class SubtaskAtEndOfData:
+    """End of data is in the subtask's log."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    mode: Literal["finish", "drain"] = "finish"
+
+
+@dataclass(frozen=True)
+class SubtaskDone:
+    """The subtask carried out FinishSubtask: end of partition is in its log, its resources are back."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class SubtaskFailed:
+    """``cause``: what went wrong, in words. ``error``, ``traceback``: of the user's own code, if it was that."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    cause: str
+    terminal: bool = False
+    error: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True)
+class SubtaskFenced:
+    """The subtask found a later attempt in its log, ``by``, or a later epoch in the journal (None). This driver is
+    over, unless it was the next attempt of this epoch. For the JobMaster, not for the coordinator."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    cause: str
+    by: AttemptId | None = None
+
+
+@dataclass(frozen=True)
+class BarrierAcknowledged:
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    checkpoint: int
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class BarrierDeclined:
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    checkpoint: int
+    reason: str
+    """Name of a CheckpointFailureReason."""
+    detail: str = ""
+    """What went wrong, for the cause of a run that ends because of it."""
+
+
+@dataclass(frozen=True)
+class SourceAtEnd:
+    """An inline bounded source, or an ended input edge, of a vertex is covered by published batches."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    uid: str
+    batch_id: int
+    droppable: bool = True
+    """False if it is the vertex's last source: then the vertex ends instead."""
+
+
+@dataclass(frozen=True)
+class SubtaskPaused:
+    """The query stands still, as PauseSubtask asked: newest offsets = newest commits = ``batch_id``, -1 if there is
+    none."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    reason: PauseReason = field(metadata=REASON)
+    batch_id: int
+
+
+Report = (
+    SubtaskOpened
+    | SubtaskRunning
+    | SubtaskAtEndOfData
+    | SubtaskDone
+    | SubtaskFailed
+    | BarrierAcknowledged
+    | BarrierDeclined
+    | SourceAtEnd
+    | SubtaskPaused
+)

@@ -1,0 +1,22 @@
+"""Why a subtask stands still."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.model.json_form import own_form
+from airflow_provider_ckpt.model.tagged import Tagged
+
+
+@dataclass(frozen=True)
+class DropSource:
+    """``uid``, a source or an input edge that was read to its end, is to be left out."""
+
+    uid: str
+
+
+PauseReason = DropSource
+"""A new reason is one more of these, and a ``PlanChanges`` in the coordinator."""
+_REASONS: Tagged[PauseReason] = Tagged([DropSource])
+REASON = own_form(_REASONS.to_json, _REASONS.from_json)
+"""Metadata of a field that holds a reason."""
