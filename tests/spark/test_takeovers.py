@@ -362,8 +362,9 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
 @pytest.mark.parametrize("option", ["stop_at", "drain_at"])
 def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World, option: str) -> None:
     world.put_ids("history", 2, 2)
+    over: dict[str, Any] = {option: "2020-01-01T00:00:00Z"}
     with pytest.raises(DeadlinePassedError, match=option):
-        world.run(mixed(world), **{option: "2020-01-01T00:00:00Z"})
+        world.run(mixed(world), **over)
     assert world.everything_under_root() == []
 
 
