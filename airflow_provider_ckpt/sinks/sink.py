@@ -176,7 +176,8 @@ class BoundSink(ABC):
     def prepare(self) -> None:  # noqa: B027 - most targets need no preparation
         """Make the target ready and refuse one that cannot keep the promises above (R17).
 
-        Called once before the first :meth:`stage` of an attempt. Must be idempotent.
+        Called before the first :meth:`stage` of an attempt, and before the job is claimed: by several drivers at once,
+        and more than once by one. Must be idempotent.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""One run of a job, step by step: decide, prepare (nothing is written), take over, run, end."""
+"""One run of a job, step by step: decide, prepare (nothing is written), make the places ready, claim, run, end."""
 
 from __future__ import annotations
 
@@ -59,9 +59,11 @@ def execute(
     was interrupted.
 
     1. Decide, from the journal; plan and check everything, writing nothing (:func:`prepare`).
-    2. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
-    3. See to it that the driver before is gone; record what was decided; fence every log.
-    4. Run.
+    2. Make the places ready that the job shares with others: the root's marker, the folders of sinks. It needs no
+       claim: whoever comes second finds it done.
+    3. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
+    4. See to it that the driver before is gone; record what was decided; fence every log.
+    5. Run.
 
     ``journal``: of the job, not claimed; ``reach``: Spark's way to the root, if it needs one of its own. Raises
     InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and storage errors.
@@ -89,7 +91,7 @@ class _MovedError(Exception):
 
 
 class _Execution:
-    """One try to run what was prepared, from the claim on."""
+    """One try to run what was prepared: steps 2 to 5."""
 
     def __init__(
         self,
@@ -107,11 +109,7 @@ class _Execution:
         self._status = StatusReporter(on_status, self._options.job_id, self._application)
 
     def run(self) -> Outcome:
-        open_root(self._storage)
-        if self._reach is not None:
-            self._reach.check_same(self._storage, self._location)
-        for sink in self._sinks.values():
-            sink.prepare()
+        self._make_ready()
         attempt = self._options.attempt or takeover.new_nonce()
         taken = takeover.claim(self._unclaimed, attempt, identify(self._application), self._admit)
         journal = OwnedJournal(self._unclaimed)
@@ -122,6 +120,13 @@ class _Execution:
         except Exception as error:
             self._note_failure(journal, error)
             raise
+
+    def _make_ready(self) -> None:
+        open_root(self._storage)
+        if self._reach is not None:
+            self._reach.check_same(self._storage, self._location)
+        for sink in self._sinks.values():
+            sink.prepare()
 
     def _admit(self, state: JobState) -> None:
         if decide(self._storage, self._options, state) != self._prepared.base:

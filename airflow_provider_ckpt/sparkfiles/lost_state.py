@@ -13,7 +13,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
@@ -29,8 +29,8 @@ class StateCheck:
 
     def run(self, batch_id: int, commit: str) -> None:
         """``commit``: the second line of the batch's entry in ``commits``. Raises SparkStateLostError; what the storage
-        cannot tell is an error of the storage. Not looked at: the content of ``SSTs/`` and of change logs, and what
-        lies before the newest change log."""
+        cannot tell is an error of the storage. Not looked at: the content of ``SSTs/`` and of change logs, what
+        lies before the newest change log, and what a snapshot names if another version of Spark says it otherwise."""
         if not (versions := list(_versions(batch_id, commit))):
             return
         there = dict(self._storage.files(self._state))
@@ -53,7 +53,7 @@ class StateCheck:
             files = _named(self._storage.read(f"{self._state}/{name}"))
         except ObjectNotFoundError:
             self._refuse(name, "is missing")
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, LookupError, TypeError):
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, LookupError):
             self._refuse(name, "is not what Spark wrote")
         for file, size in files.items():
             path = f"{name.rpartition('/')[0]}/SSTs/{file}"
@@ -82,10 +82,13 @@ def _is_of(path: str, part: str, version: str) -> bool:
 
 
 def _named(snapshot: bytes) -> dict[str, int]:
-    """The files that a snapshot is made of besides, and their sizes."""
+    """The files that a snapshot is made of besides, and their sizes. Raises what :mod:`zipfile` does for one that is
+    damaged."""
     with zipfile.ZipFile(io.BytesIO(snapshot)) as archive:
         if archive.testzip() is not None:
             raise zipfile.BadZipFile
         _, _, body = archive.read("metadata").decode().partition("\n")
-    metadata: dict[str, Any] = json.loads(body)
-    return {file["dfsSstFileName"]: file["sizeBytes"] for file in metadata["sstFiles"]}
+    try:
+        return {file["dfsSstFileName"]: file["sizeBytes"] for file in json.loads(body)["sstFiles"]}
+    except (ValueError, LookupError, TypeError):
+        return {}  # as it was written, by its checksum: a Spark of another version says it otherwise

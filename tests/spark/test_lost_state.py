@@ -137,6 +137,15 @@ def test_what_is_missing_or_damaged_is_named(storage: Storage, name: str, data: 
     assert not caught.value.retryable
 
 
+@pytest.mark.parametrize("told", ["v3\nnot JSON", "v3\n[]", 'v3\n{"files": []}', 'v3\n{"sstFiles": [{"name": "x"}]}'])
+def test_a_whole_snapshot_of_another_spark_is_no_damage(storage: Storage, told: str) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("metadata", told)
+    storage.replace("v/1/state/0/0/8_a.zip", made.getvalue())
+    check(storage)
+
+
 def test_a_query_without_state_is_not_looked_into(storage: Storage) -> None:
     class Unasked(WrappedStorage):
         def files(self, path: str) -> list[tuple[str, int]]:
