@@ -9,8 +9,9 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
 
-Runner = VertexRunner | BatchRunner
+Runner = VertexRunner | BatchRunner | SplitRunner
 
 
 class ProgressListener(StreamingQueryListener):
@@ -25,7 +26,7 @@ class ProgressListener(StreamingQueryListener):
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         query = str(event.progress.id)
         for runner in list(self._runners.values()):
-            if runner.query_id == query:
+            if isinstance(runner, VertexRunner) and runner.query_id == query:
                 runner.on_progress()
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
