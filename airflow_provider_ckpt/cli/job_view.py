@@ -37,6 +37,10 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         "aborted_count": state.aborted_count,
         "checkpoints": state.checkpoint_view(),
         "finished_operators": state.finished_operators(),
+        "splits": [
+            {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
+            for one in state.split_progress()
+        ],
         "draining": state.draining,
         "restored_from": state.restored or None,
         "requests": [

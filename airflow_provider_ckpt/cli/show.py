@@ -54,7 +54,15 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("completed", state.completed_count),
         ("aborted", state.aborted_count),
         ("finished", ", ".join(state.finished_operators()) or "none"),
+        ("splits", "; ".join(_splits(state))),
         ("damage", "; ".join(state.damage)),
+    ]
+
+
+def _splits(state: JobState) -> list[str]:
+    return [
+        f"{one.source}: {one.done} of {one.total} done, {one.assigned} assigned, {one.left} left"
+        for one in state.split_progress()
     ]
 
 

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint
 from airflow_provider_ckpt.coordinator.plan import CheckpointPlan, plan
+from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
@@ -48,12 +49,13 @@ class CheckpointCycle:
         restored: Restored,
         subtasks: SubtaskTable,
         sources: EndedSources,
+        splits: SplitSources,
         pauses: Pauses,
         out: list[Effect],
     ) -> None:
         self._graph, self._options, self._epoch = graph, options, epoch
         self._subtasks, self._out = subtasks, out
-        self._sources, self._pauses = sources, pauses
+        self._sources, self._splits, self._pauses = sources, splits, pauses
         self._cut = CutCheck(graph)
         self._snapshots: dict[str, Snapshot] = dict(restored.snapshots)
         self._uncovered: set[End] = set()
@@ -166,6 +168,7 @@ class CheckpointCycle:
     def _commit(self, pending: PendingCheckpoint, now: float) -> Completed:
         event, snapshots = completed_event(pending, self._graph, self._snapshots, now)
         self._snapshots = snapshots
+        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in one entry with the next
         self._out.append(Append(event))
         self._out.extend(NotifyCompleted(name, pending.checkpoint) for name in pending.acknowledged)
         self.last_completed = pending.checkpoint

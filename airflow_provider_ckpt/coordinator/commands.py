@@ -73,4 +73,16 @@ class FinishSubtask:
     attempt: AttemptId
 
 
-Command = DeploySubtask | TriggerBarrier | PauseSubtask | ResumeSubtask | DrainSubtask | FinishSubtask
+@dataclass(frozen=True)
+class AssignSplits:
+    """Read these splits, too, in this order; each is answered by SplitCompleted. ``is_last``: no more will come: at the
+    end of data when all that was assigned is done."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    splits: tuple[str, ...]
+    is_last: bool
+
+
+Command = DeploySubtask | TriggerBarrier | PauseSubtask | ResumeSubtask | DrainSubtask | FinishSubtask | AssignSplits

@@ -27,9 +27,9 @@ class CutCheck:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._producer: dict[str, tuple[Edge, str]] = {}
         for edge in graph.edges:
-            producers = graph.vertex(edge.producer).subtasks
-            for producer in producers:
-                self._producer[channel_key(edge, producer.number, len(producers))] = (edge, producer)
+            vertex = graph.vertex(edge.producer)
+            for producer in vertex.subtasks:
+                self._producer[channel_key(edge, producer.number, vertex)] = (edge, producer)
 
     def check(self, pending: PendingCheckpoint) -> None:
         """Consumer position <= producer position on every edge; else CutViolatedError. A producer

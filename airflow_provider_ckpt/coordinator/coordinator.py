@@ -22,6 +22,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     SourceAtEnd,
+    SplitCompleted,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
@@ -192,6 +193,8 @@ class Coordinator:
                 self._lifecycle.source_at_end(message, now)
             case SubtaskPaused():
                 self._lifecycle.paused(message, now)
+            case SplitCompleted():
+                self._lifecycle.split_completed(message, now)
             case ReleaseDone():
                 self._release_done(message, now)
             case ReleaseFailed():
@@ -245,6 +248,7 @@ class Coordinator:
         self._job.end_if_done(now)
         if not self._job.is_ending:
             self._lifecycle.deploy()
+            self._lifecycle.assign_splits(now)
             if not self._parts.cycle.wanted:
                 self._lifecycle.pause_if_quiet()  # else checkpoints longer than their interval would starve it
             self._decider.trigger_if_due(now)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from airflow_provider_ckpt.coordinator.checkpointing import Completed
 from airflow_provider_ckpt.coordinator.commands import (
+    AssignSplits,
     DeploySubtask,
     DrainSubtask,
     FinishSubtask,
@@ -16,6 +17,7 @@ from airflow_provider_ckpt.coordinator.effects import Append
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reports import (
     SourceAtEnd,
+    SplitCompleted,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskOpened,
@@ -47,16 +49,19 @@ class SubtaskLifecycle:
         parts.pauses.begin_again(subtask)
         parts.requests.begin_again(subtask)
         parts.finals.forget(subtask)
+        parts.splits.opened(subtask)
 
     def running(self, message: SubtaskRunning) -> None:
         self._parts.pauses.over(message.subtask)
         self._parts.subtasks.set_status(message.subtask, SubtaskStatus.RUNNING)
+        self._parts.splits.began(message.subtask)
 
     def at_end_of_data(self, message: SubtaskAtEndOfData, now: float) -> None:
         parts, subtask = self._parts, message.subtask
         if parts.subtasks.has_ended(subtask):
             return
         parts.subtasks.set_status(subtask, SubtaskStatus.AT_END_OF_DATA)
+        parts.splits.began(subtask)
         parts.pauses.over(subtask)
         self._note_ended(subtask, parts.sources.subtask_ended(subtask), now)
         news = subtask not in self._told_end_of_data
@@ -86,6 +91,11 @@ class SubtaskLifecycle:
             self._parts.out.append(Append(SourceEnded(vertex, uid, batch_id, now)))
             self._parts.cycle.want_for((subtask, uid))
 
+    def split_completed(self, message: SplitCompleted, now: float) -> None:
+        done = self._parts.splits.completed(message.subtask, message.split, message.position, now)
+        if done is not None:
+            self._parts.out.append(Append(done))
+
     def paused(self, message: SubtaskPaused, now: float) -> None:
         parts, subtask = self._parts, message.subtask
         number, change = parts.pauses.stood_still(message.batch_id, now)
@@ -100,6 +110,17 @@ class SubtaskLifecycle:
             self._parts.subtasks.set_status(subtask, SubtaskStatus.STARTING)
             plan = VertexPlan(self._parts.pauses.plan(subtask), self._parts.sources.dropped(subtask))
             self._parts.send(DeploySubtask, subtask, plan=plan)
+
+    def assign_splits(self, now: float) -> None:
+        """What a subtask is to read is in the journal before it is told (R14)."""
+        parts = self._parts
+        if not len(parts.splits):
+            return
+        for assignment, ids in parts.splits.due(parts.subtasks.in_status(SubtaskStatus.RUNNING)):
+            attempt = parts.subtasks.attempt(assignment.subtask)
+            if assignment.splits:
+                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))
+            parts.send(AssignSplits, assignment.subtask, splits=ids, is_last=assignment.is_last)
 
     def finish_released(self) -> None:
         """Close the subtasks whose final checkpoint is released."""

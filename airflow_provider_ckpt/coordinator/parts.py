@@ -16,6 +16,7 @@ from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.release import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.scheduler import Scheduler
+from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.state import Restored, SubtaskTable
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
@@ -32,6 +33,7 @@ class Parts:
     subtasks: SubtaskTable
     scheduler: Scheduler
     sources: EndedSources
+    splits: SplitSources
     pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
@@ -54,6 +56,7 @@ def make_parts(
     subtasks = SubtaskTable(graph, restored, attempts)
     sources = EndedSources(graph, restored.ended, restored.dropped)
     pauses = Pauses([sources])
+    splits = SplitSources(restored.splits)
     return Parts(
         options=options,
         epoch=epoch,
@@ -61,11 +64,12 @@ def make_parts(
         subtasks=subtasks,
         scheduler=Scheduler(graph, subtasks, batch=not options.periodic, slots=slots),
         sources=sources,
+        splits=splits,
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(graph, restored),
         releases=ReleaseQueue(restored.last_released, _unreleased(restored)),
-        cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, sources, pauses, out),
+        cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, sources, splits, pauses, out),
     )
 
 

@@ -125,6 +125,18 @@ class SubtaskPaused:
     batch_id: int
 
 
+@dataclass(frozen=True)
+class SplitCompleted:
+    """The entry that completes the split is in the subtask's log, at ``position``. It comes before the acknowledgement
+    of any barrier behind that entry."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    split: str
+    position: int
+
+
 Report = (
     SubtaskOpened
     | SubtaskRunning
@@ -135,4 +147,5 @@ Report = (
     | BarrierDeclined
     | SourceAtEnd
     | SubtaskPaused
+    | SplitCompleted
 )

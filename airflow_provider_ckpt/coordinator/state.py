@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
@@ -38,7 +39,8 @@ class Restored:
 
     ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
     checkpoints above ``last_released``, ascending; left empty it is ``last_completed`` if that is above.
-    ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on.
+    ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on. ``splits``: of
+    the sources with splits that are not over.
     """
 
     last_triggered: int = 0
@@ -51,6 +53,7 @@ class Restored:
     finished: frozenset[str] = frozenset()
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     draining: bool = False
+    splits: Mapping[str, RestoredSplits] = field(default_factory=dict)
 
 
 class SubtaskTable:

@@ -10,6 +10,8 @@ An edge u -> v is chained, so that both run in one vertex, if
 4. not one of the two queries is in output mode "update" and the other in "complete". A query has one mode:
    that of the operators in it that ask for another one than "append".
 
+A source with splits is a vertex of its own.
+
 A bounded vertex stays *inline* in its unbounded consumer's vertex, in spite of rule 1, if it reads no edge,
 all of its sources are ``inline``, and rules 2 to 4 hold for its edge.
 
@@ -41,7 +43,8 @@ def build_graph(
     ``inline(uid)`` is asked for each bounded source: True if its end can be read off a frozen file list *and*
     the transforms between it and the unbounded consumer (:func:`bounded_chain`) keep no state: once the
     source is finished they are left out of the query together with it.
-    ``parallelism``: vertex uid -> number of subtasks, 1 if not given; raises :class:`UnknownVertexError`.
+    ``parallelism``: vertex uid -> number of subtasks; if not given that of a source with splits, 1 of
+    any other; raises :class:`UnknownVertexError`.
 
     Raises what ``job.validate()`` raises about the operators.
     """
@@ -113,6 +116,8 @@ class _Chaining:
         if len(self._consumers[uid]) != 1:
             return None
         upstream, consumer = self._operators[uid], self._operators[self._consumers[uid][0]]
+        if upstream.splits is not None:
+            return None  # it is no query: each of its splits is a batch job of its own
         if consumer.kind == "sink" or not (upstream.chain and consumer.chain):
             return None
         return consumer.uid
@@ -122,7 +127,9 @@ class _Chaining:
         unknown = [uid for uid in parallelism if uid not in members]
         if unknown:
             raise UnknownVertexError(vertex=unknown[0], known=listed(members))
-        vertices = tuple(self._vertex(output, uids, parallelism.get(output, 1)) for output, uids in members.items())
+        given = {uid: splits.parallelism for uid in members if (splits := self._operators[uid].splits) is not None}
+        width = {**given, **parallelism}
+        vertices = tuple(self._vertex(output, uids, width.get(output, 1)) for output, uids in members.items())
         edges = tuple(edge for output, uids in members.items() for edge in self._edges(output, uids))
         return ExecutionGraph(vertices, edges)
 
@@ -147,6 +154,7 @@ class _Chaining:
             sinks=tuple(uid for uid in self._consumers[output] if self._operators[uid].kind == "sink"),
             bounded=self._bounded[output],
             parallelism=parallelism,
+            splits=self._operators[output].splits is not None,
         )
 
     def _edges(self, output: str, uids: tuple[str, ...]) -> list[Edge]:

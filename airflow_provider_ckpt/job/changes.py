@@ -32,6 +32,8 @@ RULES = (
     Rule("source", "format", "what was read is known by file, and would be read again or not at all"),
     Rule("source", "paths", "what was read is known by path, and would be read again or not at all"),
     Rule("source", "selection", "the files of a bounded source are listed once, those left out would never be read"),
+    Rule("source", "splits", "what was read is known by split, or by file, and would be read again or not at all"),
+    Rule("source", "parallelism", None),
     Rule("vertex", "output mode", "rows in the output would mean two things"),
     Rule("vertex", "state", "Spark cannot go on from a checkpoint that has no state, or has state nobody reads"),
     Rule(
@@ -130,13 +132,17 @@ def _job_fields(one: JobDefinition) -> dict[str, Any]:
 
 def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of a source that is over nothing was called, so that nothing but its declaration can be compared."""
-    fields = [{"bounded": one.bounded, **_event_time(one)} for one in (old, new)]
+    fields = [{"bounded": one.bounded, **_event_time(one), **_splits(one)} for one in (old, new)]
     if old.format is not None and new.format is not None:
         for one, named in zip((old, new), fields, strict=True):
             named |= {"format": one.format, "paths": list(one.paths)}
             if old.bounded:
                 named["selection"] = dict(one.selects)
     return fields[0], fields[1]
+
+
+def _splits(one: SourceDefinition) -> dict[str, Any]:
+    return {"splits": "with splits" if one.parallelism else "without splits", "parallelism": one.parallelism}
 
 
 def _event_time(one: SourceDefinition) -> dict[str, Any]:

@@ -18,8 +18,10 @@ def sink_definitions(sinks: tuple[Operator, ...]) -> dict[str, SinkDefinition]:
 
 def source_definition(operator: Operator) -> SourceDefinition:
     """Without what its function reads."""
-    mark = operator.watermark
-    return SourceDefinition(operator.bounded, None if mark is None else (mark.column, mark.delay))
+    mark, splits = operator.watermark, operator.splits
+    parallelism = None if splits is None else splits.parallelism
+    watermark = None if mark is None else (mark.column, mark.delay)
+    return SourceDefinition(operator.bounded, watermark, parallelism=parallelism)
 
 
 def selecting(options: Mapping[str, str]) -> dict[str, str]:

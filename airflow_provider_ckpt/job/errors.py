@@ -239,3 +239,13 @@ class DeadlinePassedError(InvalidInputError):
         "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: {reader} would read nothing. "
         "Give a time to come"
     )
+
+
+class BadSplitsError(InvalidJobError):
+    template = "{operator!r} ({location}): the splits {problem}."
+
+
+class SplitsFailedError(InvalidJobError):
+    """The user's function raised; its own traceback is kept as ``__cause__``."""
+
+    template = "{operator!r} ({location}): the function that gives its splits failed: {cause}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.job import checks
@@ -18,13 +18,21 @@ from airflow_provider_ckpt.job.operators import (
 from airflow_provider_ckpt.job.options import Mode, RuntimeMode, check_mode
 from airflow_provider_ckpt.job.params import NOT_GIVEN, NotGiven, Params, current_params
 from airflow_provider_ckpt.job.registry import OperatorRegistry
-from airflow_provider_ckpt.job.signatures import check_source, check_transform, name_of, single_parameter
+from airflow_provider_ckpt.job.signatures import (
+    check_source,
+    check_split_source,
+    check_transform,
+    name_of,
+    single_parameter,
+)
 from airflow_provider_ckpt.job.sink_folders import check_sink_folders
+from airflow_provider_ckpt.job.splits import split_source
 from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_job
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Operator]
+Splits = Sequence[Any] | Callable[[], Sequence[Any]]
 
 
 class Job:
@@ -82,6 +90,8 @@ class Job:
         max_bytes_per_trigger: Size | None = None,
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
+        splits: Splits | None = None,
+        parallelism: int | None = None,
     ) -> Decorator: ...
 
     def source(
@@ -94,6 +104,8 @@ class Job:
         max_bytes_per_trigger: Size | None = None,
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
+        splits: Splits | None = None,
+        parallelism: int | None = None,
         **unknown: object,
     ) -> Operator | Decorator:
         """Decorate a function ``(reader) -> DataFrame``; with or without parentheses.
@@ -106,14 +118,24 @@ class Job:
         ``uid``: defaults to the function's name. ``chain=False``: a Spark query of its own.
         ``max_bytes_per_trigger`` (bytes or "64m"), ``max_files_per_trigger``: how much one micro-batch of a
         file source reads; one of the two. ``watermark``: ``("ts", "1 hour")``, event time of the source.
+
+        ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
+        in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
+        is called once for each split; ``parallelism`` of them are read at a time (1). Only of a bounded source, which
+        becomes a vertex of its own. Raises BadSplitsError.
         """
         checks.check_known("@job.source", unknown, Job.source)
 
         def define(function: Function) -> Operator:
             name, location = self._identify(function, uid)
             options = SourceOptions(*checks.read_limits(name, location, max_bytes_per_trigger, max_files_per_trigger))
-            check_source(name, location, function)
             checks.check_flag(name, location, "bounded", bounded)
+            given = {"watermark": watermark, **options.given}
+            by_split = split_source(name, location, splits, parallelism, bounded, given)
+            if by_split is None:
+                check_source(name, location, function)
+            else:
+                check_split_source(name, location, function)
             checks.check_flag(name, location, "chain", chain)
             return self._registry.add(
                 Operator(
@@ -125,6 +147,7 @@ class Job:
                     chain=chain,
                     options=options,
                     watermark=checks.read_watermark(name, location, watermark),
+                    splits=by_split,
                 )
             )
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from airflow_provider_ckpt.job.splits import SplitSource
+
 Kind = Literal["source", "transform", "sink"]
 OutputMode = Literal["append", "update", "complete"]
 ReleasePolicy = Literal["every_checkpoint", "final"]
@@ -31,6 +33,14 @@ class SourceOptions:
     """Bytes, an integer: Spark's file source does not understand "64m"."""
     max_files_per_trigger: int | None = None
 
+    @property
+    def given(self) -> dict[str, int | None]:
+        """By the names of ``@job.source``."""
+        return {
+            "max_bytes_per_trigger": self.max_bytes_per_trigger,
+            "max_files_per_trigger": self.max_files_per_trigger,
+        }
+
     def to_spark(self) -> dict[str, str]:
         """The options as ``DataStreamReader.options`` takes them."""
         named = {
@@ -54,7 +64,8 @@ class Operator:
     location: str
     """"file:line" of the definition, for messages."""
     function: Callable[..., Any] | None = field(default=None, repr=False)
-    """None for a sink. A source's is called with a reader, a transform's with ``**{parameter: frame}``."""
+    """None for a sink. A source's is called with a reader, and a split if it has some, a transform's with
+    ``**{parameter: frame}``."""
     sink: Any = field(default=None, repr=False)
     """The sink object of a sink. Not in ``repr``: it may hold a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -67,6 +78,8 @@ class Operator:
     options: SourceOptions = SourceOptions()
     watermark: Watermark | None = None
     release: ReleasePolicy = "every_checkpoint"
+    splits: SplitSource | None = field(default=None, repr=False)
+    """Of a source that is read split by split."""
 
     @property
     def input_uids(self) -> tuple[str, ...]:

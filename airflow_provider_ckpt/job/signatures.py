@@ -23,6 +23,17 @@ def check_source(uid: str, location: str, function: Function) -> None:
         raise _misfit(uid, location, function, signature, problem, call) from None
 
 
+def check_split_source(uid: str, location: str, function: Function) -> None:
+    """The function of a source with splits is called as ``function(reader, split)``."""
+    call = f"{name_of(function)}(read, split), with a DataFrameReader and one of the splits"
+    signature = _signature(uid, location, function, call)
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        problem = f"a source with splits takes two parameters, the reader and a split ({error})"
+        raise _misfit(uid, location, function, signature, problem, call) from None
+
+
 def check_transform(uid: str, location: str, function: Function, parameters: Iterable[str]) -> None:
     """A transform's function with named inputs is called with one DataFrame per name, by keyword."""
     names = tuple(parameters)

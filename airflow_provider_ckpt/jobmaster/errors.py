@@ -35,3 +35,10 @@ class SinksMissingError(InvalidInputError):
 
 class RestoreRefusedError(InvalidInputError):
     template = "cannot restore job {job_id!r} from {restore!r}: {reason}"
+
+
+class FrozenSplitsLostError(TerminalError):
+    template = (
+        "{uri} {problem}. It lists the splits of a source, and which of them were read is known by their places in it: "
+        "put it back from a backup, or run the job under another id"
+    )

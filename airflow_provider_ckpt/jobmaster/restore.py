@@ -98,7 +98,10 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
         refuse(
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
         )
-    for subtask in state.graph().subtasks:  # as it ran last; a vertex that is new since has nothing to go back to
+    graph = state.graph()
+    for subtask in graph.subtasks:  # as it ran last; a vertex that is new since has nothing to go back to
+        if graph.vertex(subtask.vertex).splits:
+            continue  # it is no query of Spark's, and its log is all it has
         if (problem := _purged(storage, job_id, subtask, completed.subtasks.get(subtask))) is not None:
             refuse(problem)
     return RestorePoint(number, completed)
@@ -121,7 +124,13 @@ def interrupted_restore(
     if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
         back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
     else:
-        back = all(_is_back(storage, job_id, subtask, logs[subtask], epoch) for subtask in unfinished)
+        by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
+        back = all(
+            _was_opened(logs[subtask], epoch)
+            if SubtaskId(subtask).vertex in by_split
+            else _is_back(storage, job_id, subtask, logs[subtask], epoch)
+            for subtask in unfinished
+        )
     if back:
         return None
     return beginning(state) if anew else RestorePoint(state.restored, state.checkpoints[state.restored])

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
@@ -132,7 +133,8 @@ def open_logs(
                 journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
             del attempts[subtask]
             continue
-        continues_at = 0 if void else _continues_at(subtask, log, mode, restore)
+        by_split = state.graph().vertex(SubtaskId(subtask).vertex).splits
+        continues_at = 0 if void else _continues_at(subtask, log, mode, restore, by_split=by_split)
         log.open(attempts[subtask], continues_at)
     return attempts
 
@@ -147,9 +149,11 @@ def _is_outdated(log: SubtaskLog, since: int) -> bool:
     return bool(epochs) and max(epochs) < since
 
 
-def _continues_at(subtask: str, log: SubtaskLog, mode: str, restore: RestorePoint | None) -> int | None:
-    """In BATCH an attempt without its end of data is void as a whole (R23)."""
-    if mode == "batch":
+def _continues_at(
+    subtask: str, log: SubtaskLog, mode: str, restore: RestorePoint | None, *, by_split: bool
+) -> int | None:
+    """In BATCH an attempt without its end of data is void as a whole (R23), but for splits: each counts by itself."""
+    if mode == "batch" and not by_split:
         return None if log.state.end_of_data is not None else 0
     return None if restore is None else restore.continues_at(subtask)
 
@@ -161,8 +165,9 @@ def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
     storage.collect_temporary(job_path(job_id), LEFT_BEHIND)
 
 
-def restored(state: JobState) -> Restored:
-    """What the coordinator starts from. Ends of data that are in a log only are told by the runners."""
+def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None) -> Restored:
+    """What the coordinator starts from; ``splits``: of the sources that have some.
+    Ends of data that are in a log only are told by the runners."""
     return Restored(
         last_triggered=state.last_triggered,
         last_completed=state.last_completed,
@@ -174,4 +179,5 @@ def restored(state: JobState) -> Restored:
         finished=frozenset(state.finished),
         snapshots=state.covering(),
         draining=state.draining,
+        splits=splits or {},
     )

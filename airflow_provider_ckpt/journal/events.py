@@ -16,6 +16,7 @@ from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
 from airflow_provider_ckpt.journal.kinds.snapshot import StateSnapshot
 from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
+from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished
 
 __all__ = [
@@ -33,6 +34,9 @@ __all__ = [
     "SourceDropped",
     "SourceEnded",
     "SourceFrozen",
+    "SplitsAssigned",
+    "SplitsCovered",
+    "SplitsDone",
     "StateSnapshot",
     "StatusChanged",
     "SubtaskEndOfData",
@@ -52,6 +56,9 @@ Event = (
     | SourceEnded
     | SourceDropped
     | LateFilesFound
+    | SplitsAssigned
+    | SplitsDone
+    | SplitsCovered
     | Restored
     | SubtaskEndOfData
     | SubtaskFinished

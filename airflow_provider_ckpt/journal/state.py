@@ -8,7 +8,27 @@ from typing import Any
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+
+@dataclass(frozen=True)
+class SplitProgress:
+    """Numbers of splits. ``assigned``: handed out and not done."""
+
+    source: str
+    total: int
+    done: int
+    assigned: int
+
+    @property
+    def left(self) -> int:
+        """Neither handed out nor done."""
+        return self.total - self.done - self.assigned
+
+    @property
+    def open(self) -> int:
+        return self.total - self.done
 
 
 @dataclass
@@ -46,6 +66,20 @@ class JobState(Epochs):
         operators = set(graph.operators)
         # Ended input edges are in the journal too; they are no operators.
         return sorted(found & operators if operators else found)
+
+    def split_progress(self) -> list[SplitProgress]:
+        """Of every source with splits, as far as it was told."""
+        found = []
+        for uid in [vertex.uid for vertex in self.graph().vertices if vertex.splits]:
+            done, frozen = size(self.splits_done.get(uid, ())), self.frozen.get(uid)
+            total = done if frozen is None else frozen.count
+            assigned: Ranges = ()
+            for of_subtask in self.splits_assigned.get(uid, {}).values():
+                assigned = union(assigned, of_subtask)
+            # what was handed out and is done counts as done
+            open_ones = size(union(assigned, self.splits_done.get(uid, ()))) - done
+            found.append(SplitProgress(uid, total, done, open_ones))
+        return found
 
     @property
     def is_held(self) -> bool:

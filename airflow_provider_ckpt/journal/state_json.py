@@ -52,6 +52,9 @@ _ORDER = (
     "anew_epoch",
     "given_up",
     "introduced",
+    "splits_assigned",
+    "splits_done",
+    "splits_covered",
 )
 """In which the keys are written; every field of the state but ``damage``."""
 _ADDED = frozenset({"restored", "restored_epoch"})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass(frozen=True)
 class Channel:
     """What one consumer subtask reads of one producer subtask. ``key`` is its name among the inputs of the consumer,
-    in snapshots and batches too: the edge's uid if the producer has one subtask, else "<edge uid>/<producer index>"."""
+    in snapshots and batches too: the edge's uid if the producer has one subtask, else "<edge uid>/<producer index>";
+    always the latter of a source with splits, whose number of subtasks may change."""
 
     edge: Edge
     producer: SubtaskId
@@ -32,11 +33,12 @@ def channels(graph: ExecutionGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
     width = graph.vertex(consumer.vertex).parallelism
     found: list[Channel] = []
     for edge in graph.inputs(consumer.vertex):
-        producers = graph.vertex(edge.producer).subtasks
+        producer = graph.vertex(edge.producer)
+        producers = producer.subtasks
         run = range(len(producers))
         if edge.exchange == "pointwise":
             run = pointwise_producers(consumer.number, len(producers), width)
-        found += [Channel(edge, producers[i], channel_key(edge, i, len(producers))) for i in run]
+        found += [Channel(edge, producers[i], channel_key(edge, i, producer)) for i in run]
     return tuple(found)
 
 
@@ -51,5 +53,5 @@ def readers(graph: ExecutionGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId
     )
 
 
-def channel_key(edge: Edge, index: int, producers: int) -> str:
-    return edge.uid if producers == 1 else f"{edge.uid}/{index:d}"
+def channel_key(edge: Edge, index: int, producer: Vertex) -> str:
+    return edge.uid if producer.parallelism == 1 and not producer.splits else f"{edge.uid}/{index:d}"

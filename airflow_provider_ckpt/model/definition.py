@@ -24,6 +24,8 @@ class SourceDefinition:
     format: str | None = None
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)
+    parallelism: int | None = field(default=None, metadata=LATER)
+    """Of a source that is read split by split; None for any other."""
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ Values only. ``job.chaining`` makes a graph out of a job; the coordinator and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 Exchange = Literal["pointwise", "all_to_all"]
@@ -43,6 +44,8 @@ class Vertex:
     bounded: bool
     """True if every source and every upstream vertex is bounded."""
     parallelism: int = 1
+    splits: bool = field(default=False, metadata=LATER)
+    """A source that is read split by split: its subtasks are handed them, and it is no Spark query."""
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:

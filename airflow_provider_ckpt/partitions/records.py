@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.json_form import Json
+from airflow_provider_ckpt.model.json_form import LATER, Json
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
 EndMode = Literal["finish", "drain"]
@@ -56,6 +56,8 @@ class Batch:
     """Event-time watermark in epoch milliseconds, None if the query has none."""
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
+    split: str | None = field(default=None, metadata=LATER)
+    """Of a source with splits: the one that this entry completes (R14)."""
 
 
 @dataclass(frozen=True)

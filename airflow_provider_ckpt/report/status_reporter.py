@@ -82,7 +82,7 @@ class StatusReporter:
         if any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
             self._shown_at = event.at
             what = f"released {sum(rows)} rows" if rows else "released"
-            self.say(LineKind.RELEASED, f"{name} {what}{took}", state)
+            self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}", state)
         elif self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS:
             self._shown_at = event.at
             self.say(LineKind.RELEASED, f"{name}; nothing new", state)
@@ -99,6 +99,11 @@ _BEFORE = {
 
 def _name(done: CheckpointCompleted) -> str:
     return f"checkpoint {done.checkpoint}" if done.kind == "checkpoint" else f"{done.kind} checkpoint {done.checkpoint}"
+
+
+def _progress(state: JobState) -> str:
+    """Of the sources with splits that have some left."""
+    return "".join(f"; {one.source}: {one.done} of {one.total} splits" for one in state.split_progress() if one.open)
 
 
 def _took(done: CheckpointCompleted) -> str:

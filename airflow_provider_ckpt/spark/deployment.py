@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
@@ -17,8 +18,10 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Vertex
+from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
@@ -29,6 +32,7 @@ from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.progress import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
+from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
 from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -41,8 +45,8 @@ ALIGNED_TIMEOUT = 10.0
 @dataclass(frozen=True)
 class ClaimedJob:
     """A job that is ours to run. ``logs``: subtask -> its log, opened: every attempt before is fenced;
-    ``attempts``: of those that are not finished. ``restore``: the checkpoint it goes back to, None to go on from what
-    is published."""
+    ``attempts``: of those that are not finished. ``splits``: source -> its frozen splits, of those that are not over.
+    ``restore``: the checkpoint it goes back to, None to go on from what is published."""
 
     prepared: PreparedJob
     storage: Storage
@@ -52,6 +56,7 @@ class ClaimedJob:
     attempts: Mapping[str, AttemptId]
     sinks: Mapping[str, BoundSink]
     frozen: Mapping[str, FrozenFiles]
+    splits: Mapping[str, Sequence[Split]]
     restore: RestorePoint | None
 
 
@@ -89,10 +94,10 @@ class Deployment:
             graph,
             self._checkpoint_options(),
             epoch=claimed.taken.epoch,
-            restored=takeover.restored(claimed.journal.state),
+            restored=self._restored(),
             attempts=claimed.attempts,
             now=time.time(),
-            slots=BATCH_SLOTS,
+            slots=self._slots(),
         )
         releaser = Releaser(
             graph,
@@ -158,16 +163,44 @@ class Deployment:
             restore=claimed.restore,
         )
         runners: dict[str, Runner] = {}
-        for vertex in self._plan.graph.vertices:
-            (subtask,) = vertex.subtasks  # a query of Spark's is one subtask: what splits a vertex comes with splits
-            if claimed.logs[subtask].state.closed:
-                continue
-            if self._plan.mode == "batch":
+        open_ones = [name for name in self._plan.graph.subtasks if not claimed.logs[name].state.closed]
+        for subtask in open_ones:
+            vertex = self._plan.graph.vertex(subtask.vertex)
+            if vertex.splits:
+                runners[subtask] = self._split_runner(factory, vertex, subtask)
+            elif self._plan.mode == "batch":
                 runners[subtask] = self._batch_runner(factory, vertex, subtask)
             else:
                 dropped = frozenset(state.dropped.get(vertex.uid, ()))
                 runners[subtask] = factory.runner(subtask, dropped, state.since(vertex.uid))
         return runners
+
+    def _split_runner(self, factory: SubtaskFactory, vertex: Vertex, subtask: SubtaskId) -> SplitRunner:
+        claimed = self._claimed
+        splits = {split.id: split for split in claimed.splits.get(vertex.uid, ())}
+        schema = self._plan.schemas[vertex.uid]
+        return SplitRunner(
+            self._context,
+            vertex,
+            subtask,
+            claimed.attempts[subtask],
+            claimed.logs[subtask],
+            factory.outputs(subtask),
+            splits,
+            schema,
+        )
+
+    def _slots(self) -> int:
+        """The subtasks of a source with splits run side by side; what is a batch of Spark's waits for its thread."""
+        widths = [vertex.parallelism for vertex in self._plan.graph.vertices if vertex.splits]
+        return max(BATCH_SLOTS, *widths, 0)
+
+    def _restored(self) -> Restored:
+        claimed, graph = self._claimed, self._plan.graph
+        declared = {one.uid: one.splits.parallelism for one in claimed.prepared.job.sources if one.splits is not None}
+        state = claimed.journal.state
+        splits = restored_splits(state, graph, claimed.logs, claimed.splits, declared)
+        return takeover.restored(state, splits)
 
     def _batch_runner(self, factory: SubtaskFactory, vertex: Vertex, subtask: SubtaskId) -> BatchRunner:
         claimed = self._claimed

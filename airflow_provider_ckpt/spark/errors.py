@@ -283,3 +283,31 @@ class BucketSettingsError(InvalidInputError):
         "two locations in {uri} have storage options that differ ({names}), and Spark knows one set for a bucket; "
         "give both the same, or use two buckets"
     )
+
+
+class NotABatchError(InvalidInputError):
+    template = (
+        "source {uid!r} ({location}) gave a stream for a split; it must return a batch DataFrame, such as that of the "
+        "reader it is given (read.format(...).load(...))"
+    )
+
+
+class SplitSchemaError(InvalidInputError):
+    template = (
+        "split {split!r} of source {uid!r} ({location}) has other columns than the first one: {found} instead of "
+        "{planned}. All splits of a source have the same columns, of the same types: select and cast them"
+    )
+
+
+class SplitFailedError(TransientError):
+    """What was raised is kept as ``__cause__``."""
+
+    template = "split {split!r} of source {uid!r} failed: {cause}"
+
+
+class WatermarkOverSplitsError(InvalidInputError):
+    template = (
+        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, whose splits are read in no order: "
+        "rows of a split that is read later would be late, and dropped. Group by columns, or run the job in batch "
+        "mode, where results are final without a watermark"
+    )

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.aftermath import see_to
@@ -30,10 +31,11 @@ from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.notices import ends_at_once, finished_without_a_file, gets_no_rows
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
-from airflow_provider_ckpt.spark.query.freezing import freeze_sources
+from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.query.late_files import find_late_files
 from airflow_provider_ckpt.spark.query.resumable import check_finished_job, sinks_without_rows
+from airflow_provider_ckpt.spark.query.splits import lists_that_differ
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.location import Location
@@ -143,8 +145,8 @@ class _Execution:
 
     def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Outcome:
         restore = self._record(journal, taken)
-        frozen = self._freeze(journal)
-        deployment = Deployment(self._take_logs(journal, taken, frozen, restore), self._status)
+        frozen, splits = self._freeze(journal), self._freeze_splits(journal)
+        deployment = Deployment(self._take_logs(journal, taken, frozen, splits, restore), self._status)
         outcome = deployment.run()
         finished = outcome.status is JobStatus.FINISHED
         self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), finished=finished)
@@ -176,11 +178,18 @@ class _Execution:
         self._warn(ends_at_once(self._plan, frozen), journal.state)
         return frozen
 
+    def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:
+        planned = self._plan.splits
+        frozen = freeze_split_lists(self._storage, self._options.job_id, journal, planned.lists)
+        self._warn(lists_that_differ(planned.differs), journal.state)
+        return frozen
+
     def _take_logs(
         self,
         journal: OwnedJournal,
         taken: takeover.TakenOver,
         frozen: Mapping[str, FrozenFiles],
+        splits: Mapping[str, tuple[Split, ...]],
         restore: RestorePoint | None,
     ) -> ClaimedJob:
         """Fence whoever ran the job before, in every log."""
@@ -199,6 +208,7 @@ class _Execution:
             attempts,
             self._sinks,
             frozen,
+            splits,
             restore,
         )
 

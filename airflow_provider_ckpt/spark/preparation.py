@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -19,6 +20,7 @@ from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
+from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -46,7 +48,7 @@ class PreparedJob:
 def prepare(job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision) -> PreparedJob:
     """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
     spark = build_session(options.job_id, options.conf)
-    plan, anew = _plan(spark, job, options, decision)
+    plan, anew = _plan(spark, job, options, storage, decision)
     refuse_own_output(job, plan.reads, location.options)
     sinks = bind_sinks(job, options.job_id, location.options)
     if decision.is_new or anew:
@@ -56,16 +58,19 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
 
 
 def _plan(
-    spark: SparkSession, job: Job, options: RunOptions, decision: Decision
+    spark: SparkSession, job: Job, options: RunOptions, storage: Storage, decision: Decision
 ) -> tuple[JobPlan, InvalidInputError | None]:
+    given = GivenSplits()
     try:
-        plan = plan_job(spark, job, options, decision.done)
+        splits = plan_splits(job, given, storage, decision.state, decision.done.over)
+        plan = plan_job(spark, job, options, decision.done, splits)
         check_resumable(decision.state, plan, allow_non_restored_state=options.allow_non_restored_state)
     except InvalidInputError as refused:
         if not decision.may_begin_anew:
             raise
         # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
-        return plan_job(spark, job, options), refused
+        splits = plan_splits(job, given, storage, JobState(options.job_id))
+        return plan_job(spark, job, options, splits=splits), refused
     return plan, None
 
 

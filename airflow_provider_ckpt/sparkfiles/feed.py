@@ -39,56 +39,77 @@ def data_folder(partition: str, edges: Collection[str]) -> str:
     return "/".join([partition, *sorted(edges), "data"])
 
 
+def root_of(storage: Storage, partition: str) -> str:
+    """What the normal paths of the files in a partition begin with."""
+    return storage.spark_uri(partition).partition(":")[2].lstrip("/") + "/"  # nothing in it is escaped
+
+
 def feed_folder(partition: str, edges: Collection[str], edge: str) -> str:
     nested = sorted(edges)
     return "/".join([partition, *nested[: nested.index(edge) + 1]])
 
 
 class EdgeFeed:
-    """``path``: the edge's folder; ``partition``: the folder that PartitionFile paths are relative to; ``epoch``: the
-    driver's. Made before the consumer's Spark folder is copied: what a driver before feeds later is fed again."""
+    """``path``: the edge's folder; ``partitions``: the folders that PartitionFile paths are relative to, of one
+    producer or of several whose files are named side by side, each in its own order; ``epoch``: the driver's. Made
+    before the consumer's Spark folder is copied: what a driver before feeds later is fed again.
 
-    def __init__(self, storage: Storage, path: str, partition: str, *, epoch: int) -> None:
+    Methods that take a ``partition`` mean the first one without.
+    """
+
+    def __init__(self, storage: Storage, path: str, *partitions: str, epoch: int) -> None:
         self._storage = storage
         self._feeds = _Feeds(storage, path, epoch)
         self._path = self._feeds.own
-        self._partition = partition
+        self._partitions = partitions
+        self._roots = {root_of(storage, partition): partition for partition in partitions}
         self._next = 0
         self._before: tuple[str, int] = ("", -1)
         """The feed that this one was taken up from, and the number of its last entry that was read."""
         self._lines: dict[str, str] = {}
-        self._positions: dict[str, int] = {}
-        self.fed = -1
-        """Highest position of the producer's log that was fed."""
+        self._positions: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
+        """Partition -> what of it is unread."""
+        self._fed = dict.fromkeys(partitions, -1)
         self._read_before: set[str] = set()
         """Normal paths that the query has read already, and that are going to be fed once more."""
         self._again: frozenset[str] = frozenset()
         """Normal paths of the batch at the edge of what the query has read."""
-        self._is_new = False
-        """It was empty, or was reset: whatever the query has read may be fed once more."""
+        self._new: frozenset[str] = frozenset()
+        """Partitions of which nothing was fed, or that were reset: whatever the query has read of them may be fed once
+        more."""
         self._load()
+
+    @property
+    def fed(self) -> int:
+        """Highest position of the producer's log that was fed, -1 for none; of several producers that of the first."""
+        return self.fed_of(self._partitions[0])
+
+    def fed_of(self, partition: str) -> int:
+        return self._fed[partition]
 
     @property
     def location(self) -> str:
         return self._storage.spark_uri(self._path)
 
-    def add(self, position: int, batch: Batch) -> None:
+    def add(self, position: int, batch: Batch, partition: str | None = None) -> None:
         """Make the batch at ``position`` visible; a no-op if it is already."""
-        if position <= self.fed:
+        partition = partition or self._partitions[0]
+        if position <= self._fed[partition]:
             return
-        lines = [self._line(position, index, file.path, file.size) for index, file in enumerate(batch.files)]
+        lines = [self._line(partition, position, index, file.path, file.size) for index, file in enumerate(batch.files)]
         compact = _is_compact(self._next)
         self._write([*(self._lines.values() if compact else ()), *lines])
         for line in lines:
             self._remember(line)
-        self.fed = position
+        self._fed[partition] = position
         if compact:
             self._forget_before(self._next - 1 - COMPACT_EVERY)
 
-    def may_feed_again(self, batch: Batch) -> None:
+    def may_feed_again(self, batch: Batch, partition: str | None = None) -> None:
         """The batch is the last one of which the query has read something: it is offered once more, and what was read
         of it is not unread if the feed before has lost the entry that named it."""
-        self._again = frozenset(_read_line(self._line(0, 0, file.path, file.size))[0] for file in batch.files)
+        partition = partition or self._partitions[0]
+        self._again |= {_read_line(self._line(partition, 0, 0, file.path, file.size))[0] for file in batch.files}
 
     def _forget_before(self, number: int) -> None:
         """Delete entries that two compact ones cover; Spark may still be reading from the older of them."""
@@ -99,34 +120,40 @@ class EdgeFeed:
     def consumed(self, paths: Collection[str]) -> int | None:
         """Forget files (normal paths) that a published batch has read, so that compaction leaves them out;
         returns the highest position among them."""
-        positions = self._fed_by_others([path for path in paths if path not in self._positions])
-        positions += [self._positions.pop(path) for path in paths if path in self._positions]
+        positions = self._fed_by_others([path for path in paths if path not in self._lines])
+        positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:
             self._lines.pop(path, None)
         return max(positions, default=None)
 
     def refuse_damaged(self, paths: Collection[str]) -> None:
         """Of files (normal paths) that a batch is going to read. Raises PartitionFilesDamagedError."""
-        root = self._storage.spark_uri(self._partition).partition(":")[2].lstrip("/")  # nothing in it is escaped
-        unread = [path for path in paths if path in self._lines]
-        files = [PartitionFile(path[len(root) + 1 :], json.loads(self._lines[path])["size"]) for path in unread]
-        refuse_damaged(self._storage, self._partition, files)
+        for root, partition in self._roots.items():
+            unread = [path for path in paths if path in self._lines and path.startswith(root)]
+            files = [PartitionFile(path[len(root) :], json.loads(self._lines[path])["size"]) for path in unread]
+            if files:
+                refuse_damaged(self._storage, partition, files)
 
-    def has_unread(self) -> bool:
-        return bool(self._positions)
+    def has_unread(self, partition: str | None = None) -> bool:
+        """Of all of them without ``partition``."""
+        return bool(self._lines if partition is None else self._positions[partition])
 
     def reset(self) -> None:
         """Forget all that was fed; for a rewind, when part of it became void. Before the query is started."""
-        self._lines, self._positions, self.fed = {}, {}, -1
-        self._read_before, self._is_new = set(), True
+        self._forget()
+        self._read_before, self._new = set(), frozenset(self._partitions)
         self._begin()
 
     def _load(self) -> None:
         """Take up what earlier attempts fed: from the newest compact entry on."""
         while not self._absorb(self._feeds.newest()):
-            self._lines, self._positions, self.fed = {}, {}, -1
-        self._is_new = self.fed < 0
+            self._forget()
+        self._new = frozenset(partition for partition, fed in self._fed.items() if fed < 0)
         self._begin()
+
+    def _forget(self) -> None:
+        self._lines, self._fed = {}, dict.fromkeys(self._partitions, -1)
+        self._positions = {partition: {} for partition in self._partitions}
 
     def _absorb(self, feed: str) -> bool:
         """False if a driver before us, which is still alive, deleted entries while they were read."""
@@ -160,9 +187,17 @@ class EdgeFeed:
             except ObjectNotFoundError:
                 continue  # compacted: the position is found when it is fed again
             self._before = (feed, number)
-        again = (path for path in paths if self._is_new or path in self._again or late.get(path, -1) > self.fed)
+        again = (path for path in paths if path in self._again or self._is_fed_again(path, late.get(path, -1)))
         self._read_before.update(again)
         return [late[path] for path in paths if path in late]
+
+    def _is_fed_again(self, path: str, late: int) -> bool:
+        """``late``: the position at which the driver before fed it after we had looked, -1 if it did not."""
+        partition = self._partition_of(path)
+        return partition in self._new or late > self._fed[partition]
+
+    def _partition_of(self, path: str) -> str:
+        return next((one for root, one in self._roots.items() if path.startswith(root)), self._partitions[0])
 
     def _parse(self, feed: str, number: int) -> list[tuple[str, int, str]]:
         """(normal path, position, line) of what an entry names. Raises SparkFolderLostError."""
@@ -175,12 +210,13 @@ class EdgeFeed:
 
     def _remember(self, line: str) -> None:
         path, position = _read_line(line)
+        partition = self._partition_of(path)
         if path in self._read_before:
             self._read_before.discard(path)
         else:
             self._lines[path] = line
-            self._positions[path] = position
-        self.fed = max(self.fed, position)
+            self._positions[partition][path] = position
+        self._fed[partition] = max(self._fed[partition], position)
 
     def _write(self, lines: Iterable[str]) -> None:
         try:
@@ -190,10 +226,10 @@ class EdgeFeed:
             pass  # the epoch is ours alone: only the reply was lost
         self._next += 1
 
-    def _line(self, position: int, index: int, path: str, size: int) -> str:
+    def _line(self, partition: str, position: int, index: int, path: str, size: int) -> str:
         # Spark reads in the order of modification times: the order of the producer's log
         modified = _EPOCH_MS + position * _STEP_MS + min(index, _STEP_MS - 1)
-        return feed_entry.line(self._spark_uri(f"{self._partition}/{path}"), size, modified)
+        return feed_entry.line(self._spark_uri(f"{partition}/{path}"), size, modified)
 
     def _spark_uri(self, path: str) -> str:
         scheme, _, rest = self._storage.spark_uri(path).partition(":")

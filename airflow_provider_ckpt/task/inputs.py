@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.model.graph import Edge
 from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed
 from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
@@ -23,13 +24,15 @@ class EdgeInput:
 
     edge: Edge
     log: LogReader
-    feed: EdgeFeed
+    feed: EdgeFeed | ChannelFeed
     offered: int = 0
     """Next position of the producer's log to offer to the gate."""
     read: int = 0
     """Position up to which (exclusive) published batches have touched entries."""
     passed: int = 0
     ended: bool = False
+    source: str | None = None
+    """The source of the query that reads it, beside other channels of the edge; None: one of its own, by its key."""
 
     def at_end(self) -> bool:
         return self.ended and not self.feed.has_unread()
@@ -78,7 +81,7 @@ class BoundedInput:
 
 
 class Inputs:
-    """Tracks a vertex's edges and bounded sources by the file-source logs of its Spark folder."""
+    """Tracks a vertex's edges (by channel) and bounded sources by the file-source logs of its Spark folder."""
 
     def __init__(
         self,
@@ -91,21 +94,37 @@ class Inputs:
         self.bounded = dict(bounded)
         self.gate = gate
         self._new_seen = seen
-        self._seen = {uid: seen(uid) for uid in [*edges, *bounded]}
+        self._channels: dict[str, list[str]] = {}
+        """Source of the query -> the channels that it reads."""
+        for key, edge in self.edges.items():
+            self._channels.setdefault(edge.source or key, []).append(key)
+        self._seen = {uid: seen(uid) for uid in self.names}
         self._publishing: set[str] = set()
-        """Edges that the batch which is committed but not yet published has read."""
+        """Channels that the batch which is committed but not yet published has read."""
+
+    @property
+    def edge_sources(self) -> frozenset[str]:
+        """The sources of the query that read edges."""
+        return frozenset(self._channels)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The sources of the query whose end shows in what is published."""
+        return frozenset({*self._channels, *self.bounded})
 
     def advance(self, offsets: Mapping[str, str]) -> None:
         """A batch with these source offsets was committed: take note of the files it read. Until
         :meth:`published` is called they count as unread for an aligned barrier: a snapshot would leave them out."""
-        for uid, edge in self.edges.items():
-            highest = edge.feed.consumed(self._seen[uid].advance(log_offset(offsets.get(uid))))
-            if highest is not None:
-                edge.read = max(edge.read, highest + 1)
-                self._publishing.add(uid)
+        for uid, keys in self._channels.items():
+            paths = self._seen[uid].advance(log_offset(offsets.get(uid)))
+            for key in keys:
+                highest = self.edges[key].feed.consumed(paths)
+                if highest is not None:
+                    self.edges[key].read = max(self.edges[key].read, highest + 1)
+                    self._publishing.add(key)
         for uid, source in self.bounded.items():
             source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
-        for uid in offsets.keys() - self.edges.keys() - self.bounded.keys():
+        for uid in offsets.keys() - self.names:
             self._log_of(uid).skip_to(log_offset(offsets[uid]))  # of a live source only the next batch matters
 
     def planned(self, offsets: Mapping[str, str]) -> dict[str, list[str]]:
@@ -117,8 +136,8 @@ class Inputs:
     def refuse_damaged(self, planned: Mapping[str, list[str]]) -> None:
         """``planned``: source or edge -> normal paths. Raises PartitionFilesDamagedError for those of edges."""
         for uid, paths in planned.items():
-            if uid in self.edges:
-                self.edges[uid].feed.refuse_damaged(paths)
+            for key in self._channels.get(uid, ()):
+                self.edges[key].feed.refuse_damaged(paths)
 
     def _log_of(self, uid: str) -> SeenFiles:
         if uid not in self._seen:
@@ -150,5 +169,5 @@ class Inputs:
 
     def ended(self) -> frozenset[str]:
         """Sources and edges that published batches have read to their end."""
-        edges = {uid for uid, edge in self.edges.items() if edge.at_end()}
+        edges = {uid for uid, keys in self._channels.items() if all(self.edges[key].at_end() for key in keys)}
         return frozenset(edges | {uid for uid, source in self.bounded.items() if source.at_end()})

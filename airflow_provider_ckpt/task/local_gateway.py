@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.commands import (
+    AssignSplits,
     Command,
     DeploySubtask,
     DrainSubtask,
@@ -107,11 +108,12 @@ class LocalGateway:
                 log.warning("the last batch of %s is left to the next run: %s", task.subtask, error)
 
 
-_COMMANDS: dict[type, Callable[[Task, Any], None]] = {
+_COMMANDS: dict[type, Callable[[Any, Any], None]] = {
     DeploySubtask: lambda task, command: task.deploy(command.plan),
     TriggerBarrier: lambda task, command: task.trigger(command.checkpoint),
     PauseSubtask: lambda task, command: task.pause(command.reason),
     ResumeSubtask: lambda task, command: task.resume(command.plan),
     DrainSubtask: lambda task, command: task.drain(),
     FinishSubtask: lambda task, command: task.finish(),
+    AssignSplits: lambda task, command: task.assign(command.splits, is_last=command.is_last),
 }

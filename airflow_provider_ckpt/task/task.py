@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,3 +71,10 @@ class Task(Protocol):
 
     def close(self) -> None:
         """After :meth:`stop`: return when nothing of this attempt runs any more."""
+
+
+class SplitTask(Task, Protocol):
+    """Of a source with splits."""
+
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        """Read these, too, and publish each by one entry; ``is_last``: then come to the end of data."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.commands import (
+    AssignSplits,
     Command,
     DeploySubtask,
     DrainSubtask,
@@ -23,6 +24,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierDeclined,
     Report,
     SourceAtEnd,
+    SplitCompleted,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
@@ -60,6 +62,8 @@ MESSAGES: list[Any] = [
     BarrierDeclined(*WORLD, 2, "IO_EXCEPTION", "disk full"),
     SourceAtEnd(*WORLD, "history", 4, droppable=False),
     SubtaskPaused(*WORLD, DropSource("history"), 4),
+    SplitCompleted(*WORLD, "2026-01", 4),
+    AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),
     PauseSubtask(*WORLD, DropSource("history")),

@@ -63,6 +63,8 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
     ("source", "format"): with_source(format="csv"),
     ("source", "paths"): with_source(paths=("/lake/elsewhere",)),
     ("source", "selection"): with_source(selects={}),
+    ("source", "splits"): with_source(parallelism=4),
+    ("source", "parallelism"): JOB,  # of a source with splits only: below
     ("vertex", "output mode"): with_vertex(output_mode="update"),
     ("vertex", "state"): with_vertex(stateful=False),
     ("vertex", "shuffle partitions"): with_vertex(shuffle_partitions=8),
@@ -79,6 +81,13 @@ def test_every_rule_has_a_change_here() -> None:
 def test_a_rule_alone(rule: Any) -> None:
     refused = refused_changes(JOB, CHANGES[rule.what, rule.field], CHANGEABLE)
     assert [change.why for change in refused] == ([rule.why] if rule.why else [])
+
+
+def test_the_parallelism_of_a_source_with_splits_may_change() -> None:
+    four, five = with_source(parallelism=4), with_source(parallelism=5)
+    assert refused_changes(four, five, CHANGEABLE) == []
+    assert [change.field for change in refused_changes(four, JOB, CHANGEABLE)] == ["splits"]
+    assert from_json(JobDefinition, json.loads(json.dumps(to_json(four)))) == four
 
 
 def test_the_same_definition_passes() -> None:

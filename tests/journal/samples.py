@@ -67,6 +67,18 @@ def one_of_each() -> list[ev.Event]:
     ]
 
 
+def of_splits() -> list[ev.Event]:
+    """One of each, in an order in which they happen."""
+    return [
+        ev.SourceFrozen("history", "frozen/history.json", 10, 101.0),
+        ev.SplitsAssigned("history", "history/0", "0001-ab", ((0, 4),), 110.0),
+        ev.SplitsAssigned("history", "history/1", "0001-ab", ((4, 6),), 110.0),
+        ev.SplitsDone("history", "history/1", ((4, 5),), 111.0),
+        ev.SplitsDone("history", "history/0", ((0, 1),), 112.0),
+        ev.SplitsCovered("history", 2, ((0, 1), (4, 5))),
+    ]
+
+
 def random_events(seed: int, count: int) -> list[ev.Event]:
     """What a coordinator might write; checkpoints follow one another as it writes them."""
     rng = random.Random(seed)

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
 from airflow_provider_ckpt.partitions.errors import UnknownRecordError
-from airflow_provider_ckpt.partitions.records import Open, Record
+from airflow_provider_ckpt.partitions.records import Batch, Open, Record
 from airflow_provider_ckpt.partitions.subtask_log import FORMAT, SubtaskLog, subtask_entries
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.partitions.samples import one_of_each
@@ -60,3 +60,11 @@ def test_what_is_written_today_is_what_the_golden_log_holds(tmp_path: Path) -> N
 def test_a_record_of_a_newer_version_is_refused_by_its_name() -> None:
     with pytest.raises(UnknownRecordError, match="Rescaled"):
         record_from_json({"type": "Rescaled"})
+
+
+def test_the_golden_completion_of_a_split_is_read_and_written_again() -> None:
+    golden = json.loads((GOLDEN.parent / "splits-v1" / "batch.json").read_text())
+    record = record_from_json(golden)
+    assert isinstance(record, Batch)
+    assert (record.split, record.batch_id) == ("2026-01", 3)
+    assert record_to_json(record) == golden

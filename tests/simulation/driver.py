@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from random import Random
 
 from airflow_provider_ckpt.coordinator.commands import (
+    AssignSplits,
     Command,
     DeploySubtask,
     DrainSubtask,
@@ -16,18 +18,24 @@ from airflow_provider_ckpt.coordinator.commands import (
 )
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Release
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, SubtaskOpened
 from airflow_provider_ckpt.coordinator.state import Restored
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from tests.simulation.current_log import CurrentLog
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
+from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, BrokenError, FencedError, World
 
 
@@ -76,6 +84,17 @@ def restored_from(world: World) -> Restored:
         snapshots=snapshots,
         draining=draining,
     )
+
+
+def splits_from(world: World, logs: Mapping[str, SubtaskLog], random: Random) -> dict[str, RestoredSplits]:
+    """Each driver has another parallelism."""
+    state = JobState(JOB)
+    for _, event in world.journal:
+        if isinstance(event, (ev.SplitsCovered, ev.CheckpointCompleted)):
+            event.apply(state)
+    lists = {uid: [Split(one, one) for one in splits] for uid, splits in world.splits.items()}
+    parallelism = {uid: random.randint(1, world.graph.vertex(uid).parallelism) for uid in lists}
+    return restored_splits(state, world.graph, logs, lists, parallelism)
 
 
 class Driver:
@@ -129,7 +148,8 @@ class Driver:
         self.logs.update(takeover.load_logs(self.world.storage, JOB, self.world.graph))
         finished = {e.subtask for _, e in self.world.journal if isinstance(e, ev.SubtaskFinished)}
         for subtask, log in self.logs.items():
-            if self.options.periodic and not log.position and self.random.random() < 0.3:
+            by_split = self.world.graph.vertex(SubtaskId(subtask).vertex).splits
+            if self.options.periodic and not by_split and not log.position and self.random.random() < 0.3:
                 self.late.append(subtask)
                 continue
             self._open(subtask)
@@ -138,7 +158,8 @@ class Driver:
             yield
         for subtask in [name for name in self.logs if name not in self.late]:
             self._make(subtask)  # when every log is opened: what the driver before published is read
-        restored = restored_from(self.world)
+        splits = splits_from(self.world, self.logs, self.random) if self.world.splits else {}
+        restored = replace(restored_from(self.world), splits=splits)
         self.coordinator = self.coordinator_type(
             self.world.graph,
             self.options,
@@ -154,8 +175,11 @@ class Driver:
         """As the real one: an attempt in BATCH mode without its end of data is void as a whole (R23)."""
         log = self.logs[subtask]
         if not log.state.closed:
-            void = not self.options.periodic and log.state.end_of_data is None
-            log.open(self.attempts[subtask], 0 if void else None)
+            log.open(self.attempts[subtask], 0 if self._is_void(subtask, log) else None)
+
+    def _is_void(self, subtask: str, log: SubtaskLog) -> bool:
+        by_split = self.world.graph.vertex(SubtaskId(subtask).vertex).splits
+        return not self.options.periodic and not by_split and log.state.end_of_data is None
 
     def _replace(self, subtask: str) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
@@ -165,8 +189,7 @@ class Driver:
         if log.state.closed:
             return
         attempt = before.attempt.next(f"r{len(self.replaced)}")
-        void = not self.options.periodic and log.state.end_of_data is None
-        log.open(attempt, 0 if void else None)
+        log.open(attempt, 0 if self._is_void(subtask, log) else None)
         self.logs[subtask], self.attempts[subtask] = log, attempt
         self.replaced.append(before)
         self._make(subtask)
@@ -201,7 +224,8 @@ class Driver:
         dropped = {e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex}
         log = self.logs[subtask]
         attempt = self.attempts[subtask]
-        self.runners[subtask] = self.runner_type(self.world, subtask, self.epoch, attempt, log, self.readers, dropped)
+        kind = SplitRunner if self.world.graph.vertex(vertex).splits else self.runner_type
+        self.runners[subtask] = kind(self.world, subtask, self.epoch, attempt, log, self.readers, dropped)
 
     # -- one step
 
@@ -309,6 +333,8 @@ class Driver:
                 self._tell(effect, lambda runner: runner.resume(effect.plan))
             case DrainSubtask():
                 self._tell(effect, lambda runner: runner.drain())
+            case AssignSplits():
+                self._tell(effect, lambda runner: runner.assign(effect.splits, is_last=effect.is_last))
             case FinishSubtask():
                 self._tell(effect, lambda runner: runner.finish())
             case EndJob():

@@ -92,6 +92,9 @@ class Runner:
     def drain(self) -> None:
         raise NotImplementedError
 
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        raise NotImplementedError
+
     def poll_barriers(self) -> None:
         """R19: the tails of the inputs are watched while a batch runs."""
 

@@ -53,20 +53,44 @@ def random_graph(random: Random) -> ExecutionGraph:
     return ExecutionGraph(tuple(vertices), tuple(edges))
 
 
+def by_split(graph: ExecutionGraph, random: Random) -> ExecutionGraph:
+    """Some vertices that are nothing but bounded sources become sources with splits, of up to four subtasks."""
+    vertices = [
+        Vertex(one.uid, (one.uid,), (one.uid,), (one.uid,), one.sinks, True, random.randint(1, 4), splits=True)
+        if one.bounded and not graph.inputs(one.uid) and random.random() < 0.8
+        else one
+        for one in graph.vertices
+    ]
+    return ExecutionGraph(tuple(vertices), graph.edges)
+
+
 class Simulation:
     def __init__(
-        self, seed: int, coordinator: type[Coordinator] = Coordinator, runner: type[StreamingRunner] = StreamingRunner
+        self,
+        seed: int,
+        coordinator: type[Coordinator] = Coordinator,
+        runner: type[StreamingRunner] = StreamingRunner,
+        *,
+        splits: bool = False,
     ) -> None:
         self.random = Random(seed)
         graph = random_graph(self.random)
+        if splits:
+            graph = by_split(graph, self.random)
         rows = {
             (f"{v.uid}/{i}", uid): self.random.randint(0, 12)
             for v in graph.vertices
             for i in range(v.parallelism)
             for uid in v.bounded_sources
+            if not v.splits
         }
         aligned = self.random.random() < 0.3
-        self.world = World(graph, rows, name=f"{os.getpid()}-{next(_NUMBERS)}", aligned=aligned)
+        lists = {
+            v.uid: {f"s{number}": self.random.randint(0, 3) for number in range(self.random.randint(1, 15))}
+            for v in graph.vertices
+            if v.splits
+        }
+        self.world = World(graph, rows, name=f"{os.getpid()}-{next(_NUMBERS)}", aligned=aligned, splits=lists)
         batch = all(v.bounded for v in graph.vertices) and self.random.random() < 0.3
         self.options = CheckpointOptions(
             interval=self.random.choice((1.0, 5.0, 1000.0)),

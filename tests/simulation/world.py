@@ -17,6 +17,7 @@ from airflow_provider_ckpt.journal.events import (
     EpochClaimed,
     Event,
     RequestAnswered,
+    SplitsAssigned,
     StatusChanged,
     SubtaskFinished,
 )
@@ -66,12 +67,20 @@ def _subtasks(graph: ExecutionGraph) -> list[str]:
 
 class World:
     def __init__(
-        self, graph: ExecutionGraph, bounded_rows: Mapping[tuple[str, str], int], *, name: str, aligned: bool
+        self,
+        graph: ExecutionGraph,
+        bounded_rows: Mapping[tuple[str, str], int],
+        *,
+        name: str,
+        aligned: bool,
+        splits: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
-        """``bounded_rows``: (subtask, bounded source uid) -> number of its rows. ``name``: of its storage, which is
-        this process's memory; ``aligned``: barrier alignment of the inputs."""
+        """``splits``: source -> split -> number of its rows. ``bounded_rows``: (subtask, bounded source uid) -> number
+        of its rows. ``name``: of its storage, which is this process's memory; ``aligned``: barrier alignment of the
+        inputs."""
         self.graph = graph
         self.bounded_rows = bounded_rows
+        self.splits = splits or {}
         self.subtasks = _subtasks(graph)
         self.aligned = aligned
         self.storage = MemoryStorage(f"simulation/{name}")
@@ -89,6 +98,17 @@ class World:
         self._completed: dict[int, CheckpointCompleted] = {}
         self._released = 0
         self._last_epoch = 0
+
+    def grow(self, graph: ExecutionGraph) -> None:
+        """The job goes on with more subtasks of some vertices."""
+        self.graph, self.subtasks = graph, _subtasks(graph)
+        for name in self.subtasks:
+            if name not in self.logs:
+                self.logs[name], self._log_checked[name] = [], 0
+                self._readers[name] = subtask_entries(self.storage, self._path(name))
+
+    def split_rows(self, uid: str, split: str) -> list[Row]:
+        return [(split, uid, number) for number in range(self.splits[uid][split])]
 
     @staticmethod
     def _path(subtask: str) -> str:
@@ -155,10 +175,24 @@ class World:
             raise BrokenError(f"{name} wrote {entry} after its end of partition")
         if state.end_of_data and isinstance(entry, Batch):
             raise BrokenError(f"{name} published after its end of data")
+        if isinstance(entry, Batch) and entry.split is not None:
+            self._check_split(name, entry.split)
         if isinstance(entry, Barrier):
             triggered = [(e, ev.checkpoint) for e, ev in self.journal if isinstance(ev, CheckpointTriggered)]
             if (entry.epoch, entry.checkpoint) not in triggered:
                 raise BrokenError(f"R10: barrier {entry.checkpoint} in {name} before it was journaled")
+
+    def _check_split(self, name: str, split: str) -> None:
+        """R14: handed out to the subtask before, and in one log of the vertex only."""
+        vertex = SubtaskId(name).vertex
+        place = list(self.splits[vertex]).index(split)
+        assigned = [ev.splits for _, ev in self.journal if isinstance(ev, SplitsAssigned) and ev.subtask == name]
+        if not any(start <= place < end for ranges in assigned for start, end in ranges):
+            raise BrokenError(f"R14: {name} published {split!r}, which it was not handed out")
+        logs = [log for subtask, log in self.logs.items() if SubtaskId(subtask).vertex == vertex]
+        found = [one for log in logs for _, one in live(enumerate(log)) if isinstance(one, Batch)]
+        if [one.split for one in found].count(split) > 1:
+            raise BrokenError(f"R14: {split!r} of {vertex} was published twice")
 
     def _check_event(self, epoch: int, event: Event) -> None:
         if isinstance(event, CheckpointTriggered):
@@ -273,6 +307,8 @@ class World:
     def _own_rows(self, vertex: str) -> set[Row]:
         whole = self.graph.vertex(vertex)
         rows: set[Row] = set()
+        if whole.splits:
+            return {row for split in self.splits[vertex] for row in self.split_rows(vertex, split)}
         for index in range(whole.parallelism):
             name = f"{vertex}/{index}"
             last = fold(enumerate(self.logs[name])).last_batch

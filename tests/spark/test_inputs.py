@@ -120,6 +120,7 @@ def taken_up(storage: Storage) -> EdgeFeed:
 
 
 def feed_entry(reading: Reading, number: int) -> str:
+    assert isinstance(reading.edge.feed, EdgeFeed)
     return f"{reading.edge.feed._path}/_spark_metadata/{number}"
 
 
@@ -156,6 +157,7 @@ def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) ->
     reading = Reading(open_storage(tmp_path / "a%20b é"))
     reading.storage.create(f"p/{PART}", b"1")
     reading.pull()
+    assert isinstance(reading.edge.feed, EdgeFeed)
     (path,) = reading.edge.feed._lines
     reading.edge.feed.refuse_damaged([path])
     reading.storage.delete(f"p/{PART}")

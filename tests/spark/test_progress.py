@@ -5,21 +5,21 @@ from __future__ import annotations
 import uuid
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryListener
 
 from airflow_provider_ckpt.spark.task.progress import ProgressListener
+from airflow_provider_ckpt.spark.task.runner import VertexRunner
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 
 
-class Runner:
-    def __init__(self, query_id: str | None) -> None:
-        self.query_id, self.told = query_id, 0
-
-    def on_progress(self) -> None:
-        self.told += 1
+def runner(query_id: str | None) -> Any:
+    made = create_autospec(VertexRunner, instance=True)
+    made.query_id = query_id
+    return made
 
 
 def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
@@ -44,9 +44,9 @@ def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
 def test_an_event_that_pyspark_has_made_an_object_of_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a PySpark would do it that does not ask for what we hand to the JVM."""
     query = uuid.uuid4()
-    mine, other, none = Runner(str(query)), Runner(str(uuid.uuid4())), Runner(None)
+    mine, other, none = runner(str(query)), runner(str(uuid.uuid4())), runner(None)
     runners: Any = {"a/0": mine, "b/0": other, "c/0": none}
     listener: StreamingQueryListener = ProgressListener(runners)
     event: Any = SimpleNamespace(progress=SimpleNamespace(id=query))
     listener.onQueryProgress(event)
-    assert (mine.told, other.told, none.told) == (1, 0, 0)
+    assert [one.on_progress.call_count for one in (mine, other, none)] == [1, 0, 0]

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.options import RunOptions
@@ -19,14 +20,16 @@ from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, O
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.jobmaster.split_progress import restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
-from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
@@ -41,6 +44,7 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
 from tests.simulation.current_log import CurrentLog
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
+from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, World
 
 IDLE = 0.002
@@ -114,6 +118,9 @@ class SyntheticTask:
 
     def drain(self) -> None:
         self._do(self._runner.drain)
+
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        self._do(lambda: self._runner.assign(splits, is_last=is_last))
 
     def finish(self) -> None:
         self._do(self._runner.finish)
@@ -207,21 +214,32 @@ class SyntheticJob:
         name: str,
         seed: int,
         far_apart: bool,
+        splits: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
-        self.world = World(graph, rows, name=name, aligned=False)
+        self.world = World(graph, rows, name=name, aligned=False, splits=splits)
         self.graph, self._mode, self._seed, self._far_apart = graph, mode, seed, far_apart
         self._sinks: dict[str, BoundSink] = {
             uid: RowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
         }
 
-    def run(self, before_step: Callable[[Runner], bool] = lambda runner: True, slots: int = 4) -> Outcome:
+    def run(
+        self,
+        before_step: Callable[[Runner], bool] = lambda runner: True,
+        slots: int = 4,
+        parallelism: Mapping[str, int] | None = None,
+    ) -> Outcome:
+        """``parallelism``: of each source with splits."""
         storage, inbox = self.world.storage, queue.Queue[object]()
         replayed = Journal(storage, JOB)
         replayed.replay()
         taken = takeover.claim(replayed, "try", Worker())
         journal = Journaled(replayed, self.world, taken.epoch)
+        declared = dict(parallelism or {})
+        widths = {uid: subtasks_needed(journal.state, uid, declared[uid]) for uid in self.world.splits}
+        self._grow(widths)
         logs = takeover.load_logs(storage, JOB, self.graph)
-        takeover.record_plan(journal, JOB, self.graph, JobDefinition(self._mode, {}, {}, {}), {}, {})
+        sources = {uid: SourceDefinition(True, parallelism=declared[uid]) for uid in widths}
+        takeover.record_plan(journal, JOB, self.graph, JobDefinition(self._mode, sources, {}, {}), {}, {})
         attempts = takeover.open_logs(journal, logs, taken.epoch, self._mode, None)
         self._now = _Run(taken.epoch, journal, logs, before_step, inbox)
         self._collect()
@@ -230,7 +248,7 @@ class SyntheticJob:
             self.graph,
             CheckpointOptions(interval=0.02, tolerable_failed=1000, periodic=self._mode == "streaming"),
             epoch=taken.epoch,
-            restored=takeover.restored(journal.state),
+            restored=takeover.restored(journal.state, self._splits(journal, logs, declared)),
             attempts=attempts,
             now=0.0,
             slots=slots,
@@ -257,7 +275,8 @@ class SyntheticJob:
         now, subtask, attempt = self._now, SubtaskId(before.subtask), before.attempt.next(takeover.new_nonce())
         log = SubtaskLog(self.world.storage, now.logs[subtask].path)
         log.load()
-        void = self._mode == "batch" and log.state.end_of_data is None
+        by_split = self.graph.vertex(subtask.vertex).splits
+        void = self._mode == "batch" and not by_split and log.state.end_of_data is None
         log.open(attempt, 0 if void else None)
         now.logs[subtask] = log
         self._collect()
@@ -273,9 +292,22 @@ class SyntheticJob:
         now = self._now
         collect_garbage(self.world.storage, JOB, self.graph, now.logs, self._sinks, now.epoch, now.journal.check_fenced)
 
+    def _grow(self, widths: Mapping[str, int]) -> None:
+        vertices = [replace(one, parallelism=widths.get(one.uid, one.parallelism)) for one in self.graph.vertices]
+        self.graph = ExecutionGraph(tuple(vertices), self.graph.edges)
+        self.world.grow(self.graph)
+
+    def _splits(
+        self, journal: OwnedJournal, logs: Mapping[str, LogReader], parallelism: Mapping[str, int]
+    ) -> dict[str, RestoredSplits]:
+        lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
+        return restored_splits(journal.state, self.graph, logs, lists, parallelism)
+
     def _task(self, subtask: str, attempt: AttemptId) -> SyntheticTask:
         now = self._now
-        kind = StreamingRunner if self._mode == "streaming" else BatchRunner
+        kind: type[Runner] = StreamingRunner if self._mode == "streaming" else BatchRunner
+        if self.graph.vertex(SubtaskId(subtask).vertex).splits:
+            kind = SplitRunner
         dropped = self.world_dropped(SubtaskId(subtask).vertex)
         inputs: Mapping[str, LogReader] = self._tails() if self._far_apart else self._shared(now.logs)
         runner = kind(self.world, subtask, now.epoch, attempt, now.logs[subtask], inputs, dropped)

@@ -9,6 +9,7 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.job import JobProgress
 from airflow_provider_ckpt.journal.kinds.sources import Sources
+from airflow_provider_ckpt.journal.kinds.splits import Splits, forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.journal.kinds.subtasks import Subtasks
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph
@@ -19,7 +20,7 @@ from airflow_provider_ckpt.model.worker import Worker
 
 
 @dataclass
-class Epochs(JobProgress, Checkpoints, Sources, Subtasks):
+class Epochs(JobProgress, Checkpoints, Sources, Splits, Subtasks):
     epoch: int = 0
     attempt: str | None = None
     worker: Worker = field(default_factory=Worker)
@@ -52,6 +53,7 @@ class EpochClaimed(JournalEvent):
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt, state.worker = self.epoch, self.attempt, self.worker
         state.pending = 0
+        forget_assigned(state)
         if state.status is not None and not self.releases_only:
             state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one
 
@@ -100,6 +102,7 @@ class Restored(JournalEvent):
         state.end_of_data = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished}
         state.finished = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished_on_restore}
         state.draining = False
+        rewind_splits(state, 0 if self.anew else self.checkpoint)
         if self.anew:
             state.frozen, state.anew_epoch, state.given_up = {}, state.epoch, set()
         state.restored, state.restored_epoch = self.checkpoint, state.epoch
@@ -109,6 +112,7 @@ def _give_up(state: Epochs, uid: str) -> None:
     """Nothing that was decided about an operator outlives it: one that comes back under its uid is a new one."""
     state.given_up.add(uid)
     state.frozen.pop(uid, None)
+    give_up_splits(state, uid)
     for uids in (*state.ended.values(), *state.dropped.values()):
         uids.pop(uid, None)
     state.ended.pop(uid, None)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import SourceFrozen
+from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.errors import UnreadableNameError
 from airflow_provider_ckpt.spark.query.frozen import (
     FrozenFiles,
@@ -60,4 +62,20 @@ def freeze_sources(
         frozen[uid] = freeze(storage, path, uid, files)
         inside = path[len(job_id) + 1 :]
         journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))
+    return frozen
+
+
+def freeze_split_lists(
+    storage: Storage, job_id: str, journal: OwnedJournal, lists: Mapping[str, Sequence[Split]]
+) -> dict[str, tuple[Split, ...]]:
+    """Source -> its frozen splits; freezes the lists that no attempt has frozen yet."""
+    frozen: dict[str, tuple[Split, ...]] = {}
+    state = journal.state
+    for uid, splits in lists.items():
+        if uid in state.frozen:
+            frozen[uid] = tuple(splits)  # it was planned with the frozen ones
+            continue
+        path = frozen_path(job_id, uid, state.since(uid))
+        frozen[uid] = freeze_splits(storage, path, uid, splits)
+        journal.write(SourceFrozen(uid, path[len(job_id) + 1 :], len(frozen[uid]), time.time()))
     return frozen

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.spark.errors import (
     HeldWatermarkError,
     UnsupportedQueryError,
     WatermarkOverPartitionError,
+    WatermarkOverSplitsError,
     WatermarkOverUnionError,
 )
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
@@ -37,6 +38,7 @@ from airflow_provider_ckpt.spark.query.plan import (
     watermark_over_union,
 )
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -57,6 +59,7 @@ class JobPlan:
     """Sink uid -> keys of its definition that may differ between two runs."""
     unions: Mapping[str, Unions] = field(default_factory=dict)
     """Vertex uid -> what it unites; of those that are not over."""
+    splits: PlannedSplits = field(default_factory=PlannedSplits)
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -74,23 +77,26 @@ def read_limit(options: RunOptions) -> int:
     return options.max_bytes_per_trigger or DEFAULT_LIMIT
 
 
-def plan_job(spark: SparkSession, job: Job, options: RunOptions, done: Done | None = None) -> JobPlan:
+def plan_job(
+    spark: SparkSession, job: Job, options: RunOptions, done: Done | None = None, splits: PlannedSplits | None = None
+) -> JobPlan:
     """Calls the user's functions, but for what is ``done``, and analyses every query; reads schemas, no data.
 
     Raises InvalidInputError.
     """
-    done = done or Done()
+    done, splits = done or Done(), splits or PlannedSplits()
     mode = job.runtime_mode(_mode(options, done))
     calls = SourceCalls(spark, streaming=mode == "streaming", limit=read_limit(options))
-    inline = {source.uid for source in job.sources if source.bounded and _is_inline(job, source.uid, calls, done)}
-    graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline)
+    readers = [source.uid for source in job.sources if source.bounded and source.splits is None]
+    inline = {uid for uid in readers if _is_inline(job, uid, calls, done)}
+    graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline, parallelism=splits.subtasks)
     with tempfile.TemporaryDirectory(prefix="ckpt-plan-") as nothing:
-        planner = _Planner(spark, job, graph, calls, nothing, done)
+        planner = _Planner(spark, job, graph, calls, nothing, done, splits)
         for vertex in graph.vertices:
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
-    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions)
+    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions, splits)
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -149,10 +155,17 @@ class _Planner:
     """``nothing``: an empty folder, which stands for result partitions that do not exist yet."""
 
     def __init__(
-        self, spark: SparkSession, job: Job, graph: ExecutionGraph, calls: SourceCalls, nothing: str, done: Done
+        self,
+        spark: SparkSession,
+        job: Job,
+        graph: ExecutionGraph,
+        calls: SourceCalls,
+        nothing: str,
+        done: Done,
+        splits: PlannedSplits,
     ) -> None:
         self._spark, self._job, self._graph, self._calls, self._nothing = spark, job, graph, calls, nothing
-        self._done = done
+        self._done, self._splits = done, splits
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
         """Of those that are planned; what is over keeps the definition it has."""
@@ -163,8 +176,11 @@ class _Planner:
     def plan(self, vertex: Vertex) -> None:
         if vertex.uid in self._done.schemas:
             self.schemas[vertex.uid] = self._done.schemas[vertex.uid]
-            if self._unites(vertex):
+            if vertex.splits or self._unites(vertex):
                 self._mixed.add(vertex.uid)
+            return
+        if vertex.splits:
+            self._plan_splits(vertex)
             return
         edges = {edge.uid: edge.producer for edge in self._graph.inputs(vertex.uid)}
 
@@ -193,7 +209,16 @@ class _Planner:
         self.vertices[vertex.uid] = VertexDefinition(
             built.output_mode, built.stateful, mark, parts, unions, built.watermark
         )
-        self._check_sinks(vertex, built)
+        self._check_sinks(vertex, built.frame, built.output_mode if self._calls.streaming else "append")
+
+    def _plan_splits(self, vertex: Vertex) -> None:
+        """By the first split: every one has the same columns. Rows of several lie side by side in no order."""
+        operator = self._job.operators[vertex.uid]
+        frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
+        self.schemas[vertex.uid] = plain(frame.schema)
+        self.vertices[vertex.uid] = VertexDefinition("append", stateful=False)
+        self._mixed.add(vertex.uid)
+        self._check_sinks(vertex, frame, "append")
 
     def _shuffle_partitions(self, built: BuiltQuery) -> int | None:
         """Of a streaming query that keeps state. Spark does not record it in offsets that are keyed by source."""
@@ -210,6 +235,8 @@ class _Planner:
             read = edge.producer in self._mixed and edge.uid not in dropped
             if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
                 location = self._job.operators[vertex.uid].location
+                if self._graph.vertex(edge.producer).splits:
+                    raise WatermarkOverSplitsError(uid=vertex.uid, location=location, producer=edge.producer)
                 raise WatermarkOverPartitionError(uid=vertex.uid, location=location, producer=edge.producer)
         if self._unites(vertex) or joins_streams(built.frame):
             self._mixed.add(vertex.uid)
@@ -218,10 +245,10 @@ class _Planner:
         edges = self._graph.inputs(vertex.uid)
         return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
 
-    def _check_sinks(self, vertex: Vertex, built: BuiltQuery) -> None:
-        columns = tuple((one["name"], one["type"]) for one in json.loads(built.schema.json())["fields"])
+    def _check_sinks(self, vertex: Vertex, frame: DataFrame, output_mode: str) -> None:
+        columns = tuple((one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"])
         for uid in vertex.sinks:
-            given = SinkInput(uid, columns, built.output_mode if self._calls.streaming else "append", vertex.bounded)
+            given = SinkInput(uid, columns, output_mode, vertex.bounded)
             self._job.operators[uid].sink.check_input(given)
 
     def _check_supported(self, vertex: Vertex, built: BuiltQuery) -> None:
@@ -233,7 +260,13 @@ class _Planner:
             return
         hint = ""
         mixed = [edge.producer for edge in self._graph.inputs(vertex.uid) if edge.producer in self._mixed]
-        if "watermark" in cause.lower() and mixed:
+        by_split = [uid for uid in mixed if self._graph.vertex(uid).splits]
+        if "watermark" in cause.lower() and by_split:
+            hint = (
+                f"; the splits of {by_split[0]!r} are read in no order of event time, so it has no watermark: choose "
+                "output_mode 'complete' or 'update', or batch mode, where results are final without one"
+            )
+        elif "watermark" in cause.lower() and mixed:
             hint = (
                 f"; {mixed[0]!r} unites or joins several sources in a query of its own, and event time is not carried "
                 "out of that: work on the sources themselves, or let the two share a query (no chain=False, no sink "

@@ -10,8 +10,9 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from airflow_provider_ckpt.spark.task.batch import BatchRunner
 from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
 
-Runner = VertexRunner | BatchRunner
+Runner = VertexRunner | BatchRunner | SplitRunner
 
 
 class ProgressListener(StreamingQueryListener):
@@ -37,7 +38,7 @@ class ProgressListener(StreamingQueryListener):
     def committed(self, query: str) -> None:
         """``query``: the id of one that has committed a micro-batch, or had nothing to do."""
         for runner in list(self._runners.values()):
-            if runner.query_id == query:
+            if isinstance(runner, VertexRunner) and runner.query_id == query:
                 runner.on_progress()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names

@@ -51,8 +51,7 @@ class VertexRunner:
         self._context, self._publisher, self._builder = context, publisher, builder
         self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
         self._lock, self._publication = publisher.lock, publisher.publication
-        ends = {*self._inputs.edges, *self._inputs.bounded}
-        self._machine = TaskMachine(ends)
+        self._machine = TaskMachine(self._inputs.names)
         publisher.after_publish = self._advance
         self._query = RunningQuery(context, publisher)
         self._built: BuiltQuery | None = None
@@ -157,7 +156,8 @@ class VertexRunner:
 
     def _edges_ended(self) -> bool:
         """All that will ever come in by the edges was fed; ``availableNow`` takes what is there for the end."""
-        return all(edge.ended for uid, edge in self._inputs.edges.items() if uid not in self._publication.dropped)
+        dropped = self._publication.dropped
+        return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in dropped)
 
     @property
     def _runs_out(self) -> bool:
@@ -199,7 +199,7 @@ class VertexRunner:
         built = self._builder.build(dropped)
         with self._lock:
             self._built = built
-            reads = {*built.reads, *self._inputs.edges}
+            reads = {*built.reads, *self._inputs.edge_sources}
             self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
 
     def _run(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.channel import Channel, channels
+from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import Vertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.input_gate import InputGate
@@ -29,6 +28,7 @@ from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget, P
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.runner import VertexRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before
+from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
 from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
@@ -105,25 +105,35 @@ class SubtaskFactory:
         """By channel. ``is_new``: no query of the subtask has read anything that counts."""
         last = self._logs[subtask].state.last_batch
         found: dict[str, EdgeInput] = {}
+        feeds = self._feeds(subtask, anew=self._restore is not None or is_new)
         for channel in channels(self._context.graph, subtask):
             read = 0 if last is None else last.inputs.get(channel.key, 0)
-            feed = self._feed(channel)
-            if self._restore is not None or is_new:
-                feed.reset()
+            feed = feeds[channel.key]
             start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
             log = self._logs[channel.producer]
             for number, record in log.records(max(0, read - 1))[:1]:
                 if number == read - 1 and isinstance(record, Batch):
                     feed.may_feed_again(record)
-            found[channel.key] = EdgeInput(channel.edge, log, feed, offered=start, read=read, passed=start)
+            edge = channel.edge
+            found[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
         return found
 
-    def _feed(self, channel: Channel) -> EdgeFeed:
-        context, producer = self._context, channel.producer
-        partition = partition_path(context.job_id, producer.vertex, producer.number)
-        siblings = [other.uid for other in context.graph.outputs(producer.vertex)]
-        location = feed_folder(partition, siblings, channel.edge.uid)
-        return EdgeFeed(context.storage, location, partition, epoch=context.epoch)
+    def _feeds(self, subtask: SubtaskId, *, anew: bool) -> dict[str, EdgeFeed | ChannelFeed]:
+        """By channel: those of one edge are one feed, which lies with the first producer."""
+        context = self._context
+        found: dict[str, EdgeFeed | ChannelFeed] = {}
+        of_subtask = channels(context.graph, subtask)
+        for edge in context.graph.inputs(subtask.vertex):
+            of_edge = [channel for channel in of_subtask if channel.edge == edge]
+            partitions = [partition_path(context.job_id, c.producer.vertex, c.producer.number) for c in of_edge]
+            siblings = [other.uid for other in context.graph.outputs(edge.producer)]
+            location = feed_folder(partitions[0], siblings, edge.uid)
+            feed = EdgeFeed(context.storage, location, *partitions, epoch=context.epoch)
+            if anew:
+                feed.reset()
+            for channel, partition in zip(of_edge, partitions, strict=True):
+                found[channel.key] = ChannelFeed(context.storage, feed, partition) if len(of_edge) > 1 else feed
+        return found
 
     def _inputs(
         self, vertex: Vertex, edges: Mapping[str, EdgeInput], dropped: frozenset[str], folder: SparkFolder
@@ -142,19 +152,17 @@ class SubtaskFactory:
         limit = read_limit(context.options)
         calls = SourceCalls(context.spark, streaming=True, limit=limit)
 
-        def channel_frame(key: str, edge: EdgeInput) -> DataFrame:
-            schema = self._schemas[edge.edge.producer]
-            reader = context.spark.readStream.name(key).schema(plain(schema))
+        locations = {edge.edge.uid: (edge.edge.producer, edge.feed.location) for edge in edges.values()}
+
+        def edge_frame(uid: str) -> DataFrame:
+            producer, location = locations[uid]
+            schema = self._schemas[producer]
+            reader = context.spark.readStream.name(uid).schema(plain(schema))
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
             options: dict[str, Any] = {"recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
             if not self._whole:
                 options["maxBytesPerTrigger"] = limit
-            frame = reader.options(**options).parquet(edge.feed.location)
-            return with_watermark(frame, schema)
-
-        def edge_frame(uid: str) -> DataFrame:
-            frames = [channel_frame(key, edge) for key, edge in edges.items() if edge.edge.uid == uid]
-            return functools.reduce(DataFrame.unionByName, frames)
+            return with_watermark(reader.options(**options).parquet(location), schema)
 
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
         return QueryBuilder(context.job, vertex, edges_in, calls, edge_frame, known)

@@ -7,8 +7,46 @@ from tests.mutants.mutant import Mutant
 _ALL = ("tests/coordinator/test_checkpoints.py", "tests/coordinator/test_finishing.py")
 
 _ATTEMPTS = ("tests/coordinator/test_attempts.py", "tests/coordinator/test_checkpoints.py")
+_SPLITS = ("tests/coordinator/test_split_sources.py", "tests/coordinator/test_enumerator.py")
 
 COORDINATOR = (
+    Mutant(
+        "split-told-before-it-is-journaled",
+        "R14",
+        "coordinator/lifecycle.py",
+        "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))",
+        "                parts.send(AssignSplits, assignment.subtask, splits=ids, is_last=assignment.is_last)\n"
+        "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))",
+        _SPLITS,
+        "a split is read by whom the next driver does not know of",
+    ),
+    Mutant(
+        "covered-splits-forgotten",
+        "R14",
+        "coordinator/checkpointing.py",
+        "        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))",
+        "        self._splits.cover(pending.checkpoint, snapshots)",
+        _SPLITS,
+        "a split whose entry the log has forgotten is read again",
+    ),
+    Mutant(
+        "splits-go-back-too-early",
+        "R14",
+        "coordinator/split_sources.py",
+        "            self._opened.add(subtask)",
+        "            self._opened.add(subtask)\n            self.began(subtask)",
+        _SPLITS,
+        "a split that was published and not yet reported is read once more",
+    ),
+    Mutant(
+        "splits-of-a-lost-attempt-stay",
+        "R14",
+        "coordinator/enumerator.py",
+        "            heapq.heappush(self._left, number)",
+        "            pass",
+        _SPLITS,
+        "what a lost attempt was handed is never read",
+    ),
     Mutant(
         "barrier-before-its-number",
         "R10",

@@ -1,0 +1,102 @@
+"""Who reads which split of a source (Flink: SplitEnumerator). No threads, no clock, no I/O."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+AHEAD = 4
+"""Splits that a subtask has at most, the one that it reads included: it need not wait for the next one to be handed
+out, and several go into one entry of the journal."""
+LOW = 1
+"""So many or fewer, and it is handed out more."""
+
+
+@dataclass(frozen=True)
+class RestoredSplits:
+    """A source with splits, as the journal and the logs tell of it. ``ids``: of its splits, in the frozen order;
+    ``covered``: places in it that the last completed checkpoint covers; ``published``: place -> the subtask and the
+    position of its entry, of those that are in a live log. ``takers``: the subtasks that read what is left."""
+
+    ids: Sequence[str]
+    takers: Collection[str]
+    covered: Collection[int] = ()
+    published: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """``splits``: places in the frozen list. ``is_last``: nothing else will be handed out to the subtask's attempt."""
+
+    subtask: str
+    splits: tuple[int, ...]
+    is_last: bool
+
+
+class SplitEnumerator:
+    """Of one source. A split is unassigned, assigned to a subtask's current attempt, or done: one of these (R14)."""
+
+    def __init__(self, restored: RestoredSplits) -> None:
+        self._takers = frozenset(restored.takers)
+        self._done = {*restored.covered, *restored.published}
+        self._left = [number for number in range(len(restored.ids)) if number not in self._done]
+        """A heap: what goes back comes first again."""
+        self._assigned: dict[str, dict[int, None]] = {}
+        self._told_last: set[str] = set()
+
+    @property
+    def done(self) -> int:
+        return len(self._done)
+
+    @property
+    def left(self) -> int:
+        """Neither done nor assigned."""
+        return len(self._left)
+
+    @property
+    def assigned(self) -> int:
+        return sum(len(one) for one in self._assigned.values())
+
+    def began(self, subtask: str) -> None:
+        """A new attempt of the subtask runs: nothing is handed out to it, and what the one before had goes back."""
+        for number in self._assigned.pop(subtask, {}):
+            heapq.heappush(self._left, number)
+        self._told_last.discard(subtask)
+
+    def completed(self, subtask: str, number: int) -> bool:
+        """The entry of the split is in the log of the subtask. False if that was known."""
+        self._assigned.get(subtask, {}).pop(number, None)
+        if number in self._done:
+            return False
+        self._done.add(number)
+        return True
+
+    def due(self, running: Iterable[str]) -> list[Assignment]:
+        """What is handed out now. ``running``: the subtasks that can take splits. Those that have none at all come
+        first; towards the end each gets its share and no more, so that none waits for another's queue."""
+        asking = [name for name in running if name not in self._told_last and self._has(name) <= LOW]
+        found = []
+        for subtask in sorted(asking, key=self._has):
+            assignment = self._for(subtask)
+            if assignment.splits or assignment.is_last:
+                found.append(assignment)
+        return found
+
+    def _has(self, subtask: str) -> int:
+        return len(self._assigned.get(subtask, ()))
+
+    def _for(self, subtask: str) -> Assignment:
+        if subtask not in self._takers:
+            self._told_last.add(subtask)
+            return Assignment(subtask, (), is_last=True)
+        share = max(1, len(self._left) // (2 * len(self._takers)))
+        wanted = min(AHEAD - self._has(subtask), share, len(self._left))
+        if self._has(subtask) and share == 1:
+            wanted = 0  # the last ones go to whoever has nothing to read
+        taken = tuple(heapq.heappop(self._left) for _ in range(wanted))
+        self._assigned.setdefault(subtask, {}).update(dict.fromkeys(taken))
+        is_last = not self._left and not self._has(subtask)
+        if is_last:
+            self._told_last.add(subtask)
+        return Assignment(subtask, taken, is_last)

@@ -1,0 +1,88 @@
+"""The sources with splits of one job: what their subtasks report, are handed out, and what a checkpoint covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from airflow_provider_ckpt.coordinator.enumerator import Assignment, RestoredSplits, SplitEnumerator
+from airflow_provider_ckpt.journal.events import SplitsAssigned, SplitsCovered, SplitsDone
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.split import ranges
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+
+class _SplitSource:
+    def __init__(self, uid: str, restored: RestoredSplits) -> None:
+        self.uid, self.ids = uid, tuple(restored.ids)
+        self.enumerator = SplitEnumerator(restored)
+        self.places = {name: number for number, name in enumerate(self.ids)}
+        self.uncovered = {
+            number: where for number, where in restored.published.items() if number not in restored.covered
+        }
+        """Place -> subtask and position of its entry, of those that no completed checkpoint covers."""
+
+
+class SplitSources:
+    """A split is published by one entry, and belongs to the first checkpoint whose barrier lies behind that (R14)."""
+
+    def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
+        self._sources = {uid: _SplitSource(uid, one) for uid, one in restored.items()}
+        self._opened: set[str] = set()
+        """Subtasks whose new attempt has not said yet what the one before had published."""
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def opened(self, subtask: str) -> None:
+        """A new attempt has opened the log of a subtask, of any vertex. It tells which splits are in there before it
+        says that it runs: until then nothing goes back, as a split may have been published and not reported."""
+        if self._of(subtask) is not None:
+            self._opened.add(subtask)
+
+    def began(self, subtask: str) -> None:
+        """The subtask runs, or is at its end. If by a new attempt, what the one before had not published goes back."""
+        if subtask in self._opened and (source := self._of(subtask)) is not None:
+            self._opened.discard(subtask)
+            source.enumerator.began(subtask)
+
+    def completed(self, subtask: str, split: str, position: int, now: float) -> SplitsDone | None:
+        """What is to be journaled; None if it is known, or of a split that the source does not have."""
+        source = self._of(subtask)
+        number = None if source is None else source.places.get(split)
+        if source is None or number is None or not source.enumerator.completed(subtask, number):
+            return None
+        source.uncovered[number] = (subtask, position)
+        return SplitsDone(source.uid, subtask, ranges([number]), now)
+
+    def due(self, running: Iterable[str]) -> list[tuple[Assignment, tuple[str, ...]]]:
+        """(assignment, the ids of its splits). ``running``: the subtasks of all vertices that run."""
+        found = []
+        by_source: dict[str, list[str]] = {}
+        for subtask in running:
+            by_source.setdefault(SubtaskId(subtask).vertex, []).append(subtask)
+        for uid, source in self._sources.items():
+            for one in source.enumerator.due(by_source.get(uid, ())):
+                found.append((one, tuple(source.ids[number] for number in one.splits)))
+        return found
+
+    @staticmethod
+    def assigned_event(assignment: Assignment, attempt: str, now: float) -> SplitsAssigned:
+        source = SubtaskId(assignment.subtask).vertex
+        return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
+
+    def cover(self, checkpoint: int, snapshots: Mapping[str, Snapshot]) -> Iterator[SplitsCovered]:
+        """The checkpoint completes with these snapshots: what is to be journaled in one entry with that."""
+        for uid, source in self._sources.items():
+            covered = [
+                number
+                for number, (subtask, position) in source.uncovered.items()
+                if (snapshot := snapshots.get(subtask)) is not None
+                and (position < snapshot.position or snapshot.finished_on_restore)
+            ]
+            for number in covered:
+                del source.uncovered[number]
+            if covered:
+                yield SplitsCovered(uid, checkpoint, ranges(covered))
+
+    def _of(self, subtask: str) -> _SplitSource | None:
+        return self._sources.get(SubtaskId(subtask).vertex)

@@ -1,0 +1,129 @@
+"""The splits of a source: what a user gives, and whether it can be handed out, recorded and named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.job.errors import BadOperatorOptionError, BadSplitsError, SplitsFailedError
+from airflow_provider_ckpt.model.split import Split
+
+_PLAIN = (str, int, float, bool, type(None))
+_LONGEST_ID = 100
+_SHOWN = 60
+_EXPECTED = "a list of splits, or a function without arguments that returns one"
+SPLITS_ONLY = "no parallelism: only a source with splits=... runs in several subtasks"
+NOT_WITH_SPLITS = {
+    "watermark": "no watermark with splits: they are read in no order, and rows of an early one would be late. Let the "
+    "consumers group by columns, or run the job in batch mode, where results are final without one",
+    "max_bytes_per_trigger": "no limit with splits: a split is read as a whole; make smaller ones",
+    "max_files_per_trigger": "no limit with splits: a split is read as a whole; make smaller ones",
+}
+
+
+@dataclass(frozen=True)
+class SplitSource:
+    """``given``: a list, or a function without arguments. ``parallelism``: how many are read at a time."""
+
+    given: Sequence[Any] | Callable[[], Any]
+    parallelism: int = 1
+
+
+def split_source(
+    uid: str, location: str, splits: object, parallelism: object, bounded: object, others: Mapping[str, object]
+) -> SplitSource | None:
+    """What ``@job.source`` was given; None without ``splits``. ``others``: options that do not go with them. A list is
+    looked at now, a function when the job is planned.
+
+    Raises BadOperatorOptionError, BadSplitsError.
+    """
+
+    def refuse(option: str, value: object, expected: str) -> BadOperatorOptionError:
+        return BadOperatorOptionError(operator=uid, location=location, option=option, value=value, expected=expected)
+
+    if splits is None:
+        if parallelism is not None:
+            raise refuse("parallelism", parallelism, SPLITS_ONLY)
+        return None
+    whole = isinstance(parallelism, int) and not isinstance(parallelism, bool) and parallelism > 0
+    if parallelism is not None and not whole:
+        raise refuse("parallelism", parallelism, "a whole number above 0")
+    if bounded is not True:
+        raise refuse("bounded", bounded, "True: a source with splits ends with the last of them")
+    for option, value in others.items():
+        if value is not None:
+            raise refuse(option, value, NOT_WITH_SPLITS[option])
+    if not isinstance(splits, list) and not callable(splits):
+        raise refuse("splits", f"an object of type {type(splits).__name__}", _EXPECTED)
+    if isinstance(splits, list):
+        named_splits(uid, location, splits)
+        splits = list(splits)
+    return SplitSource(splits, parallelism if isinstance(parallelism, int) else 1)
+
+
+def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:
+    """The splits as they are now: the user's function is called. Raises BadSplitsError, SplitsFailedError."""
+    if not callable(source.given):
+        return named_splits(uid, location, source.given)
+    try:
+        given = source.given()
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise SplitsFailedError(operator=uid, location=location, cause=cause) from error
+    return named_splits(uid, location, given)
+
+
+def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
+    """Raises BadSplitsError for none at all, for twins, and for what does not survive JSON."""
+
+    def refuse(problem: str) -> BadSplitsError:
+        return BadSplitsError(operator=uid, location=location, problem=problem)
+
+    if not isinstance(given, (list, tuple)):
+        raise refuse(f"are an object of type {type(given).__name__}; expected a list")
+    if not given:
+        raise refuse("are none at all: a source without splits reads nothing")
+    found: dict[str, int] = {}
+    splits: list[Split] = []
+    for number, value in enumerate(given):
+        if (problem := _problem(value)) is not None:
+            raise refuse(f"hold one that does not survive JSON, number {number}: {problem}")
+        name = split_id(value)
+        if not isinstance(name, str) or not name:
+            raise refuse(f"hold one whose 'id' is {name!r}, number {number}: expected a text that is not empty")
+        if name in found:
+            raise refuse(
+                f"hold twins: numbers {found[name]} and {number} are both {name!r}; two splits of one content need "
+                "an 'id' each"
+            )
+        found[name] = number
+        splits.append(Split(name, value))
+    return tuple(splits)
+
+
+def split_id(value: Any) -> Any:
+    """The user's "id" of a dict; else the content: a text itself, anything else as JSON, shortened if it is long."""
+    if isinstance(value, dict) and "id" in value:
+        return value["id"]
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
+    if len(text) <= _LONGEST_ID:
+        return text
+    return f"{text[:_SHOWN]}~{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _problem(value: Any) -> str | None:
+    """Why it would be another value when it is read back; None if it would not."""
+    if type(value) in _PLAIN:
+        finite = not isinstance(value, float) or value - value == 0
+        return None if finite else f"{value!r} is no number of JSON"
+    if type(value) is list:
+        return next((problem for one in value if (problem := _problem(one)) is not None), None)
+    if type(value) is dict:
+        names = next((name for name in value if type(name) is not str), None)
+        if names is not None:
+            return f"{names!r} is a key of a dict, and comes back as a text"
+        return next((problem for one in value.values() if (problem := _problem(one)) is not None), None)
+    return f"a {type(value).__name__} is no text, number, list or dict"

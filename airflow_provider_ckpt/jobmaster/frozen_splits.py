@@ -1,0 +1,37 @@
+"""The list of a source's splits, frozen once for all attempts (R11): a split's place is its place in this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_provider_ckpt.jobmaster.errors import FrozenSplitsLostError
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+KIND = "frozen-splits"
+VERSION = 1
+
+
+def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]) -> tuple[Split, ...]:
+    """Write the list if there is none; the list that is there wins (another attempt froze it first)."""
+    found = tuple(splits)
+    listed = [{"id": one.id, "value": one.value} for one in found]
+    try:
+        storage.create(path, encode_document(KIND, VERSION, uid=uid, splits=listed))
+    except AlreadyExistsError:
+        return read_frozen_splits(storage, path)
+    return found
+
+
+def read_frozen_splits(storage: Storage, path: str) -> tuple[Split, ...]:
+    """Raises NewerFormatError, FrozenSplitsLostError."""
+    uri = storage.full_uri(path)
+    try:
+        body = decode_document(storage.read(path), KIND, VERSION, uri=uri)
+    except ObjectNotFoundError as error:
+        raise FrozenSplitsLostError(uri=uri, problem="is gone") from error
+    except MalformedDocumentError as error:
+        raise FrozenSplitsLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
+    return tuple(Split(one["id"], one["value"]) for one in body["splits"])

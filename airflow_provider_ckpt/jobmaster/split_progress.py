@@ -1,0 +1,57 @@
+"""How far the sources with splits are when a driver takes the job over: by the journal, and by the logs' tails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
+from airflow_provider_ckpt.journal.kinds.splits import covered_splits
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.split import Split, numbers
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.records import Batch
+
+
+def restored_splits(
+    state: JobState,
+    graph: ExecutionGraph,
+    logs: Mapping[str, LogReader],
+    lists: Mapping[str, Sequence[Split]],
+    parallelism: Mapping[str, int],
+) -> dict[str, RestoredSplits]:
+    """What is done (R14), of the sources in ``lists``: their frozen splits. ``logs``: opened, so that nothing is
+    published behind what is seen here; ``parallelism``: as the job declares it now."""
+    return {uid: _restored(state, graph.vertex(uid), logs, splits, parallelism[uid]) for uid, splits in lists.items()}
+
+
+def _restored(
+    state: JobState, vertex: Vertex, logs: Mapping[str, LogReader], splits: Sequence[Split], parallelism: int
+) -> RestoredSplits:
+    ids = [split.id for split in splits]
+    places = {name: number for number, name in enumerate(ids)}
+    published: dict[int, tuple[str, int]] = {}
+    for subtask in vertex.subtasks:
+        for position, record in logs[subtask].records():
+            if isinstance(record, Batch) and record.split in places:
+                published[places[record.split]] = (subtask, position)
+    unfinished = [subtask for subtask in vertex.subtasks if not logs[subtask].has_ended]
+    covered = numbers(covered_splits(state, vertex.uid, state.last_completed))
+    return RestoredSplits(ids, unfinished[:parallelism], covered, published)
+
+
+def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
+    """How many subtasks the vertex of a source with splits has, if ``parallelism`` of them are to read.
+
+    What has ended is never begun again (R11), and no log that was written goes away: a job that goes on with another
+    parallelism keeps its subtasks, and gets as many new ones as are missing. With the same one it stays as it is.
+    """
+    plan = state.plan
+    before = None if plan is None else next((one for one in plan.graph.vertices if one.uid == uid), None)
+    if plan is None or before is None or not before.splits:
+        return parallelism
+    declared = None if plan.definition is None else plan.definition.sources[uid].parallelism
+    ended = [subtask for subtask in before.subtasks if subtask in state.end_of_data]
+    if declared == parallelism or len(ended) == before.parallelism:
+        return before.parallelism
+    return max(before.parallelism, len(ended) + parallelism)

@@ -1,0 +1,49 @@
+"""A part of a split source: the unit that is handed out, read and done as a whole. And sets of them, as ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Range = tuple[int, int]
+"""First, and the one behind the last."""
+Ranges = tuple[Range, ...]
+"""Ascending, apart from each other. Numbers are places in the frozen list of a source, from 0."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """``id`` is its name in logs and messages; ``value`` survives JSON, and is what the source's function is given."""
+
+    id: str
+    value: Any
+
+
+def ranges(numbers: Iterable[int]) -> Ranges:
+    found: list[Range] = []
+    for number in sorted(set(numbers)):
+        if found and found[-1][1] == number:
+            found[-1] = (found[-1][0], number + 1)
+        else:
+            found.append((number, number + 1))
+    return tuple(found)
+
+
+def union(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
+    """In the time of the ranges, not of what is in them."""
+    found: list[Range] = []
+    for start, end in sorted((*one, *other)):
+        if found and found[-1][1] >= start:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def numbers(of: Iterable[Range]) -> set[int]:
+    return {number for start, end in of for number in range(start, end)}
+
+
+def size(of: Iterable[Range]) -> int:
+    return sum(end - start for start, end in of)

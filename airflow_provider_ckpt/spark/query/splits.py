@@ -1,0 +1,139 @@
+"""The sources with splits of a job that is being planned: their lists, their widths, and the frame of one split."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.splits import read_splits
+from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.jobmaster.split_progress import subtasks_needed
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.spark.errors import (
+    FunctionFailedError,
+    NotABatchError,
+    NotADataFrameError,
+    SplitSchemaError,
+)
+from airflow_provider_ckpt.spark.query.unions import shape
+from airflow_provider_ckpt.spark.session import activate
+from airflow_provider_ckpt.storage.layout import job_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class PlannedSplits:
+    """``lists``: source -> its splits, in the order in which they are handed out; of those that are not over.
+    ``subtasks``: source -> of its vertex. ``differs``: source -> how its list has changed since it was frozen."""
+
+    lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
+    subtasks: Mapping[str, int] = field(default_factory=dict)
+    differs: Mapping[str, str] = field(default_factory=dict)
+
+
+class GivenSplits:
+    """What the user gives now. A function is called once, and not before somebody asks."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, tuple[Split, ...]] = {}
+
+    def of(self, operator: Operator) -> tuple[Split, ...]:
+        """Raises BadSplitsError, SplitsFailedError."""
+        assert operator.splits is not None, operator
+        if operator.uid not in self._given:
+            self._given[operator.uid] = read_splits(operator.uid, operator.location, operator.splits)
+        return self._given[operator.uid]
+
+
+def plan_splits(
+    job: Job, given: GivenSplits, storage: Storage, state: JobState, over: Collection[str] = ()
+) -> PlannedSplits:
+    """``state``: that the job goes on from; ``over``: sources that are not asked any more. A list that is frozen holds,
+    whatever is given now. Raises BadSplitsError, SplitsFailedError, FrozenSplitsLostError."""
+    lists: dict[str, Sequence[Split]] = {}
+    subtasks: dict[str, int] = {}
+    differs: dict[str, str] = {}
+    for operator in job.sources:
+        if operator.splits is None:
+            continue
+        uid = operator.uid
+        subtasks[uid] = subtasks_needed(state, uid, operator.splits.parallelism)
+        if uid in over:
+            continue
+        lists[uid] = now = given.of(operator)
+        frozen = state.frozen.get(uid)
+        if frozen is not None and frozen.path is not None:
+            lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
+            if (told := _difference(lists[uid], now)) is not None:
+                differs[uid] = told
+    return PlannedSplits(lists, subtasks, differs)
+
+
+def lists_that_differ(differs: Mapping[str, str]) -> Iterator[str]:
+    for uid, told in differs.items():
+        yield (
+            f"the splits of {uid} are others than when the job began ({told}): it goes on with those of then; to read "
+            "others, run the job under another id"
+        )
+
+
+def _difference(before: Sequence[Split], now: Sequence[Split]) -> str | None:
+    was, its = {one.id: one for one in before}, {one.id: one for one in now}
+    parts = {
+        "new": [name for name in its if name not in was],
+        "gone": [name for name in was if name not in its],
+        "changed": [name for name in was if name in its and was[name] != its[name]],
+    }
+    told = [f"{len(names)} {what}: {_some(names)}" for what, names in parts.items() if names]
+    return "; ".join(told) or None  # in another order they are the same
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def split_frame(spark: SparkSession, operator: Operator, split: Split) -> DataFrame:
+    """What the user's function makes of the split. Raises FunctionFailedError, NotADataFrameError, NotABatchError."""
+    activate(spark)
+    try:
+        frame = operator(spark.read, split.value)
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error} (split {split.id!r})"
+        raise FunctionFailedError(uid=operator.uid, location=operator.location, cause=cause) from error
+    if not isinstance(frame, DataFrame):
+        raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(frame).__name__)
+    if frame.isStreaming:
+        raise NotABatchError(uid=operator.uid, location=operator.location)
+    return frame
+
+
+def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
+    """The frame with its columns in the order of the plan. Raises SplitSchemaError: all splits of a source have the
+    same columns, of the same types."""
+    named = {one.name: one for one in frame.schema.fields}
+    same = len(named) == len(frame.schema.fields) and named.keys() == {one.name for one in planned.fields}
+    if not same or any(shape(named[one.name].jsonValue()) != shape(one.jsonValue()) for one in planned.fields):
+        raise SplitSchemaError(
+            uid=operator.uid,
+            location=operator.location,
+            split=split.id,
+            found=frame.schema.simpleString(),
+            planned=planned.simpleString(),
+        )
+    if frame.schema.names == planned.names:
+        return frame
+    return frame.select(*(F.col(_quoted(name)) for name in planned.names))
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

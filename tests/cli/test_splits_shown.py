@@ -1,0 +1,39 @@
+"""How far a source with splits is, where a person or a program looks."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.show import summary
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from tests.journal.samples import of_splits
+
+HISTORY = Vertex("history", ("history",), ("history",), ("history",), (), bounded=True, splits=True)
+
+
+def state() -> JobState:
+    found = JobState("orders")
+    for event in [ev.PlanRecorded(ExecutionGraph((HISTORY,), ()), {}, 0.0), *of_splits()]:
+        event.apply(found)
+    return found
+
+
+def test_show_tells_it() -> None:
+    assert dict(summary(state()))["splits"] == "history: 2 of 10 done, 4 assigned, 4 left"
+    assert job_view(state(), None)["splits"] == [
+        {"source": "history", "total": 10, "done": 2, "assigned": 4, "left": 4}
+    ]
+
+
+def test_a_job_without_splits_tells_nothing() -> None:
+    assert dict(summary(JobState("orders")))["splits"] == ""
+
+
+def test_a_release_tells_it_while_some_are_left() -> None:
+    lines: list[StatusLine] = []
+    reporter = StatusReporter(lines.append, "orders", None)
+    reporter.event(ev.CheckpointReleased(2, 5.0, {"lake": {"rows": 7}}), state())
+    assert lines[-1].message == "checkpoint 2 released 7 rows; history: 2 of 10 splits"

@@ -1,0 +1,106 @@
+"""Who is handed which split: each one once, to living attempts, and fairly towards the end."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.enumerator import AHEAD, Assignment, RestoredSplits, SplitEnumerator
+
+
+def source(count: int, *takers: str, done: set[int] | None = None) -> SplitEnumerator:
+    return SplitEnumerator(RestoredSplits([f"s{n}" for n in range(count)], takers, covered=done or set()))
+
+
+def handed(assignments: list[Assignment]) -> dict[str, tuple[int, ...]]:
+    return {one.subtask: one.splits for one in assignments}
+
+
+def test_several_are_handed_out_at_once_in_the_order_of_the_list() -> None:
+    enumerator = source(100, "a/0", "a/1")
+    assert handed(enumerator.due(["a/0", "a/1"])) == {"a/0": (0, 1, 2, 3), "a/1": (4, 5, 6, 7)}
+    assert (enumerator.done, enumerator.assigned, enumerator.left) == (0, 2 * AHEAD, 100 - 2 * AHEAD)
+
+
+def test_more_comes_before_the_last_one_is_done() -> None:
+    enumerator = source(100, "a/0")
+    enumerator.due(["a/0"])
+    for number in (0, 1):
+        enumerator.completed("a/0", number)
+        assert enumerator.due(["a/0"]) == []
+    enumerator.completed("a/0", 2)
+    assert handed(enumerator.due(["a/0"])) == {"a/0": (4, 5, 6)}
+
+
+def test_towards_the_end_nobody_waits_in_another_s_queue() -> None:
+    enumerator = source(5, "a/0", "a/1", "a/2", "a/3")
+    first = enumerator.due(["a/0", "a/1", "a/2", "a/3"])
+    assert [len(one.splits) for one in first] == [1, 1, 1, 1]
+    assert enumerator.due(["a/0", "a/1", "a/2", "a/3"]) == []
+    enumerator.completed("a/2", 2)
+    assert handed(enumerator.due(["a/0", "a/1", "a/2", "a/3"])) == {"a/2": (4,)}
+
+
+def test_whoever_has_nothing_and_gets_nothing_is_told_that_no_more_comes() -> None:
+    enumerator = source(2, "a/0", "a/1", "a/2")
+    told = {one.subtask: one for one in enumerator.due(["a/0", "a/1", "a/2"])}
+    assert told["a/2"] == Assignment("a/2", (), is_last=True)
+    assert not told["a/0"].is_last  # it comes back for more, and hears it then
+    enumerator.completed("a/0", 0)
+    assert enumerator.due(["a/0", "a/1", "a/2"]) == [Assignment("a/0", (), is_last=True)]
+    assert enumerator.due(["a/0", "a/1", "a/2"]) == []
+
+
+def test_a_subtask_that_is_no_taker_gets_nothing() -> None:
+    enumerator = source(10, "a/0")
+    assert Assignment("a/1", (), is_last=True) in enumerator.due(["a/0", "a/1"])
+
+
+def test_r14_what_is_done_is_not_handed_out_again() -> None:
+    restored = RestoredSplits(["x", "y", "z"], ["a/0"], covered={0}, published={2: ("a/1", 7)})
+    enumerator = SplitEnumerator(restored)
+    assert handed(enumerator.due(["a/0"])) == {"a/0": (1,)}
+    assert not enumerator.completed("a/0", 0)
+
+
+def test_r14_the_splits_of_an_attempt_that_is_gone_go_back_and_come_first() -> None:
+    enumerator = source(100, "a/0", "a/1")
+    enumerator.due(["a/0", "a/1"])
+    enumerator.completed("a/0", 0)
+    enumerator.began("a/0")
+    assert (enumerator.done, enumerator.assigned) == (1, AHEAD)
+    assert handed(enumerator.due(["a/0"])) == {"a/0": (1, 2, 3, 8)}
+
+
+def test_a_new_attempt_is_told_once_more_that_no_more_comes() -> None:
+    enumerator = source(1, "a/0", "a/1")
+    enumerator.due(["a/0", "a/1"])
+    enumerator.began("a/1")
+    assert enumerator.due(["a/1"]) == [Assignment("a/1", (), is_last=True)]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed: int) -> None:
+    random = Random(seed)
+    count, width = random.randint(1, 40), random.randint(1, 6)
+    names = [f"a/{n}" for n in range(width)]
+    enumerator = source(count, *names[: random.randint(1, width)])
+    queues: dict[str, list[int]] = {name: [] for name in names}
+    told: set[str] = set()
+    read: list[int] = []
+    for _ in range(2000):
+        for one in enumerator.due([name for name in names if name not in told or queues[name]]):
+            queues[one.subtask] += one.splits
+            told |= {one.subtask} if one.is_last else set()
+        name = random.choice(names)
+        if queues[name] and random.random() < 0.05:  # its attempt dies, and another one begins
+            queues[name].clear()
+            told.discard(name)
+            enumerator.began(name)
+        elif queues[name]:
+            read.append(queues[name].pop(0))
+            assert enumerator.completed(name, read[-1]), f"seed {seed}: {read[-1]} twice"
+        assert enumerator.done + enumerator.assigned + enumerator.left == count, f"seed {seed}"
+    assert sorted(read) == list(range(count)), f"seed {seed}"
+    assert told == set(names), f"seed {seed}"

@@ -1,0 +1,105 @@
+"""Splits in the coordinator: journaled before they are told, covered by the checkpoint behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from airflow_provider_ckpt.coordinator.commands import AssignSplits
+from airflow_provider_ckpt.coordinator.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.reports import SplitCompleted
+from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, SplitsAssigned, SplitsCovered, SplitsDone
+from tests.coordinator.harness import Harness, graph, only, vertex
+
+IDS = [f"s{number}" for number in range(40)]
+
+
+def splits(published: Any = None, takers: tuple[str, ...] = ("parts/0", "parts/1")) -> Harness:
+    parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
+    job = graph(parts, vertex("v", sources="live", sinks="sink"))
+    restored = Restored(splits={"parts": RestoredSplits(IDS, takers, published=published or {})})
+    return Harness(job, restored=restored, running=False)
+
+
+def complete(harness: Harness, split: str, position: int, subtask: str = "parts/0") -> list[Effect]:
+    return harness.handle(SplitCompleted(**harness.world(subtask), split=split, position=position))
+
+
+def appended(kind: type[Any], effects: list[Effect]) -> list[Any]:
+    return [one.event for one in only(Append, effects) if isinstance(one.event, kind)]
+
+
+def test_r14_an_assignment_is_journaled_before_the_subtask_is_told() -> None:
+    effects = splits().running("parts/0")
+    kinds = [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
+    assert kinds.index(SplitsAssigned) < kinds.index(AssignSplits)
+    assert appended(SplitsAssigned, effects)[0].splits == ((0, 4),)
+    assert only(AssignSplits, effects)[0].splits == ("s0", "s1", "s2", "s3")
+
+
+def test_nothing_is_handed_out_to_a_subtask_that_does_not_run() -> None:
+    assert only(AssignSplits, splits().effects) == []
+
+
+def test_a_completion_is_noted_once() -> None:
+    harness = splits()
+    harness.running("parts/0")
+    assert [one.splits for one in appended(SplitsDone, complete(harness, "s0", 3))] == [((0, 1),)]
+    assert appended(SplitsDone, complete(harness, "s0", 3)) == []
+    assert appended(SplitsDone, complete(harness, "nobody's", 4)) == []
+
+
+def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_told_what_is_in_the_log() -> None:
+    """The one before had published s1, and was fenced before it said so."""
+    harness = splits()
+    for name in ("parts/0", "parts/1"):
+        harness.running(name)
+    before = harness.world("parts/0")
+    complete(harness, "s0", 3)
+    assert only(AssignSplits, harness.next_attempt("parts/0")) == []
+    for number in (4, 5, 6, 7):  # the other one is out of work meanwhile, and gets none of them
+        complete(harness, f"s{number}", number, "parts/1")
+    told = {s for one in only(AssignSplits, harness.effects) if one.subtask == "parts/1" for s in one.splits}
+    assert not told & {"s1", "s2", "s3"}
+    assert appended(SplitsDone, harness.handle(SplitCompleted(**before, split="s1", position=4))) == []
+    complete(harness, "s1", 4)
+    effects = harness.running("parts/0")
+    assert only(AssignSplits, effects)[0].splits[:2] == ("s2", "s3")
+
+
+def test_w17_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with_its_completion() -> None:
+    """s9 was published by an earlier driver; s1 lies behind the barrier."""
+    harness = splits({9: ("parts/1", 2)})
+    for name in ("parts/0", "parts/1", "v/0"):
+        harness.running(name)
+    complete(harness, "s0", 4)
+    harness.at(10.0)
+    complete(harness, "s1", 6)
+    harness.ack("parts/0", position=5)
+    harness.ack("parts/1", position=8)
+    effects = harness.ack("v/0")
+    events = [one.event for one in only(Append, effects)]
+    at = next(n for n, event in enumerate(events) if isinstance(event, CheckpointCompleted))
+    assert events[at - 1] == SplitsCovered("parts", 1, ((0, 1), (9, 10)))
+    assert not events[at - 1].decides  # it waits for the completion, and shares its entry
+    harness.released()
+    harness.at(30.0)
+    for name in ("parts/0", "parts/1"):
+        harness.ack(name, position=20)
+    assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 2, ((1, 2),))]
+
+
+def test_a_subtask_that_closed_is_covered_as_a_whole() -> None:
+    harness = splits(takers=("parts/0",))
+    for name in ("parts/0", "parts/1", "v/0"):
+        harness.running(name)
+    complete(harness, "s0", 4)
+    harness.end_of_data("parts/0")
+    harness.done("parts/0")
+    harness.end_of_data("parts/1")
+    harness.done("parts/1")
+    harness.at(50.0)
+    harness.ack("v/0")
+    assert appended(SplitsCovered, harness.effects) == [SplitsCovered("parts", 1, ((0, 1),))]

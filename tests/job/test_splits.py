@@ -1,0 +1,130 @@
+"""What a user may give as the splits of a source, and how they are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.job.chaining import build_graph
+from airflow_provider_ckpt.job.errors import BadOperatorOptionError, BadSignatureError, BadSplitsError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.splits import SplitSource, named_splits, read_splits
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+
+
+def named(*given: Any) -> list[str]:
+    return [split.id for split in named_splits("parts", "job.py:1", list(given))]
+
+
+def declared(**given: Any) -> Job:
+    job = Job("splits")
+
+    @job.source(**{"bounded": True, "splits": ["a"], **given})
+    def parts(read: Any, split: Any) -> Any:
+        raise NotImplementedError
+
+    return job
+
+
+def test_a_split_is_named_by_its_content() -> None:
+    assert named("2026-01", 7, ["a", 1], {"to": 9, "from": 0}) == ["2026-01", "7", '["a",1]', '{"from":0,"to":9}']
+
+
+def test_or_by_the_user() -> None:
+    assert named({"id": "east", "url": "https://east"}, {"id": "west", "url": "https://west"}) == ["east", "west"]
+
+
+def test_a_long_one_has_a_short_name_of_its_own() -> None:
+    one, other = named("x" * 500, "x" * 501)
+    assert len(one) == len(other) < 100
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ([], "none at all"),
+        (["a", "a"], "numbers 0 and 1 are both 'a'"),
+        (["7", 7], "both '7'"),
+        ([{"id": "a", "n": 1}, {"id": "a", "n": 2}], "both 'a'"),
+        ([{"id": 3}], "whose 'id' is 3"),
+        ([""], "whose 'id' is ''"),
+        ([("a",)], "a tuple"),
+        ([{"a": {1: 2}}], "1 is a key of a dict"),
+        ([[object()]], "a object"),
+        ([float("nan")], "no number of JSON"),
+        ("ab", "an object of type str"),
+        (None, "an object of type NoneType"),
+    ],
+)
+def test_what_cannot_be_told_apart_or_recorded_is_refused(given: Any, problem: str) -> None:
+    with pytest.raises(BadSplitsError, match=problem):
+        named_splits("parts", "job.py:1", given)
+
+
+def test_a_function_is_called_when_it_is_asked_and_not_before() -> None:
+    calls: list[int] = []
+
+    def given() -> list[int]:
+        calls.append(1)
+        return [1, 2]
+
+    job = declared(splits=given)
+    assert calls == []
+    source = job.operators["parts"].splits
+    assert source is not None
+    assert [split.value for split in read_splits("parts", "job.py:1", source)] == [1, 2]
+
+
+def test_a_list_that_is_changed_later_is_the_one_that_was_given() -> None:
+    given = ["a"]
+    job = declared(splits=given)
+    given.append("b")
+    assert job.operators["parts"].splits == SplitSource(["a"], 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"bounded": False}, "bounded"),
+        ({"splits": "abc"}, "splits"),
+        ({"parallelism": 0}, "parallelism"),
+        ({"parallelism": True}, "parallelism"),
+        ({"watermark": ("ts", "1 hour")}, "watermark"),
+        ({"max_files_per_trigger": 3}, "max_files_per_trigger"),
+        ({"max_bytes_per_trigger": "1m"}, "max_bytes_per_trigger"),
+        ({"splits": None, "parallelism": 2}, "parallelism"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_where_they_stand(given: dict[str, Any], option: str) -> None:
+    with pytest.raises(BadOperatorOptionError, match=f"'parts'.*{option}="):
+        declared(**given)
+
+
+def test_a_list_is_looked_at_where_it_stands() -> None:
+    with pytest.raises(BadSplitsError, match=r"'parts'.*none at all"):
+        declared(splits=[])
+
+
+def test_its_function_takes_the_reader_and_a_split() -> None:
+    with pytest.raises(BadSignatureError, match="takes two parameters"):
+
+        @Job("splits").source(bounded=True, splits=["a"])
+        def parts(read: Any) -> Any:
+            raise NotImplementedError
+
+
+def test_it_is_a_vertex_of_its_own_with_so_many_subtasks() -> None:
+    job = declared(parallelism=3)
+
+    @job.transform(inputs=["parts"])
+    def doubled(rows: Any) -> Any:
+        raise NotImplementedError
+
+    job.sink("out", doubled, FileSink("/out"))
+    graph = build_graph(job, inline=lambda uid: True)
+    assert [(one.uid, one.parallelism, one.splits) for one in graph.vertices] == [
+        ("parts", 3, True),
+        ("doubled", 1, False),
+    ]

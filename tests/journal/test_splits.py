@@ -1,0 +1,87 @@
+"""What the journal tells of splits: what counts is what a completed checkpoint covers (W17)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.kinds.splits import covered_splits
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.split import numbers, ranges, size, union
+from airflow_provider_ckpt.model.worker import Worker
+from tests.journal.samples import of_splits
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "splits-v1"
+HISTORY = Vertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
+GRAPH = ExecutionGraph((HISTORY,), ())
+
+
+def folded(*events: ev.Event) -> JobState:
+    state = JobState("job")
+    for event in [ev.EpochClaimed(1, "t", Worker(), 0.0), ev.PlanRecorded(GRAPH, {}, 0.0), *events]:
+        event.apply(state)
+    return state
+
+
+def completed(checkpoint: int) -> ev.CheckpointCompleted:
+    return ev.CheckpointCompleted(checkpoint, 1.0, 2.0, "checkpoint", {}, {})
+
+
+def test_progress_is_what_was_told() -> None:
+    (progress,) = folded(*of_splits()).split_progress()
+    assert (progress.total, progress.done, progress.assigned, progress.left) == (10, 2, 4, 4)
+
+
+def test_another_driver_hands_out_anew_and_what_is_done_stays_done() -> None:
+    (progress,) = folded(*of_splits(), ev.EpochClaimed(2, "t", Worker(), 5.0)).split_progress()
+    assert (progress.done, progress.assigned, progress.left) == (2, 0, 8)
+
+
+def test_w17_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
+    """Its coverage is written in one entry with its completion; a full write buffer may part the two."""
+    state = folded(*of_splits(), completed(2), ev.SplitsCovered("history", 3, ((5, 6),)))
+    assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4}
+    completed(3).apply(state)
+    assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4, 5}
+
+
+def test_w17_a_restore_returns_to_what_its_checkpoint_covers() -> None:
+    later: list[ev.Event] = [
+        ev.SplitsDone("history", "history/0", ((1, 3),), 3.0),
+        ev.SplitsCovered("history", 3, ((1, 2),)),
+    ]
+    state = folded(*of_splits(), completed(2), *later, ev.Restored(2, {}, 9.0))
+    assert state.splits_done == {"history": ((0, 1), (4, 5))}
+    completed(4).apply(state)
+    assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4}
+
+
+def test_a_job_that_begins_anew_has_read_nothing() -> None:
+    state = folded(*of_splits(), completed(2), ev.Restored(2, {}, 9.0, anew=True))
+    assert (state.splits_done, state.splits_covered) == ({"history": ()}, {"history": {}})
+
+
+def test_a_source_that_is_given_up_leaves_nothing_behind() -> None:
+    state = folded(*of_splits(), completed(2), ev.PlanRecorded(ExecutionGraph((), ()), {}, 9.0))
+    assert (state.splits_assigned, state.splits_done, state.splits_covered) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_ranges_are_sets(seed: int) -> None:
+    random = Random(seed)
+    one, other = ({random.randrange(20) for _ in range(random.randrange(15))} for _ in range(2))
+    assert numbers(ranges(one)) == one
+    assert size(ranges(one)) == len(one)
+    assert union(ranges(one), ranges(other)) == ranges(one | other)
+
+
+def test_the_golden_events_are_read_and_written_again() -> None:
+    golden = json.loads((GOLDEN / "events.json").read_text())
+    assert [decode(one) for one in golden] == of_splits()
+    assert [json.loads(encode(one)) for one in of_splits()] == golden

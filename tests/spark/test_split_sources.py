@@ -1,0 +1,508 @@
+"""Sources with splits: every split exactly once, whatever happens, and by however many subtasks."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
+from airflow_provider_ckpt.journal.kinds.splits import covered_splits
+from airflow_provider_ckpt.model.split import numbers
+from airflow_provider_ckpt.partitions.log_state import Numbered
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import Sink
+from airflow_provider_ckpt.spark.errors import WatermarkOverSplitsError
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from tests.spark.faults import Fault, FaultySink, FaultyStorage, HookedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+from tests.support.waiting import wait_until
+
+EACH = 3
+
+
+def splits(count: int) -> list[dict[str, Any]]:
+    """Each stands for the ids from ``first`` on."""
+    return [{"id": f"part-{number}", "first": number * EACH, "rows": EACH} for number in range(count)]
+
+
+def ids_of(given: Sequence[dict[str, Any]]) -> list[int]:
+    return sorted(i for split in given for i in range(split["first"], split["first"] + split["rows"]))
+
+
+@dataclass
+class Read:
+    """What the user's function was asked for, and what it does then. The driver and the tests are one process."""
+
+    asked: list[str] = field(default_factory=list)
+    then: Callable[[str], None] = lambda split: None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        with self.lock:
+            self.asked.append(split["id"])
+        self.then(split["id"])
+        first = split["first"]
+        frame = read._spark.range(first, first + split["rows"])
+        return frame.select("id", (F.col("id") % 3).alias("k"))
+
+
+def into_a_sink(
+    world: World,
+    given: Any,
+    read: Read | None = None,
+    parallelism: int = 2,
+    sink: Callable[[str], Sink] = FileSink,
+) -> Job:
+    """Splits straight into a sink, beside a live feed."""
+    job, reads = Job("splits"), read or Read()
+
+    @job.source(bounded=True, splits=given, parallelism=parallelism)
+    def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        return reads(read, split)
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    job.sink("raw", parts, sink(world.path("raw")))
+    job.sink("out", live, sink(world.path("out")))
+    return job
+
+
+def into_a_query(
+    world: World,
+    given: Any,
+    read: Read | None = None,
+    parallelism: int = 2,
+    sink: Callable[[str], Sink] = FileSink,
+) -> Job:
+    """Splits beside a live feed in one query."""
+    job, reads = Job("splits"), read or Read()
+
+    @job.source(bounded=True, splits=given, parallelism=parallelism)
+    def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        return reads(read, split)
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[parts, live])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("out", doubled, sink(world.path("out")))
+    return job
+
+
+def alone(world: World, given: Any, read: Read | None = None, parallelism: int = 2) -> Job:
+    """Splits and nothing else, through a query: batch mode."""
+    job, reads = Job("splits"), read or Read()
+
+    @job.source(bounded=True, splits=given, parallelism=parallelism)
+    def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        return reads(read, split)
+
+    @job.transform(inputs=[parts])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("out", doubled, FileSink(world.path("out")))
+    job.sink("raw", parts, FileSink(world.path("raw")))
+    return job
+
+
+def records(world: World, number: int) -> list[Numbered]:
+    log = SubtaskLog(world.storage, subtask_log_path(world.job_id, "parts", number))
+    log.load()
+    return log.records()
+
+
+def completed(world: World, subtasks: int) -> dict[str, int]:
+    """Split -> the subtask with its entry. Each has one entry and no more."""
+    found = [
+        (record.split, number)
+        for number in range(subtasks)
+        for _, record in records(world, number)
+        if isinstance(record, Batch) and record.split is not None
+    ]
+    assert max(Counter(split for split, _ in found).values(), default=1) == 1, found
+    return dict(found)
+
+
+def done(world: World, given: Sequence[dict[str, Any]], subtasks: int = 2) -> set[str]:
+    """By the logs, and by what the last checkpoint covers: the head of a log may have passed an entry (W17)."""
+    state = world.state()
+    covered = numbers(covered_splits(state, "parts", state.last_completed))
+    return {given[number]["id"] for number in covered} | completed(world, subtasks).keys()
+
+
+def test_every_split_reaches_a_query_once(world: World) -> None:
+    given, read = splits(9), Read()
+    live = world.put_ids("live", 1, 2, 1000)
+    run = world.run(into_a_query(world, given, read), world.drain_at(29))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted([*ids_of(given), *live])
+    assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])  # the plan asks for the first
+    assert done(world, given) == {one["id"] for one in given}
+
+
+def test_every_split_reaches_a_sink_of_the_source_once(world: World) -> None:
+    given = splits(7)
+    live = world.put_ids("live", 1, 2, 1000)
+    run = world.run(into_a_sink(world, given, parallelism=3), world.drain_at(23 - 2, "raw"))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert (world.released_ids("raw"), world.released_ids()) == (ids_of(given), sorted(live))
+
+
+def test_in_batch_mode_a_consumer_reads_all_of_all_subtasks(world: World) -> None:
+    given = splits(7)
+    run = world.run(alone(world, given, parallelism=3))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == world.released_ids("raw") == ids_of(given)
+
+
+# ---- empty ones, and those that fail
+
+
+def test_an_empty_split_is_done_without_a_file(world: World) -> None:
+    given = [{"id": "a", "first": 0, "rows": 3}, {"id": "none", "first": 3, "rows": 0}]
+    run = world.run(alone(world, given, parallelism=1))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [0, 1, 2]
+    batches = {one.split: one.files for _, one in records(world, 0) if isinstance(one, Batch)}
+    assert bool(batches["a"])
+    assert batches["none"] == ()
+
+
+def failing(split: str, at: str) -> None:
+    if split == at:
+        raise ConnectionError("the service is down")
+
+
+def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_on_behind_those_done(
+    world: World,
+) -> None:
+    given = splits(6)
+    down = Read(then=lambda split: failing(split, "part-4"))
+    run = world.run(into_a_query(world, given, down, parallelism=1))
+    assert run.status == "RESTARTING"
+    assert "split 'part-4' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
+    read = Read()
+    assert world.run(into_a_query(world, given, read, parallelism=1), world.drain_at(18)).status == "FINISHED"
+    assert read.asked == ["part-0", "part-4", "part-5"]  # the first one for the plan
+    assert world.released_ids() == ids_of(given)
+
+
+def test_in_batch_mode_the_next_run_goes_on_behind_the_splits_that_are_done(world: World) -> None:
+    """R14, R23: each completion counts by itself; consumers begin when all are there."""
+    given = splits(4)
+    down = Read(then=lambda split: failing(split, "part-2"))
+    assert world.run(alone(world, given, down, parallelism=1)).status == "RESTARTING"
+    assert not world.released()
+    read = Read()
+    assert world.run(alone(world, given, read, parallelism=1)).status == "FINISHED"
+    assert read.asked == ["part-0", "part-2", "part-3"]
+    assert world.released_ids() == world.released_ids("raw") == ids_of(given)
+
+
+def test_a_split_with_other_columns_is_refused_by_name(world: World) -> None:
+    job = Job("columns")
+
+    @job.source(bounded=True, splits=["one", "two"])
+    def parts(read: DataFrameReader, split: str) -> DataFrame:
+        frame = read._spark.range(2)
+        return frame if split == "one" else frame.withColumn("more", F.lit(1))
+
+    job.sink("out", parts, FileSink(world.path("out")))
+    run = world.run(job)
+    assert run.status == "FAILED"
+    assert "split 'two' of source 'parts'" in str(run.cause)
+    assert "struct<id:bigint,more:int> instead of struct<id:bigint>" in str(run.cause)
+
+
+def test_columns_in_another_order_are_the_same_columns(world: World) -> None:
+    job = Job("columns")
+
+    @job.source(bounded=True, splits=[1, 2])
+    def parts(read: DataFrameReader, split: int) -> DataFrame:
+        frame = read._spark.createDataFrame([(split, -split)], "id long, k long")
+        return frame.select("k", "id") if split == 2 else frame
+
+    job.sink("out", parts, FileSink(world.path("out")))
+    assert world.run(job).status == "FINISHED"
+    assert sorted((row["id"], row["k"]) for row in world.released()) == [(1, -1), (2, -2)]
+
+
+# ---- refusals: before anything is written
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (list, "none at all"),
+        (lambda: ["a", "b", "a"], "numbers 0 and 2 are both 'a'"),
+        (lambda: [("a", 1)], "a tuple is no text, number, list or dict"),
+        (lambda: [{1: "a"}], "1 is a key of a dict"),
+        (lambda: "abc", "an object of type str"),
+    ],
+)
+def test_splits_that_cannot_be_told_apart_or_recorded_are_refused(world: World, given: Any, problem: str) -> None:
+    with pytest.raises(BadSplitsError, match=problem):
+        world.run(into_a_query(world, given))
+    assert world.everything_under_root() == []
+
+
+def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: World) -> None:
+    def given() -> list[str]:
+        raise LookupError("no catalogue")
+
+    with pytest.raises(SplitsFailedError, match=r"'parts'.*LookupError: no catalogue"):
+        world.run(into_a_query(world, given))
+    assert world.everything_under_root() == []
+
+
+def test_a_watermark_over_splits_is_refused_in_a_stream(world: World) -> None:
+    job = Job("late")
+
+    @job.source(bounded=True, splits=["a"])
+    def parts(read: DataFrameReader, split: str) -> DataFrame:
+        return read._spark.range(1).withColumn("ts", F.current_timestamp())
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[parts])
+    def windows(rows: DataFrame) -> DataFrame:
+        return rows.withWatermark("ts", "1 hour").groupBy(F.window("ts", "1 hour")).count()
+
+    job.sink("out", windows, FileSink(world.path("out")))
+    job.sink("raw", live, FileSink(world.path("raw")))
+    with pytest.raises(WatermarkOverSplitsError, match="'parts' gives, whose splits are read in no order"):
+        world.run(job)
+
+
+# ---- the frozen list
+
+
+def test_r11_a_run_whose_list_differs_goes_on_with_the_frozen_one_and_says_so(world: World) -> None:
+    given = splits(4)
+    down = Read(then=lambda split: failing(split, "part-3"))
+    assert world.run(into_a_query(world, given, down, parallelism=1)).status == "RESTARTING"
+    other = [*given[:3], {"id": "part-9", "first": 900, "rows": 1}]
+    run = world.run(into_a_query(world, lambda: other, parallelism=1), world.drain_at(12))
+    assert run.status == "FINISHED"
+    told = [line["message"] for line in run.of("warning")]
+    assert any("1 new: part-9; 1 gone: part-3" in message for message in told), told
+    assert world.released_ids() == ids_of(given)
+
+
+def test_the_function_that_gives_the_splits_is_called_once_a_run(world: World) -> None:
+    calls: list[int] = []
+
+    def given() -> list[dict[str, Any]]:
+        calls.append(1)
+        return splits(2)
+
+    assert world.run(alone(world, given)).status == "FINISHED"
+    assert len(calls) == 1
+
+
+# ---- crashes, stops, restores, another parallelism
+
+
+def run_into(world: World, fault: Fault, make: Any, given: Any, rows: int) -> str:
+    job = make(world, given, sink=lambda path: FaultySink(path, fault=fault))
+    try:
+        run = world.run(job, world.drain_at(rows), FaultyStorage(world.storage, fault))
+    except TransientError as error:
+        return type(error).__name__
+    assert run.status in ("FINISHED", "RESTARTING"), run
+    return run.status
+
+
+def die_and_recover(world: World, make: Any, at: int) -> bool:
+    given, live = splits(5), world.put_ids("live", 1, 2, 1000)
+    into_out = make is into_a_query
+    rows = len(live) + (5 * EACH if into_out else 0)
+    fault = Fault(at, "after" if at % 2 else "before")
+    ended = run_into(world, fault, make, given, rows)
+    print(f"verb {at} ({fault.when}): {fault.verbs.log[at - 1 : at]} -> {ended}")
+    run = world.run(make(world, given, sink=FaultySink), world.drain_at(rows))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted([*live, *(ids_of(given) if into_out else [])])
+    assert into_out or world.released_ids("raw") == ids_of(given)
+    assert done(world, given) == {one["id"] for one in given}
+    return fault.happened
+
+
+@pytest.mark.parametrize("at", [12, 31, 44, 58])
+@pytest.mark.parametrize("make", [into_a_sink, into_a_query], ids=["sink", "query"])
+def test_a_run_that_dies_is_finished_by_the_next_one(world: World, make: Any, at: int) -> None:
+    die_and_recover(world, make, at)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("make", [into_a_sink, into_a_query], ids=["sink", "query"])
+def test_a_run_may_die_at_every_verb(world: World, make: Any) -> None:
+    at = 1
+    while die_and_recover(World(world.base / str(at)), make, at):
+        at += 1
+
+
+def test_after_a_kill_no_more_splits_are_read_again_than_there_are_subtasks(world: World) -> None:
+    """Half of them are done, others are under way, and several more were handed out."""
+    given, first, second = splits(20), Read(), Read()
+    gone = threading.Event()
+
+    def hook(verb: str, path: str) -> None:
+        if gone.is_set() or (verb == "create" and len(first.asked) > 10):
+            gone.set()
+            raise StorageTransientError(verb=verb, uri=path, reason="killed")
+
+    try:
+        world.run(into_a_query(world, given, first, parallelism=3), storage=HookedStorage(world.storage, hook))
+    except TransientError:
+        pass
+    assert gone.is_set()
+    assert world.run(into_a_query(world, given, second, parallelism=3), world.drain_at(60)).status == "FINISHED"
+    again = Counter(first.asked[1:]) + Counter(second.asked[1:]) - Counter(one["id"] for one in given)
+    assert sum(again.values()) <= 3, again
+    assert world.released_ids() == ids_of(given)
+
+
+def held(world: World, subtask_ended: int) -> Callable[[str], None]:
+    """Splits from part-4 on wait until so many subtasks are finished in a completed checkpoint, and then fail."""
+
+    def then(split: str) -> None:
+        if int(split.removeprefix("part-")) >= 4:
+            wait_until(lambda: len(finished(world)) >= subtask_ended, f"{subtask_ended} finished subtasks")
+            raise ConnectionError("on purpose")
+
+    return then
+
+
+def finished(world: World) -> set[int]:
+    """The subtasks that are finished in the last completed checkpoint."""
+    state = world.state()
+    last = state.checkpoints.get(state.last_completed)
+    if last is None:
+        return set()
+    of_parts = {name: one for name, one in last.subtasks.items() if name.startswith("parts/")}
+    return {int(name.removeprefix("parts/")) for name, one in of_parts.items() if one.finished_on_restore}
+
+
+@pytest.mark.parametrize("make", [into_a_sink, into_a_query], ids=["sink", "query"])
+def test_checkpoints_go_on_with_2_of_4_finished_and_a_run_of_5_reads_what_is_left(world: World, make: Any) -> None:
+    """FLIP-147, FLIP-27. Six splits for four subtasks: two are stuck in the last two, two have finished."""
+    given, live = splits(6), world.put_ids("live", 1, 2, 1000)
+    stuck = Read(then=held(world, 2))
+    first = world.run(make(world, given, stuck, parallelism=4))
+    assert first.status == "RESTARTING", first
+    state = world.state()
+    last = state.checkpoints[state.last_completed]
+    assert last.operators["parts"] == "partially finished"
+    ended = finished(world)
+    read = Read()
+    rows = len(live) + (18 if make is into_a_query else 0)
+    run = world.run(make(world, given, read, parallelism=5), world.drain_at(rows))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sorted(read.asked[1:]) == ["part-4", "part-5"]
+    assert world.state().graph().vertex("parts").parallelism == 7  # two have finished for good, five read on
+    assert world.released_ids("raw" if make is into_a_sink else "out")[: 6 * EACH] == ids_of(given)
+    where = completed(world, 7)
+    assert not {where[one] for one in ("part-4", "part-5") if one in where} & ended
+    assert done(world, given, 7) == {one["id"] for one in given}
+
+
+def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: World) -> None:
+    given, first, second = splits(12), Read(), Read()
+    at_six = threading.Event()
+
+    def then(split: str) -> None:
+        if int(split.removeprefix("part-")) >= 6:
+            if not at_six.is_set():
+                at_six.set()
+                wait_until(lambda: world.state().status == "RUNNING", "a job that may be stopped")
+                world.request("stop")
+            wait_until(lambda: world.state().status != "RUNNING", "the stop")
+            raise ConnectionError("the job is stopped")
+
+    first.then = then
+    run = world.run(into_a_query(world, given, first, parallelism=2))
+    assert run.status == "STOPPED", run
+    assert world.run(into_a_query(world, given, second, parallelism=3), world.drain_at(36)).status == "FINISHED"
+    assert world.released_ids() == ids_of(given)
+    assert len(second.asked) - 1 <= 6
+    assert world.state().graph().vertex("parts").parallelism == 3
+
+
+def test_w17_a_restore_returns_to_the_splits_of_its_checkpoint(world: World) -> None:
+    """What was read behind the checkpoint is void, and read again; what it covers is not."""
+    given, first, second = splits(8), Read(), Read()
+
+    def then(split: str) -> None:
+        number = int(split.removeprefix("part-"))
+        if number == 4:  # part-0 to part-3 are in a checkpoint, and released
+            wait_until(lambda: world.released_count() >= 4 * EACH, "a release")
+        if number == 7:
+            raise ConnectionError("on purpose")
+
+    first.then = then
+    run = world.run(into_a_query(world, given, first, parallelism=1))
+    assert run.status == "RESTARTING"
+    state = world.state()
+    covered = sum(end - start for start, end in covered_splits(state, "parts", state.last_completed))
+    assert covered >= 4
+    restore = f"chk-{state.last_completed}"
+    run = world.run(into_a_query(world, given, second, parallelism=2), world.drain_at(24), restore=restore)
+    assert run.status == "FINISHED"
+    assert sorted(second.asked[1:]) == [one["id"] for one in given[covered:]]
+    assert world.released_ids() == ids_of(given)
+
+
+def test_a_source_with_splits_cannot_become_one_without(world: World) -> None:
+    def then(split: str) -> None:
+        if split == "part-3":
+            wait_until(lambda: world.released_count() > 0, "a release")
+            raise ConnectionError("on purpose")
+
+    assert world.run(into_a_query(world, splits(4), Read(then=then), parallelism=1)).status == "RESTARTING"
+    job = Job("splits")
+
+    @job.source(bounded=True, chain=False)
+    def parts(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[parts, live])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("out", doubled, FileSink(world.path("out")))
+    with pytest.raises(DefinitionChangedError, match="'with splits' became 'without splits'"):
+        world.run(job)
+
+
+def test_the_progress_is_in_the_state(world: World) -> None:
+    assert world.run(alone(world, splits(5))).status == "FINISHED"
+    (progress,) = world.state().split_progress()
+    assert (progress.source, progress.total, progress.done, progress.assigned, progress.left) == ("parts", 5, 5, 0, 0)

@@ -1,0 +1,170 @@
+"""Sources with splits in runs of the real JobMaster: some subtasks finish early, others take over what is left."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster.split_progress import restored_splits, subtasks_needed
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
+from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from tests.simulation.runner import Runner
+from tests.simulation.split_runner import SplitRunner
+from tests.simulation.world import JOB
+from tests.task.synthetic import SyntheticJob
+
+_NUMBERS = itertools.count()
+SPLITS = {f"s{number}": number % 4 for number in range(12)}
+
+
+def graph(exchange: Exchange, sinks: tuple[str, ...] = ()) -> ExecutionGraph:
+    """parts (by split) -> b (two subtasks, with a sink)."""
+    parts = Vertex("parts", ("parts",), ("parts",), ("parts",), sinks, bounded=True, parallelism=1, splits=True)
+    b = Vertex("b", ("b",), (), (), ("out",), bounded=True, parallelism=2)
+    return ExecutionGraph((parts, b), (Edge("parts__b", "parts", "b", "b", exchange),))
+
+
+@pytest.fixture(params=[False, True], ids=["one process", "over logs"])
+def make(request: pytest.FixtureRequest) -> Callable[..., SyntheticJob]:
+    def job(mode: RuntimeMode = "streaming", sinks: tuple[str, ...] = (), seed: int = 1) -> SyntheticJob:
+        name = f"splits-{os.getpid()}-{next(_NUMBERS)}"
+        one = SyntheticJob(
+            graph("all_to_all", sinks),
+            {},
+            mode,
+            name=name,
+            seed=seed,
+            far_apart=request.param,
+            splits={"parts": SPLITS},
+        )
+        request.addfinalizer(one.world.delete)
+        return one
+
+    return job
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("parallelism", [1, 4, 20])
+def test_every_split_arrives_once(make: Callable[..., SyntheticJob], mode: RuntimeMode, parallelism: int) -> None:
+    job = make(mode)
+    assert job.run(parallelism={"parts": parallelism}).status == "FINISHED"
+    job.world.check_all_rows()
+
+
+@pytest.mark.parametrize("sinks", [(), ("raw",)], ids=["no sink", "sink"])
+def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sinks: tuple[str, ...]) -> None:
+    """FLIP-147 and FLIP-27: checkpoints go on meanwhile, and what is left goes to the new subtasks."""
+    job = make(sinks=sinks)
+    stuck: set[str] = set()
+
+    def before(runner: Runner) -> bool:
+        """Two subtasks stand still with a split each, until a checkpoint says that the other two have finished."""
+        if not isinstance(runner, SplitRunner):
+            return True
+        if runner.assigned.next() is not None and (len(stuck) < 2 or runner.subtask in stuck):
+            stuck.add(runner.subtask)
+            if finished(job) >= 2:
+                raise ValueError("on purpose")
+            return False
+        return True
+
+    first = job.run(before, parallelism={"parts": 4})
+    assert (first.status, "on purpose" in str(first.cause)) == ("RESTARTING", True)
+    left = {number for number, _ in enumerate(SPLITS)} - done(job)
+    assert left
+    assert job.run(parallelism={"parts": 5}).status == "FINISHED"
+    assert job.graph.vertex("parts").parallelism == 7
+    later = [event for epoch, event in job.world.journal if epoch == 2 and isinstance(event, ev.SplitsAssigned)]
+    assert {n for event in later for start, end in event.splits for n in range(start, end)} == left
+    job.world.check_all_rows()
+
+
+def finished(job: SyntheticJob) -> int:
+    last = [event for _, event in job.world.journal if isinstance(event, ev.CheckpointCompleted)][-1:]
+    return sum(s.finished_on_restore for one in last for name, s in one.subtasks.items() if name.startswith("parts/"))
+
+
+def done(job: SyntheticJob) -> set[int]:
+    logs = [log for name, log in job.world.logs.items() if name.startswith("parts/")]
+    named = {record.split for log in logs for record in log if isinstance(record, Batch)}
+    return {number for number, name in enumerate(SPLITS) if name in named}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_after_a_crash_of_any_subtask_another_number_of_them_reads_the_rest(
+    make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int
+) -> None:
+    job = make(mode, ("raw",), seed)
+    steps = itertools.count()
+
+    def crashing(runner: Runner) -> bool:
+        if runner.subtask == f"parts/{seed % 3}" and next(steps) == 3 + seed:
+            raise ValueError("on purpose")
+        return True
+
+    assert job.run(crashing, parallelism={"parts": 3}).status == "RESTARTING"
+    assert job.run(parallelism={"parts": 1 + seed}).status == "FINISHED"
+    job.world.check_all_rows()
+
+
+# ---- what a driver finds
+
+
+def test_w17_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
+    """The head of the log has passed it."""
+    storage = MemoryStorage("w17")
+    log = SubtaskLog(storage, "log")
+    log.load()
+    log.open(AttemptId.first(1, "a"))
+    for number in range(3):
+        log.publish(Batch(number, {}, split=f"s{number}"))
+    log.truncate(3)
+    state = JobState(JOB)
+    ev.SplitsCovered("parts", 1, ((0, 1), (1, 2))).apply(state)
+    state.last_completed = 1
+    again = SubtaskLog(storage, "log")
+    again.load()
+    lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
+    found = restored_splits(state, graph("all_to_all"), {"parts/0": again}, lists, {"parts": 1})["parts"]
+    assert (set(found.covered), found.published) == ({0, 1}, {2: ("parts/0", 3)})
+
+
+@pytest.mark.parametrize(
+    ("before", "declared", "ended", "now", "needed"),
+    [
+        (4, 4, 0, 4, 4),
+        (4, 4, 2, 4, 4),
+        (4, 4, 2, 5, 7),
+        (4, 4, 0, 5, 5),
+        (4, 4, 1, 2, 4),
+        (7, 5, 2, 5, 7),
+        (4, 4, 4, 9, 4),
+    ],
+)
+def test_how_many_subtasks_a_run_needs(before: int, declared: int, ended: int, now: int, needed: int) -> None:
+    journal = Journal(MemoryStorage(f"needed-{next(_NUMBERS)}"), JOB)
+    journal.claim("t", Worker(), 0.0)
+    vertex = Vertex("parts", ("parts",), ("parts",), ("parts",), (), True, before, splits=True)
+    definition = JobDefinition("streaming", {"parts": SourceDefinition(True, parallelism=declared)}, {}, {})
+    journal.write(ev.PlanRecorded(ExecutionGraph((vertex,), ()), {}, 0.0, definition))
+    for number in range(ended):
+        journal.write(ev.SubtaskEndOfData(f"parts/{number}", "t", 1.0))
+    assert subtasks_needed(journal.state, "parts", now) == needed
+
+
+def test_a_new_source_has_as_many_subtasks_as_it_declares() -> None:
+    assert subtasks_needed(JobState(JOB), "parts", 3) == 3
