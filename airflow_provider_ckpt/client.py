@@ -22,7 +22,7 @@ from airflow_provider_ckpt.journal.errors import (
 )
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.client import list_jobs
-from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.journal.worker_process import is_alive
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

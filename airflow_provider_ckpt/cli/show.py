@@ -11,7 +11,7 @@ from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.worker import Worker
 
 LATE_FILES_SHOWN = 5

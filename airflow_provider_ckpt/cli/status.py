@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.journal.worker_process import is_alive
 
 
 def shown_status(state: JobState) -> str | None:

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.state import SubtaskStatus
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 
 
 class Admission:

@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.coordinator.admission import Admission
-from airflow_provider_ckpt.coordinator.decider import CheckpointDecider
+from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.parts import make_parts
 from airflow_provider_ckpt.coordinator.pauses import Pause
-from airflow_provider_ckpt.coordinator.pending import PendingCheckpoint
-from airflow_provider_ckpt.coordinator.release import MAX_TRIES
+from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
+from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
@@ -30,7 +29,8 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus
+from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
+from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskStatus
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
 class IllegalGraphChangeError(InvalidInputError):
-    """The job's graph cannot go on from the checkpoint (rules of ``coordinator.finished``)."""
+    """The job's graph cannot go on from the checkpoint (rules of ``coordinator.vertex_finished_state``)."""
 
 
 class MixedFinishedStateError(IllegalGraphChangeError):

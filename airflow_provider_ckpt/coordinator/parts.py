@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.checkpointing import CheckpointCycle
+from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
-from airflow_provider_ckpt.coordinator.finishing import FinalCheckpoints
+from airflow_provider_ckpt.coordinator.final_checkpoints import FinalCheckpoints
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
-from airflow_provider_ckpt.coordinator.release import ReleaseQueue
+from airflow_provider_ckpt.coordinator.release_queue import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
-from airflow_provider_ckpt.coordinator.state import Restored, SubtaskTable
+from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskTable
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from airflow_provider_ckpt.coordinator.state import SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId

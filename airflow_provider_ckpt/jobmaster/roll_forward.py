@@ -22,7 +22,7 @@ from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim, load_lo
 from airflow_provider_ckpt.journal.events import CheckpointReleased, PlanRecorded, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker

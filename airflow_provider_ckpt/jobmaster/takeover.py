@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
@@ -16,7 +16,7 @@ from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded, Subta
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker import end_worker
+from airflow_provider_ckpt.journal.worker_process import end_worker
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph

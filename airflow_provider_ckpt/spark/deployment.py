@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
@@ -28,12 +28,12 @@ from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.progress import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
-from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
+from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
 from airflow_provider_ckpt.storage.storage import Storage
 
 BATCH_SLOTS = 1

@@ -63,7 +63,7 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
 
 def _run(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
     from airflow_provider_ckpt.spark.decision import decide
-    from airflow_provider_ckpt.spark.execution import execute
+    from airflow_provider_ckpt.spark.job_run import execute
 
     loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
     _ship_functions(loaded)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.query.planning import JobPlan
+from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 
 
 def finished_without_a_file(state: JobState) -> Iterator[str]:

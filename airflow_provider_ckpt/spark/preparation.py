@@ -18,7 +18,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
-from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
 from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits
 from airflow_provider_ckpt.spark.session import build_session

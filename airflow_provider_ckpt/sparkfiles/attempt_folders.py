@@ -13,8 +13,8 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
-from airflow_provider_ckpt.sparkfiles.lost_folder import FolderCheck
+from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.storage import Storage

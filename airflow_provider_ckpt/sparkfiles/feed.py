@@ -24,12 +24,11 @@ from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles import feed_entry
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.feeds import COMPACT_EVERY, Feeds, entry_path, is_compact
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
-COMPACT_EVERY = 10
-"""Spark's default interval; readers find the compact entries by it."""
 _EPOCH_MS = 1_600_000_000_000
 _STEP_MS = 1_000
 
@@ -59,7 +58,7 @@ class EdgeFeed:
 
     def __init__(self, storage: Storage, path: str, *partitions: str, epoch: int) -> None:
         self._storage = storage
-        self._feeds = _Feeds(storage, path, epoch)
+        self._feeds = Feeds(storage, path, epoch)
         self._path = self._feeds.own
         self._partitions = partitions
         self._roots = {root_of(storage, partition): partition for partition in partitions}
@@ -97,7 +96,7 @@ class EdgeFeed:
         if position <= self._fed[partition]:
             return
         lines = [self._line(partition, position, index, file.path, file.size) for index, file in enumerate(batch.files)]
-        compact = _is_compact(self._next)
+        compact = is_compact(self._next)
         self._write([*(self._lines.values() if compact else ()), *lines])
         for line in lines:
             self._remember(line)
@@ -115,7 +114,7 @@ class EdgeFeed:
         """Delete entries that two compact ones cover; Spark may still be reading from the older of them."""
         for found in self._feeds.numbers(self._path):
             if found < number:
-                self._storage.delete(_name(self._path, found))
+                self._storage.delete(entry_path(self._path, found))
 
     def consumed(self, paths: Collection[str]) -> int | None:
         """Forget files (normal paths) that a published batch has read, so that compaction leaves them out;
@@ -201,7 +200,7 @@ class EdgeFeed:
 
     def _parse(self, feed: str, number: int) -> list[tuple[str, int, str]]:
         """(normal path, position, line) of what an entry names. Raises SparkFolderLostError."""
-        name = _name(feed, number)
+        name = entry_path(feed, number)
         try:
             return [(*_read_line(line), line) for line in feed_entry.decode(self._storage.read(name))]
         except (ValueError, KeyError, TypeError):
@@ -221,7 +220,7 @@ class EdgeFeed:
     def _write(self, lines: Iterable[str]) -> None:
         try:
             entry = feed_entry.encode(lines, self._spark_uri(self._path))
-            self._storage.create(_name(self._path, self._next), entry)
+            self._storage.create(entry_path(self._path, self._next), entry)
         except AlreadyExistsError:
             pass  # the epoch is ours alone: only the reply was lost
         self._next += 1
@@ -234,57 +233,6 @@ class EdgeFeed:
     def _spark_uri(self, path: str) -> str:
         scheme, _, rest = self._storage.spark_uri(path).partition(":")
         return f"{scheme}:{quote(rest)}"
-
-
-class _Feeds:
-    """The feeds of one edge, one for each driver."""
-
-    def __init__(self, storage: Storage, path: str, epoch: int) -> None:
-        self._storage = storage
-        self._path = path
-        self._epoch = epoch
-        self.own = f"{path}/feeds/{epoch:04d}"
-
-    def newest(self) -> str:
-        """That of the last driver before this one which had begun it; of the time before epochs, if there is none."""
-        epochs = sorted(filter(str.isdigit, self._storage.list(f"{self._path}/feeds")), key=int, reverse=True)
-        for name in epochs:
-            feed = f"{self._path}/feeds/{name}"
-            if int(name) < self._epoch and self.numbers(feed):
-                return feed
-        return self._path
-
-    def whole(self, feed: str) -> list[int]:
-        """The entries from the newest compact one on. Raises SparkFolderLostError if one is missing: what it named
-        would never be read."""
-        for _ in range(2):  # the driver before may be at work, and a list made meanwhile show a later entry only
-            numbers = self.numbers(feed)
-            first = max(filter(_is_compact, numbers), default=0)
-            there = [number for number in numbers if number >= first]
-            lost = sorted({*range(first, max(there, default=-1) + 1)} - set(there))
-            if not lost:
-                return there
-        raise SparkFolderLostError(uri=self._storage.full_uri(_name(feed, lost[0])), problem="is missing")
-
-    def numbers(self, feed: str) -> list[int]:
-        names = (name.partition(".")[0] for name in self._storage.list(f"{feed}/_spark_metadata"))
-        return sorted(map(int, filter(str.isdigit, names)))
-
-
-def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
-    """Those of the drivers before ``epoch``, whose own has begun. After a look at the fence."""
-    for name in storage.list(f"{path}/feeds"):
-        if name.isdigit() and int(name) < epoch:
-            storage.delete_tree(f"{path}/feeds/{name}")
-    storage.delete_tree(f"{path}/_spark_metadata")
-
-
-def _name(feed: str, number: int) -> str:
-    return f"{feed}/_spark_metadata/{number}{'.compact' if _is_compact(number) else ''}"
-
-
-def _is_compact(number: int) -> bool:
-    return (number + 1) % COMPACT_EVERY == 0
 
 
 def _read_line(line: str) -> tuple[str, int]:

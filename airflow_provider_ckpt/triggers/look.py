@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client import JobClient
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.journal.worker import is_alive
+from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
 from airflow_provider_ckpt.triggers.stillness import Stillness, patience
 

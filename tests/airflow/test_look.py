@@ -13,7 +13,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.job_of_task import FoundJob
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, JobCreated
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import settings as settings_of_tests
 from hypothesis import strategies as st
 
+from airflow_provider_ckpt.hooks.connection_settings import settings
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError
-from airflow_provider_ckpt.hooks.settings import settings
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.options import RunOptions
 from tests.storage.test_location import MARK, SECRETS, uris_with

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.hooks.connection_settings import settings
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
-from airflow_provider_ckpt.hooks.settings import settings
 
 
 def connection(**fields: str) -> Any:

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.journal.errors import (
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import ForeignRootError, InvalidJobIdError, NoRootError

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissi
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, NoSuchJobError
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskOpened,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.commands import (
 )
 from airflow_provider_ckpt.coordinator.effects import EndJob
 from airflow_provider_ckpt.coordinator.reports import SubtaskOpened, SubtaskPaused
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointCompleted, CheckpointTriggered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource

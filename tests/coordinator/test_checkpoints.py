@@ -31,7 +31,7 @@ from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason a
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskFailed
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.errors import (
     MixedFinishedStateError,
     NonRestoredStateError,
 )
-from airflow_provider_ckpt.coordinator.finished import check_restore
+from airflow_provider_ckpt.coordinator.vertex_finished_state import check_restore
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph
 from tests.coordinator.harness import graph, vertex
 

@@ -20,9 +20,9 @@ from airflow_provider_ckpt.coordinator.commands import (
 )
 from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Release
 from airflow_provider_ckpt.coordinator.pauses import Pause
-from airflow_provider_ckpt.coordinator.release import MAX_BACKOFF, MAX_TRIES
+from airflow_provider_ckpt.coordinator.release_queue import MAX_BACKOFF, MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskPaused
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.coordinator.plan import plan
+from airflow_provider_ckpt.coordinator.checkpoint_plan import plan
 from airflow_provider_ckpt.model.channel import pointwise_producers
 from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph
 from tests.coordinator.harness import graph, vertex

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.commands import DeploySubtask
 from airflow_provider_ckpt.coordinator.effects import Effect
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from tests.coordinator.harness import CHAIN, Harness, graph, only, vertex
 

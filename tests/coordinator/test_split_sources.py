@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.commands import AssignSplits
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.reports import SplitCompleted
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, SplitsAssigned, SplitsCovered, SplitsDone
 from tests.coordinator.harness import Harness, graph, only, vertex
 

@@ -11,9 +11,9 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.commands import DrainSubtask, FinishSubtask, PauseSubtask, TriggerBarrier
 from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
-from airflow_provider_ckpt.coordinator.release import MAX_TRIES
+from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import BarrierDeclined, SubtaskPaused
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex

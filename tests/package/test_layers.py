@@ -44,7 +44,7 @@ RANK = {folder: rank for rank, line in enumerate(LAYERS) for folder in line}
 
 
 def folder_of(module: str) -> str:
-    """``airflow_provider_ckpt.spark.query.plan`` -> ``spark``; of the package itself: nothing."""
+    """``airflow_provider_ckpt.spark.query.analysed_plan`` -> ``spark``; of the package itself: nothing."""
     return module.split(".")[1] if "." in module else ""
 
 

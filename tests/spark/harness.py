@@ -24,7 +24,7 @@ from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.sinks.manifests import read_manifests
-from airflow_provider_ckpt.spark.execution import execute
+from airflow_provider_ckpt.spark.job_run import execute
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location

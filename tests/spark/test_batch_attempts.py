@@ -16,8 +16,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.query.planning import plan_job
-from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.query.job_plan import plan_job
+from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, delete_feeds_before, feed_folder
+from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
+from airflow_provider_ckpt.sparkfiles.feeds import delete_feeds_before
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

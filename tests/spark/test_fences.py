@@ -25,7 +25,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskOpened,
     SubtaskPaused,
 )
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
@@ -47,15 +47,15 @@ from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.errors import PreparedLostError, QueryFailedError
-from airflow_provider_ckpt.spark.task.batch import BatchRunner
+from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
-from airflow_provider_ckpt.spark.task.runner import VertexRunner
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.inputs import Inputs

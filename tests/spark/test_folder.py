@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.sparkfiles.folder import MAX_WATERMARK, SparkFolder
+from airflow_provider_ckpt.sparkfiles.spark_folder import MAX_WATERMARK, SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points
 from tests.spark.harness import World

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

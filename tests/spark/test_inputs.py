@@ -17,7 +17,7 @@ from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.subtasks import SubtaskFactory
+from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles

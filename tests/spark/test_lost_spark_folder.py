@@ -17,8 +17,8 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
-from airflow_provider_ckpt.sparkfiles.lost_folder import FolderCheck
+from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
-from airflow_provider_ckpt.sparkfiles.lost_state import StateCheck
+from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

@@ -16,7 +16,8 @@ from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
-from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget, Prepared, PreparedStore
+from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
+from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World, read_rows

@@ -26,7 +26,7 @@ from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_names import staging_folder
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.spark.task.outputs import Prepared, PreparedStore
+from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage

@@ -16,8 +16,8 @@ from airflow_provider_ckpt.spark.errors import (
 )
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
 from airflow_provider_ckpt.spark.task.publisher import Publisher
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, colon_name
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.faults import HookedEntries, HookedStorage, at_prepared
 from tests.spark.harness import Run, World, write_rows

@@ -22,9 +22,9 @@ from airflow_provider_ckpt.spark.errors import (
     WatermarkOverPartitionError,
     WatermarkOverUnionError,
 )
+from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, watermark_over_union
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls, can_drop
-from airflow_provider_ckpt.spark.query.plan import has_watermark, is_stateful, watermark_over_union
-from airflow_provider_ckpt.spark.query.planning import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.unions import unite
 from airflow_provider_ckpt.spark.session import session_conf
 from tests.spark.harness import World

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryListener
 
 from airflow_provider_ckpt.spark.task.progress import ProgressListener
-from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.plan import streaming_leaves
+from airflow_provider_ckpt.spark.query.analysed_plan import streaming_leaves
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from tests.spark.harness import World
 

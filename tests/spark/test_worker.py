@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.journal.worker import end_worker, identify, is_alive, process_started
+from airflow_provider_ckpt.journal.worker_process import end_worker, identify, is_alive, process_started
 from airflow_provider_ckpt.model.worker import Worker
 from tests.support.processes import Process
 from tests.support.waiting import wait_until

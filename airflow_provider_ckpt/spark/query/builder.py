@@ -19,8 +19,8 @@ from airflow_provider_ckpt.spark.errors import (
     NotAStreamError,
     OneSourceError,
 )
+from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, streaming_leaves
 from airflow_provider_ckpt.spark.query.frozen import refuse_unreadable_names
-from airflow_provider_ckpt.spark.query.plan import has_watermark, is_stateful, streaming_leaves
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended

@@ -6,7 +6,7 @@ import json
 
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.coordinator.finished import check_restore
+from airflow_provider_ckpt.coordinator.vertex_finished_state import check_restore
 from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.errors import (
     ReturnedSourceError,
     SchemaChangedError,
 )
-from airflow_provider_ckpt.spark.query.planning import JobPlan, declared
+from airflow_provider_ckpt.spark.query.job_plan import JobPlan, declared
 from airflow_provider_ckpt.spark.query.unions import shape
 
 

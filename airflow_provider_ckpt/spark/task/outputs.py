@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -17,28 +16,14 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
-from airflow_provider_ckpt.spark.errors import PreparedLostError
-from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.spark.task.prepared_store import Prepared
 from airflow_provider_ckpt.storage.storage import Storage
 
-KIND = "prepared"
-VERSION = 1
 _FOOTER_CHECK = 64 * 1024
 _EXCHANGE_OPTIONS = {
     # read once or twice and deleted: building dictionaries costs more than it saves (numbers: a quarter of the write)
     "parquet.enable.dictionary": "false",
 }
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A batch that is staged and written but not published: Spark has not committed it yet (R1)."""
-
-    attempt: AttemptId
-    batch_id: int
-    files: tuple[PartitionFile, ...]
-    handles: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -117,52 +102,3 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
     return observed, lambda: int(observation.get["rows"])
-
-
-class PreparedStore:
-    """The durable record of the last prepared batch, one object per attempt."""
-
-    def __init__(self, storage: Storage, folder: str) -> None:
-        self._storage = storage
-        self._folder = folder
-
-    @property
-    def uri(self) -> str:
-        return self._storage.full_uri(self._folder)
-
-    def write(self, prepared: Prepared) -> None:
-        document = encode_document(
-            KIND,
-            VERSION,
-            attempt=str(prepared.attempt),
-            batch_id=prepared.batch_id,
-            files=[{"path": file.path, "size": file.size} for file in prepared.files],
-            handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
-        )
-        self._storage.replace(self._path(prepared.attempt), document)
-
-    def read(self, attempt: AttemptId) -> Prepared | None:
-        """Raises PreparedLostError, NewerFormatError."""
-        path = self._path(attempt)
-        try:
-            data = self._storage.read(path)
-        except ObjectNotFoundError:
-            return None
-        uri = self._storage.full_uri(path)
-        try:
-            body = decode_document(data, KIND, VERSION, uri=uri)
-        except MalformedDocumentError as error:
-            raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-        files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
-        return Prepared(AttemptId.parse(body["attempt"]), body["batch_id"], files, body["handles"])
-
-    def delete_before(self, attempt: AttemptId) -> None:
-        """Those of earlier attempts, when nothing that they prepared can be published any more: what Spark had
-        committed of it is published, and a look at the fence found nobody who goes on from before that."""
-        for name in self._storage.list(self._folder):
-            other = AttemptId.find(name.removesuffix(".json"))
-            if other is not None and other < attempt:
-                self._storage.delete(self._path(other))
-
-    def _path(self, attempt: AttemptId) -> str:
-        return f"{self._folder}/{attempt}.json"

@@ -8,9 +8,9 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from airflow_provider_ckpt.spark.task.batch import BatchRunner
-from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
+from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
 
 Runner = VertexRunner | BatchRunner | SplitRunner
 

@@ -27,9 +27,10 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.errors import PreparedLostError
 from airflow_provider_ckpt.spark.task.batch_files import files_of_batch, refuse_other_files, refuse_unreadable_names
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.outputs import Outputs, Prepared, PreparedStore
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
+from airflow_provider_ckpt.spark.task.outputs import Outputs
+from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.inputs import Inputs
 from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.task.task import InputAdvanced

@@ -13,7 +13,7 @@ COORDINATOR = (
     Mutant(
         "split-told-before-it-is-journaled",
         "R14",
-        "coordinator/lifecycle.py",
+        "coordinator/subtask_lifecycle.py",
         "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))",
         "                parts.send(AssignSplits, assignment.subtask, splits=ids, is_last=assignment.is_last)\n"
         "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))",
@@ -23,7 +23,7 @@ COORDINATOR = (
     Mutant(
         "covered-splits-forgotten",
         "R14",
-        "coordinator/checkpointing.py",
+        "coordinator/checkpoint_cycle.py",
         "        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))",
         "        self._splits.cover(pending.checkpoint, snapshots)",
         _SPLITS,
@@ -50,7 +50,7 @@ COORDINATOR = (
     Mutant(
         "barrier-before-its-number",
         "R10",
-        "coordinator/checkpointing.py",
+        "coordinator/checkpoint_cycle.py",
         "        self._out.append(Append(CheckpointTriggered(self.last_triggered, now, kind)))\n"
         "        for subtask in planned.trigger:\n            self._send(self.pending, subtask)",
         "        for subtask in planned.trigger:\n            self._send(self.pending, subtask)\n"
@@ -79,7 +79,7 @@ COORDINATOR = (
     Mutant(
         "earlier-attempt-takes-over",
         "R22",
-        "coordinator/state.py",
+        "coordinator/subtask_table.py",
         "        return current is not None and current < attempt and current.epoch == attempt.epoch",
         "        return current is not None",
         _ATTEMPTS,
@@ -97,7 +97,7 @@ COORDINATOR = (
     Mutant(
         "next-attempt-is-taken-for-running",
         "R15",
-        "coordinator/lifecycle.py",
+        "coordinator/subtask_lifecycle.py",
         "        parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)\n        parts.scheduler.again(subtask)",
         "        parts.scheduler.again(subtask)",
         _ATTEMPTS,
@@ -106,7 +106,7 @@ COORDINATOR = (
     Mutant(
         "next-attempt-deployed-with-an-old-plan",
         "R20",
-        "coordinator/lifecycle.py",
+        "coordinator/subtask_lifecycle.py",
         "VertexPlan(self._parts.pauses.plan(subtask), self._parts.sources.dropped(subtask))",
         "VertexPlan(0, ())",
         _ATTEMPTS,
@@ -142,7 +142,7 @@ COORDINATOR = (
     Mutant(
         "cut-unchecked",
         "R19",
-        "coordinator/completed.py",
+        "coordinator/cut_check.py",
         "            if snapshot is not None and position > snapshot.position:",
         "            if False:",
         _ALL,
@@ -151,7 +151,7 @@ COORDINATOR = (
     Mutant(
         "waiting-for-the-final-checkpoint-blocks-it",
         "R15",
-        "coordinator/state.py",
+        "coordinator/subtask_table.py",
         "_BLOCKING = (SubtaskStatus.CREATED, SubtaskStatus.STARTING, SubtaskStatus.PAUSED)",
         "_BLOCKING = (SubtaskStatus.STARTING, SubtaskStatus.PAUSED, SubtaskStatus.AT_END_OF_DATA)",
         _ALL,
@@ -160,7 +160,7 @@ COORDINATOR = (
     Mutant(
         "two-releases-at-once",
         "R9",
-        "coordinator/release.py",
+        "coordinator/release_queue.py",
         "        if not self._waiting or self._asked or (",
         "        if not self._waiting or (",
         _ALL,
@@ -169,7 +169,7 @@ COORDINATOR = (
     Mutant(
         "answer-to-another-release",
         "R9",
-        "coordinator/release.py",
+        "coordinator/release_queue.py",
         "        if self._tries == 0 or not self._waiting or self._waiting[0] != checkpoint:",
         "        if self._tries == 0 or not self._waiting:",
         (*_ALL, "tests/simulation/test_simulation.py"),
@@ -178,7 +178,7 @@ COORDINATOR = (
     Mutant(
         "newest-released-first",
         "R9",
-        "coordinator/release.py",
+        "coordinator/release_queue.py",
         "        self._waiting = deque(sorted(unreleased))",
         "        self._waiting = deque(sorted(unreleased, reverse=True))",
         _ALL,
@@ -187,7 +187,7 @@ COORDINATOR = (
     Mutant(
         "closed-before-its-release",
         "R16",
-        "coordinator/finishing.py",
+        "coordinator/final_checkpoints.py",
         "        ready = [s for s, final in self._waiting.items() if final is not None and final <= last_released]",
         "        ready = [s for s, final in self._waiting.items() if final is not None]",
         _ALL,
@@ -196,7 +196,7 @@ COORDINATOR = (
     Mutant(
         "final-before-the-end",
         "R16",
-        "coordinator/finishing.py",
+        "coordinator/final_checkpoints.py",
         "            if final is None and subtask in covered:",
         "            if final is None:",
         _ALL,
@@ -223,7 +223,7 @@ COORDINATOR = (
     Mutant(
         "resumed-before-the-drop-is-durable",
         "R2",
-        "coordinator/lifecycle.py",
+        "coordinator/subtask_lifecycle.py",
         "        if change is not None:\n            parts.out.append(Append(change))\n"
         "        parts.send(ResumeSubtask, subtask, plan=VertexPlan(number, parts.sources.dropped(subtask)))",
         "        parts.send(ResumeSubtask, subtask, plan=VertexPlan(number, parts.sources.dropped(subtask)))\n"
@@ -234,7 +234,7 @@ COORDINATOR = (
     Mutant(
         "dropped-with-a-checkpoint-pending",
         "R20",
-        "coordinator/lifecycle.py",
+        "coordinator/subtask_lifecycle.py",
         "        busy = self._parts.cycle.pending is not None or pauses.current is not None",
         "        busy = pauses.current is not None",
         _ALL,
@@ -243,7 +243,7 @@ COORDINATOR = (
     Mutant(
         "two-planned-restarts-at-once",
         "R20",
-        "coordinator/lifecycle.py",
+        "coordinator/subtask_lifecycle.py",
         "        busy = self._parts.cycle.pending is not None or pauses.current is not None",
         "        busy = self._parts.cycle.pending is not None",
         _ALL,
@@ -252,7 +252,7 @@ COORDINATOR = (
     Mutant(
         "told-before-the-commit-point",
         "R9",
-        "coordinator/checkpointing.py",
+        "coordinator/checkpoint_cycle.py",
         "        self._out.append(Append(event))\n        self._out.extend(NotifyCompleted",
         "        self._out.extend(NotifyCompleted",
         _ALL,
@@ -270,7 +270,7 @@ COORDINATOR = (
     Mutant(
         "expired-checkpoint-waits-on",
         "R10",
-        "coordinator/decider.py",
+        "coordinator/checkpoint_decider.py",
         "        if expires is not None and now >= expires:",
         "        if False:",
         _ALL,
@@ -279,7 +279,7 @@ COORDINATOR = (
     Mutant(
         "releases-pile-up",
         "R9",
-        "coordinator/decider.py",
+        "coordinator/checkpoint_decider.py",
         "        if not savepoint and len(parts.releases) >= MAX_UNRELEASED:",
         "        if False:",
         _ALL,
@@ -288,7 +288,7 @@ COORDINATOR = (
     Mutant(
         "finished-without-its-barrier-is-waited-for",
         "R20",
-        "coordinator/checkpointing.py",
+        "coordinator/checkpoint_cycle.py",
         "        pending.finish(subtask)\n",
         "        return None\n",
         _ALL,

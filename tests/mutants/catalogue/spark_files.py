@@ -13,7 +13,7 @@ _FOLDERS = (
     Mutant(
         "planned-is-a-boundary",
         "R2",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         "        return self.newest_offsets() == self.newest_commit()",
         "        return True",
         ("tests/spark/test_folder.py::test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed",),
@@ -22,7 +22,7 @@ _FOLDERS = (
     Mutant(
         "copied-before-its-commit",
         "R8",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         '_COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")',
         '_COPY_ORDER = ("state", "sources", "offsets", "metadata", "", "commits")',
         _RACES,
@@ -31,7 +31,7 @@ _FOLDERS = (
     Mutant(
         "temporary-files-copied",
         "R8",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         "                if name in done or _is_temporary(name):",
         "                if name in done:",
         ("tests/spark/test_folder.py::test_a_copy_leaves_temporary_files_behind",),
@@ -40,7 +40,7 @@ _FOLDERS = (
     Mutant(
         "final-batch-replaces",
         "R12",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         '        self.storage.create(f"{self.path}/offsets/{after + 1}", body.encode())',
         '        self.storage.replace(f"{self.path}/offsets/{after + 1}", body.encode())',
         _RACES,
@@ -49,7 +49,7 @@ _FOLDERS = (
     Mutant(
         "final-batch-at-the-old-watermark",
         "R12",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         '        meta["batchWatermarkMs"] = MAX_WATERMARK',
         "        pass",
         ("tests/spark/test_folder.py::test_r12_the_final_batch_fires_every_window_once",),
@@ -58,7 +58,7 @@ _FOLDERS = (
     Mutant(
         "final-batch-unrecognised",
         "R12",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         "        return newest is not None and self.planned_watermark(newest) == MAX_WATERMARK",
         "        return False",
         ("tests/spark/test_folder.py::test_r12_the_final_batch_fires_every_window_once",),
@@ -67,7 +67,7 @@ _FOLDERS = (
     Mutant(
         "rewound-one-too-few",
         "R4",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         "                if name.isdigit() and int(name) > batch_id:",
         "                if name.isdigit() and int(name) > batch_id + 1:",
         ("tests/spark/test_folder.py::test_r4_a_rewound_folder_goes_on_right_after_the_batch_with_its_state",),
@@ -76,7 +76,7 @@ _FOLDERS = (
     Mutant(
         "edges-not-rewound",
         "R4",
-        "sparkfiles/folder.py",
+        "sparkfiles/spark_folder.py",
         '            forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))',
         "            pass",
         _BACK,
@@ -164,7 +164,7 @@ _FEEDS = (
     Mutant(
         "feed-of-a-later-driver-taken-up",
         "R19",
-        "sparkfiles/feed.py",
+        "sparkfiles/feeds.py",
         "            if int(name) < self._epoch and self.numbers(feed):",
         "            if int(name) <= self._epoch + 1 and self.numbers(feed):",
         ("tests/spark/test_feed.py",),
@@ -182,7 +182,7 @@ _FEEDS = (
     Mutant(
         "lost-state-is-spark-s-to-tell",
         "R17",
-        "sparkfiles/lost_folder.py",
+        "sparkfiles/folder_check.py",
         "        StateCheck(self._storage, self._folder.path).run(number, lines[1])\n",
         "",
         ("tests/spark/test_lost_state.py",),
@@ -200,7 +200,7 @@ _FEEDS = (
     Mutant(
         "batches-read-in-bites",
         "R13",
-        "spark/task/subtasks.py",
+        "spark/task/subtask_factory.py",
         "            if not self._whole:\n",
         "            if True:\n",
         ("tests/spark/test_whole_batches.py",),
@@ -245,7 +245,7 @@ _FEEDS = (
     Mutant(
         "feed-of-a-later-driver-deleted",
         "R8",
-        "sparkfiles/feed.py",
+        "sparkfiles/feeds.py",
         "        if name.isdigit() and int(name) < epoch:",
         "        if name.isdigit() and int(name) != epoch:",
         ("tests/spark/test_feed.py",),
@@ -404,7 +404,7 @@ _FORGOTTEN = (
     Mutant(
         "damaged-partition-read-in-batch",
         "R23",
-        "spark/task/batch.py",
+        "spark/task/batch_runner.py",
         "            refuse_damaged(context.storage, partition, files)\n",
         "",
         ("tests/spark/test_silent_losses.py",),

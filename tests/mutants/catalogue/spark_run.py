@@ -111,7 +111,7 @@ _LOOKS = (
     Mutant(
         "fence-before-a-batch-vertex",
         "R8",
-        "spark/task/batch.py",
+        "spark/task/batch_runner.py",
         "        self._check_fenced()\n        prepared",
         "        prepared",
         _FENCES,
@@ -120,7 +120,7 @@ _LOOKS = (
     Mutant(
         "fence-after-a-batch-vertex",
         "R8",
-        "spark/task/batch.py",
+        "spark/task/batch_runner.py",
         "        self._check_fenced()\n        self.log.publish(",
         "        self.log.publish(",
         _FENCES,
@@ -129,7 +129,7 @@ _LOOKS = (
     Mutant(
         "fence-of-the-journal-in-a-batch-vertex",
         "R8",
-        "spark/task/batch.py",
+        "spark/task/batch_runner.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self.log.check_fenced()",
         _FENCES,
@@ -138,7 +138,7 @@ _LOOKS = (
     Mutant(
         "fence-of-the-log-in-a-batch-vertex",
         "R8",
-        "spark/task/batch.py",
+        "spark/task/batch_runner.py",
         "        self._context.check_fenced()\n        self.log.check_fenced()",
         "        self._context.check_fenced()",
         _FENCES,
@@ -246,7 +246,7 @@ _LOOKS = (
     Mutant(
         "fence-before-the-first-deletion",
         "R8",
-        "spark/task/subtasks.py",
+        "spark/task/subtask_factory.py",
         "        publisher.check_fenced()  # nothing",
         "        pass  # nothing",
         ("tests/spark/test_overtaken.py::test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none",),
@@ -267,7 +267,7 @@ _ENDS = (
     Mutant(
         "dropped-off-the-boundary",
         "R2",
-        "spark/task/runner.py",
+        "spark/task/vertex_runner.py",
         "        if not self._folder.at_boundary():\n            self._run_planned()",
         "        if False:\n            self._run_planned()",
         _FENCES,
@@ -285,7 +285,7 @@ _ENDS = (
     Mutant(
         "end-before-the-last-windows",
         "R12",
-        "spark/task/runner.py",
+        "spark/task/vertex_runner.py",
         "        self._fire_windows()\n        self._log.end_of_data(mode)",
         "        self._log.end_of_data(mode)\n        self._fire_windows()",
         ("tests/spark/test_runs.py::test_r12_a_bounded_job_in_streaming_mode_fires_its_last_windows",),
@@ -349,7 +349,7 @@ _ENDS = (
     Mutant(
         "consumer-of-an-unfinished-batch",
         "R23",
-        "spark/task/batch.py",
+        "spark/task/batch_runner.py",
         "        if missing:\n",
         "        if False:\n",
         _FENCES,
@@ -358,7 +358,7 @@ _ENDS = (
     Mutant(
         "late-progress-published",
         "R1",
-        "spark/task/runner.py",
+        "spark/task/vertex_runner.py",
         "            not self._query.is_stopped\n",
         "            True\n",
         _FENCES,
@@ -397,7 +397,7 @@ _TAKE_OVER = (
     Mutant(
         "decided-before-the-claim",
         "R3",
-        "spark/execution.py",
+        "spark/job_run.py",
         "        if decide(self._storage, self._options, state) != self._prepared.base:",
         "        if False:",
         ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
@@ -483,7 +483,7 @@ _TAKE_OVER = (
     Mutant(
         "another-process-with-the-same-pid",
         "R8",
-        "journal/worker.py",
+        "journal/worker_process.py",
         "    return process_started(worker.pid) == worker.started",
         "    return process_started(worker.pid) is not None",
         ("tests/spark/test_worker.py",),
@@ -492,7 +492,7 @@ _TAKE_OVER = (
     Mutant(
         "another-host",
         "R8",
-        "journal/worker.py",
+        "journal/worker_process.py",
         "    if worker.host != socket.gethostname() or worker.boot_id != boot_id():",
         "    if False:",
         ("tests/spark/test_worker.py",),
@@ -501,7 +501,7 @@ _TAKE_OVER = (
     Mutant(
         "not-killed",
         "R8",
-        "journal/worker.py",
+        "journal/worker_process.py",
         "    os.kill(worker.pid, signal.SIGKILL)\n",
         '    return "killed"\n',
         ("tests/spark/test_worker.py",),
@@ -531,7 +531,7 @@ _RESTORE = (
     Mutant(
         "spark-not-rewound",
         "R4",
-        "spark/task/subtasks.py",
+        "spark/task/subtask_factory.py",
         "            rewind_to=last.batch_id if last is not None and rewound else None,",
         "            rewind_to=None,",
         _BACK,
@@ -540,7 +540,7 @@ _RESTORE = (
     Mutant(
         "edges-read-on-after-a-restore",
         "R4",
-        "spark/task/subtasks.py",
+        "spark/task/subtask_factory.py",
         "            edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],",
         "            edges=[],",
         _BACK,
@@ -549,7 +549,7 @@ _RESTORE = (
     Mutant(
         "feed-not-reset",
         "R4",
-        "spark/task/subtasks.py",
+        "spark/task/subtask_factory.py",
         "                feed.reset()",
         "                pass",
         _RESTORES,
@@ -558,7 +558,7 @@ _RESTORE = (
     Mutant(
         "deleted-before-it-is-recovered",
         "R1",
-        "spark/task/subtasks.py",
+        "spark/task/subtask_factory.py",
         "        publisher.recover(() if rewound",
         "        prepared.delete_before(attempt.next('x'))\n        publisher.recover(() if rewound",
         _CRASHES,
@@ -567,7 +567,7 @@ _RESTORE = (
     Mutant(
         "edge-of-a-position-skipped",
         "R7",
-        "spark/task/subtasks.py",
+        "spark/task/subtask_factory.py",
         "            start = max(feed.fed + 1, read - 1)  # after",
         "            start = max(feed.fed + 1, read)  # after",
         ("tests/spark/test_inputs.py",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.state import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
 
 

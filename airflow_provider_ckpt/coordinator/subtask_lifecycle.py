@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_provider_ckpt.coordinator.checkpointing import Completed
+from airflow_provider_ckpt.coordinator.checkpoint_cycle import Completed
 from airflow_provider_ckpt.coordinator.commands import (
     AssignSplits,
     DeploySubtask,
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.state import SubtaskStatus
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SourceEnded, SubtaskEndOfData, SubtaskFinished
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 

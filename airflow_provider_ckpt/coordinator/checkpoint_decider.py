@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.checkpointing import Completed
+from airflow_provider_ckpt.coordinator.checkpoint_cycle import Completed
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED

@@ -13,8 +13,8 @@ from typing import NoReturn
 
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
-from airflow_provider_ckpt.sparkfiles.lost_state import StateCheck
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 
 _COMPACT = ".compact"

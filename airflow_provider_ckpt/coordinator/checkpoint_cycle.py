@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.coordinator.checkpoint_plan import CheckpointPlan, plan
 from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
-from airflow_provider_ckpt.coordinator.completed import CutCheck, completed_event
+from airflow_provider_ckpt.coordinator.completed_checkpoint import completed_event
+from airflow_provider_ckpt.coordinator.cut_check import CutCheck
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, NotifyCompleted
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, FailureTracker
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
-from airflow_provider_ckpt.coordinator.pending import End, PendingCheckpoint
-from airflow_provider_ckpt.coordinator.plan import CheckpointPlan, plan
+from airflow_provider_ckpt.coordinator.pending_checkpoint import End, PendingCheckpoint
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
-from airflow_provider_ckpt.coordinator.state import Restored, SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.graph import ExecutionGraph

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker import identify
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.report.status_line import LineKind

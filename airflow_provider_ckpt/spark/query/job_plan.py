@@ -24,10 +24,7 @@ from airflow_provider_ckpt.spark.errors import (
     WatermarkOverSplitsError,
     WatermarkOverUnionError,
 )
-from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
-from airflow_provider_ckpt.spark.query.done import Done
-from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
-from airflow_provider_ckpt.spark.query.plan import (
+from airflow_provider_ckpt.spark.query.analysed_plan import (
     batch_refusal,
     holds_watermark,
     is_stateful,
@@ -37,6 +34,9 @@ from airflow_provider_ckpt.spark.query.plan import (
     watermark_over,
     watermark_over_union,
 )
+from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
+from airflow_provider_ckpt.spark.query.done import Done
+from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
 from airflow_provider_ckpt.spark.query.unions import Unions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ckpt.coordinator.plan import CheckpointPlan
+from airflow_provider_ckpt.coordinator.checkpoint_plan import CheckpointPlan
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.snapshot import Snapshot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from airflow_provider_ckpt.coordinator.completed import RUNNING
+from airflow_provider_ckpt.coordinator.completed_checkpoint import RUNNING
 from airflow_provider_ckpt.coordinator.errors import (
     FinishedAfterRunningError,
     MixedFinishedStateError,

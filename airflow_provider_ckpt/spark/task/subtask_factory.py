@@ -20,18 +20,19 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain, with_watermark
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.query.planning import read_limit
+from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget, PreparedStore
+from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
+from airflow_provider_ckpt.spark.task.prepared_store import PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
-from airflow_provider_ckpt.spark.task.runner import VertexRunner
+from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
-from airflow_provider_ckpt.sparkfiles.folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
 from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
 

@@ -1,0 +1,46 @@
+"""Whether what a checkpoint covers is a consistent cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_provider_ckpt.coordinator.errors import CutViolatedError
+from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
+from airflow_provider_ckpt.model.channel import channel_key
+from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph
+
+
+class CutCheck:
+    """Compares what consumers read with what producers had published at their barrier (R19).
+
+    ``Snapshot.inputs`` is keyed as :class:`Channel` says. Cost: one look-up per entry of a snapshot.
+    """
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._producer: dict[str, tuple[Edge, str]] = {}
+        for edge in graph.edges:
+            vertex = graph.vertex(edge.producer)
+            for producer in vertex.subtasks:
+                self._producer[channel_key(edge, producer.number, vertex)] = (edge, producer)
+
+    def check(self, pending: PendingCheckpoint) -> None:
+        """Consumer position <= producer position on every edge; else CutViolatedError. A producer
+        that is finished in this checkpoint published all it ever will, so it bounds nobody."""
+        for edge, producer, consumer, position in self._reads(pending):
+            snapshot = pending.acknowledged.get(producer)
+            if snapshot is not None and position > snapshot.position:
+                raise CutViolatedError(
+                    checkpoint=pending.checkpoint,
+                    edge=edge.uid,
+                    consumer=consumer,
+                    read=position,
+                    producer=producer,
+                    published=snapshot.position,
+                )
+
+    def _reads(self, pending: PendingCheckpoint) -> Iterator[tuple[Edge, str, str, int]]:
+        for consumer, snapshot in pending.acknowledged.items():
+            for key, position in snapshot.inputs.items():
+                known = self._producer.get(key)
+                if known is not None:
+                    yield known[0], known[1], consumer, position
