@@ -1,0 +1,35 @@
+"""docs/walks.md leads through code that is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.docs.examples import ROOT
+
+PAGE = (ROOT / "docs" / "walks.md").read_text("utf-8")
+PACKAGE = ROOT / "airflow_provider_ckpt"
+STEPS = re.findall(r"`([a-z_/]+\.py)`:\s+`([A-Za-z_.]+)`", PAGE)
+
+
+def names(path: str) -> set[str]:
+    """Functions, classes, and methods as ``Class.method``; what a class has of a base in the same file, too."""
+    found: set[str] = set()
+    for node in ast.parse((PACKAGE / path).read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+    return found
+
+
+@pytest.mark.parametrize(("path", "name"), STEPS, ids=lambda one: one)
+def test_a_step_names_what_is_there(path: str, name: str) -> None:
+    assert name in names(path), sorted(names(path))
+
+
+def test_every_file_is_named_with_what_to_look_at() -> None:
+    assert len(STEPS) >= 30
+    assert len(re.findall(r"`[a-z_/]+\.py`", PAGE)) == len(STEPS)
