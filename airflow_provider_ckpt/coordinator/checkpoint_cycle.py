@@ -101,9 +101,7 @@ class CheckpointCycle:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
         if self._pauses.current is not None:
             return CheckpointFailureReason.PLANNED_RESTART
-        off = not self._options.checkpoints_after_tasks_finish
-        blocked = off and self._subtasks.some_finished and not self._subtasks.all_ended
-        if blocked or self._subtasks.blocked or not self._subtasks.some_active:
+        if self._subtasks.blocked or not self._subtasks.some_active:
             return CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING
         return None
 
@@ -171,7 +169,7 @@ class CheckpointCycle:
         self._snapshots = snapshots
         self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in one entry with the next
         self._out.append(Append(event))
-        self._out.extend(NotifyCompleted(name, pending.checkpoint) for name in pending.acknowledged)
+        self._out.append(NotifyCompleted(pending.checkpoint))
         self.last_completed = pending.checkpoint
         self.failures.completed(pending.checkpoint)
         self.pending, self._ended_at, self._aborted_at = None, now, None

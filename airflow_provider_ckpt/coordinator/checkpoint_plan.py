@@ -1,4 +1,4 @@
-"""The checkpoint plan (FLIP-147): who is triggered, who must acknowledge, who is told of the outcome.
+"""The checkpoint plan (FLIP-147): who is triggered, and who must acknowledge.
 
 A pure function of the graph and of who is finished, and linear in subtasks, never in the edges
 between them: an all-to-all exchange of 1,000 x 1,000 subtasks is looked at once.

@@ -22,7 +22,9 @@ class Append:
 
 @dataclass(frozen=True)
 class NotifyCompleted:
-    subtask: str
+    """The checkpoint is complete in the journal: what only older ones need can go. Tasks need no word of it: they hold
+    nothing back for it, and whoever releases is asked to."""
+
     checkpoint: int
 
 

@@ -27,8 +27,6 @@ class CheckpointOptions:
     tolerable_failed: int = RunOptions.tolerable_failed_checkpoints
     """So many counted failures in a row are tolerated; one more fails the job over (of the savepoints of a
     stop: fails the stop)."""
-    checkpoints_after_tasks_finish: bool = True
-    """False: no checkpoint once a subtask is FINISHED, except the final one (FLIP-147 off)."""
     periodic: bool = True
     """False (BATCH mode): one checkpoint only, when every subtask is at its end of data."""
 
@@ -38,8 +36,7 @@ class CheckpointOptions:
             if not isinstance(value, (int, float)):
                 raise BadOptionError(option=name, value=value, expected="a number")
             option.read(value, name)
-        for name in ("checkpoints_after_tasks_finish", "periodic"):
-            FLAG.read(getattr(self, name), name)
+        FLAG.read(self.periodic, "periodic")
 
 
 _NAMES = {

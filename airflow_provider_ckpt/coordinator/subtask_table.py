@@ -141,10 +141,6 @@ class SubtaskTable:
         return any(self._count[status] for status in _ACTIVE)
 
     @property
-    def some_finished(self) -> bool:
-        return self._count[SubtaskStatus.FINISHED] > 0
-
-    @property
     def all_ended(self) -> bool:
         return sum(self._count[status] for status in _ENDED) == len(self)
 

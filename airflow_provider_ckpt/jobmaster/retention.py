@@ -50,15 +50,12 @@ class Retention:
         self._storage, self._job_id, self._graph = storage, job_id, graph
         self._journal, self._logs, self._retained = journal, logs, retained
         self._final_only = final_only
-        self._seen = 0
         self._count = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
-        """Called for each completed checkpoint (repeated calls do nothing)."""
-        if checkpoint > self._seen:
-            self._seen = checkpoint
-            self._thread.submit(self._after, self._journal.state.checkpoints[checkpoint], self._kept())
+        """Called once for each completed checkpoint."""
+        self._thread.submit(self._after, self._journal.state.checkpoints[checkpoint], self._kept())
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)

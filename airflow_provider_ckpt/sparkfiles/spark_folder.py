@@ -183,9 +183,6 @@ class SparkFolder:
             self.storage.delete(f"{self.path}/offsets/{newest}")
             self.storage.delete(f"{self.path}/offsets/.{newest}.crc")
 
-    def delete(self) -> None:
-        self.storage.delete_tree(self.path)
-
     def _newest(self, log: str) -> int | None:
         numbers = [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]
         return max(numbers, default=None)

@@ -240,7 +240,7 @@ def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing()
     (completed,) = events(CheckpointCompleted, effects)
     assert completed.subtasks["src/0"].finished_on_restore
     assert completed.operators["src"] == "finished"
-    assert only(NotifyCompleted, effects) == [NotifyCompleted("mid/0", 1)]
+    assert only(NotifyCompleted, effects) == [NotifyCompleted(1)]
 
 
 def test_ran_to_its_end_is_not_finished() -> None:
@@ -268,14 +268,6 @@ def test_operator_states_are_running_partially_finished_or_finished() -> None:
         "c": "running",
         "s": "running",
     }
-
-
-def test_with_the_feature_off_no_checkpoint_follows_a_finished_subtask() -> None:
-    restored = Restored(finished=frozenset({"src/0"}))
-    h = Harness(CHAIN, restored=restored, checkpoints_after_tasks_finish=False)
-    assert h.at(100.0) == []
-    assert h.c.failures_in_a_row == 0
-    assert names(h.end_of_data("mid/0"))[-2:] == ["CheckpointTriggered", "TriggerBarrier"]
 
 
 def test_in_batch_mode_there_is_one_checkpoint_when_all_are_at_end_of_data() -> None:
