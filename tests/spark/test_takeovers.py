@@ -363,7 +363,7 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
 def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World, option: str) -> None:
     world.put_ids("history", 2, 2)
     with pytest.raises(DeadlinePassedError, match=option):
-        world.run(mixed(world), **{option: "2020-01-01T00:00:00Z"})
+        world.run(mixed(world), lambda line: None, None, **{option: "2020-01-01T00:00:00Z"})
     assert world.everything_under_root() == []
 
 
