@@ -18,6 +18,15 @@ class SubtaskLogLostError(TerminalError):
     )
 
 
+class SubtaskLogCutError(SubtaskLogLostError):
+    """Entries that a consumer has read are gone: it would wait for the next ones, or pass over as many."""
+
+    template = (
+        "{log} ends before entry {next}, and {consumer} has read it up to entry {read}: entries were removed; bring "
+        "them back from a backup, or run the job under another id"
+    )
+
+
 class JobHasDriverError(InvalidInputError):
     template = (
         "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be overtaken. "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded, SubtaskFinished
@@ -18,6 +18,7 @@ from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import end_worker
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import ExecutionGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -100,6 +101,20 @@ def check_whole(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
             )
 
 
+def check_read(graph: ExecutionGraph, logs: Mapping[str, SubtaskLog]) -> None:
+    """``logs``: loaded. Raises SubtaskLogCutError if one ends before what a consumer has read of it. Nothing is written
+    before: the numbers of what is gone are still free."""
+    for subtask, log in logs.items():
+        last = log.state.last_batch
+        inputs = last.inputs if last is not None else {}
+        for channel in channels(graph, SubtaskId(subtask)):
+            read, producer = inputs.get(channel.key, 0), logs[channel.producer]
+            if read > producer.position:
+                producer.load()  # a driver before us may have written to it, and to ours, since it was loaded
+            if read > producer.position:
+                raise SubtaskLogCutError(log=producer.path, next=producer.position, consumer=subtask, read=read - 1)
+
+
 def new_nonce() -> str:
     """Of an attempt (R5)."""
     return secrets.token_hex(4)
@@ -125,6 +140,8 @@ def open_logs(
     """
     state = journal.state
     check_whole(state, logs)
+    if restore is None:  # else what was read behind the checkpoint is void
+        check_read(state.graph(), logs)
     attempts = first_attempts(epoch, logs)
     for subtask, log in logs.items():
         void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(SubtaskId(subtask).vertex))

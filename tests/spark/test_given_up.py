@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
 from airflow_provider_ckpt.sinks.errors import OutputLostError
 from airflow_provider_ckpt.spark.errors import LateSourceError, ReturnedSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task import inputs
-from tests.spark.faults import HookedStorage
+from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import Line, World, write_rows
 from tests.spark.jobs import IDS, mixed, timed
 from tests.support.waiting import wait_until
@@ -150,6 +150,33 @@ def test_a_log_that_a_checkpoint_covers_and_that_is_gone_is_missed(world: World,
     with pytest.raises(SubtaskLogLostError, match="live/0/log"):
         world.run(one(world))
     assert world.released_ids() == [*range(12)]
+
+
+def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: World) -> None:
+    """No checkpoint covers them. The consumer would wait for their numbers, and pass over what comes under them."""
+    world.put_ids("history", 3, 5)
+
+    def fail() -> None:
+        raise StorageTransientError(verb="replace", uri="prepared", reason="gone")
+
+    storage = HookedStorage(world.storage, at_prepared("doubled", 2, fail))  # behind one published batch
+    run = world.run(mixed(world, chain=False), storage=storage, checkpoint_interval=3600)
+    assert run.status == "RESTARTING"
+    log = world.root / "job" / "vertices" / "history" / "0" / "log"
+    entries = sorted(path for path in log.iterdir() if path.suffix == ".json")
+    away = {path: path.read_bytes() for path in entries[1:]}  # behind "open"
+    for path in away:
+        path.unlink()
+    before = sorted(world.everything_under_root())
+    with pytest.raises(SubtaskLogCutError, match=r"history/0/log ends before entry 1, and doubled/0 has read it"):
+        world.run(mixed(world, chain=False))
+    assert [path for path in before if path not in world.everything_under_root()] == []
+    assert not away.keys() & set(log.iterdir()), "the numbers of what is gone are still free"
+    for path, data in away.items():
+        path.write_bytes(data)
+    run = world.run(mixed(world, chain=False), world.drain_at(15))
+    assert run.status == "FINISHED"
+    assert world.released_ids() == [*range(15)]
 
 
 def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_are_missed(world: World) -> None:

@@ -235,6 +235,15 @@ _LOOKS = (
         "a driver that lives is overtaken by a release that nobody needed",
     ),
     Mutant(
+        "log-cut-before-what-was-read",
+        "R7",
+        "jobmaster/takeover.py",
+        "        check_read(state.graph(), logs)\n",
+        "        pass\n",
+        ("tests/spark/test_given_up.py",),
+        "a consumer waits for ever for numbers that its producer gives out once more",
+    ),
+    Mutant(
         "released-from-a-log-that-lost-entries",
         "R16",
         "jobmaster/roll_forward.py",
