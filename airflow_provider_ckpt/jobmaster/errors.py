@@ -27,6 +27,13 @@ class SubtaskLogCutError(SubtaskLogLostError):
     )
 
 
+class SubtaskLogReopenedError(SubtaskLogLostError):
+    template = (
+        "{log} has no end of partition, and the journal has {subtask} as finished: entries were removed; bring them "
+        "back from a backup, or run the job under another id"
+    )
+
+
 class JobHasDriverError(InvalidInputError):
     template = (
         "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be overtaken. "

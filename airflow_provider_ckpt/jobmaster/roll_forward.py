@@ -68,7 +68,8 @@ class RollForward:
         journal = Journal(self._storage, self._job_id)
         try:
             self._admit(journal.refresh())
-            # No worker is named: the next driver would end its process, and this one may be anybody's.
+            # No worker is named: the next driver would end its process, and this one may be anybody's. The journal's
+            # state keeps the driver that was lost: whoever releases next asks about that one.
             claim(journal, f"{journal.state.attempt}~release", Worker(), self._admit, releases_only=True)
         except _NothingLeftError:
             return []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError, SubtaskLogReopenedError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded, SubtaskFinished
@@ -115,6 +115,14 @@ def check_read(graph: ExecutionGraph, logs: Mapping[str, SubtaskLog]) -> None:
                 raise SubtaskLogCutError(log=producer.path, next=producer.position, consumer=subtask, read=read - 1)
 
 
+def _check_closed(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
+    """Raises SubtaskLogReopenedError: nobody would deploy a subtask that is finished, and nobody hear its end."""
+    for subtask in sorted(state.finished & logs.keys()):
+        log = logs[subtask]
+        if not log.state.closed and not _is_outdated(log, state.since(SubtaskId(subtask).vertex)):
+            raise SubtaskLogReopenedError(log=log.path, subtask=subtask)
+
+
 def new_nonce() -> str:
     """Of an attempt (R5)."""
     return secrets.token_hex(4)
@@ -143,6 +151,7 @@ def open_logs(
     if restore is None:  # else what was read behind the checkpoint is void
         check_read(state.graph(), logs)
     attempts = first_attempts(epoch, logs)
+    _check_closed(state, logs)
     for subtask, log in logs.items():
         void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(SubtaskId(subtask).vertex))
         if log.state.closed and not void:

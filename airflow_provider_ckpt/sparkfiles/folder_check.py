@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.sparkfiles.checksum import is_as_written
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
@@ -60,6 +61,9 @@ class FolderCheck:
             return last, last
         if commit is not None and (newest is None or newest < commit):
             self._refuse(f"offsets/{commit}", f"is missing, and batch {commit} is committed")
+        following = 0 if commit is None else commit + 1
+        if newest is not None and newest > following:  # Spark plans a batch when the one before is committed
+            self._refuse(f"commits/{following}", f"is missing, and batch {newest} is planned")
         return commit, newest
 
     def _metadata(self) -> None:
@@ -114,10 +118,14 @@ class FolderCheck:
         return lines if lines and lines[0][:1] == "v" and lines[0][1:].isdigit() else []
 
     def _read(self, name: str) -> bytes:
+        path = f"{self._folder.path}/{name}"
         try:
-            return self._storage.read(f"{self._folder.path}/{name}")
+            data = self._storage.read(path)
         except ObjectNotFoundError:
             self._refuse(name, "is missing")
+        if not is_as_written(self._storage, path, data):
+            self._refuse(name, "is not what Spark wrote, by its checksum")
+        return data
 
     def _refuse(self, name: str, problem: str) -> NoReturn:
         raise SparkFolderLostError(uri=self._storage.full_uri(f"{self._folder.path}/{name}"), problem=problem)

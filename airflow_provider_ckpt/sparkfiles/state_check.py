@@ -15,9 +15,12 @@ import zlib
 from collections.abc import Iterator
 from typing import NoReturn
 
+from airflow_provider_ckpt.sparkfiles.checksum import is_as_written
 from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
+
+_METADATA = "/_metadata/"
 
 
 class StateCheck:
@@ -34,12 +37,23 @@ class StateCheck:
         if not (versions := list(_versions(batch_id, commit))):
             return
         there = dict(self._storage.files(self._state))
+        for name, size in there.items():
+            if _METADATA in name and not name.rpartition("/")[2].startswith("."):
+                self._metadata(name, size)
         for part, version in versions:
             name = self._newest(part, version, there)
             if there[name] == 0:
                 self._refuse(name, "is empty")
             if name.endswith(".zip"):
                 self._snapshot(name, there)
+
+    def _metadata(self, name: str, size: int) -> None:
+        """The schema of a store, and what an operator's stores are."""
+        if size == 0:
+            self._refuse(name, "is empty")
+        path = f"{self._state}/{name}"
+        if not is_as_written(self._storage, path, self._storage.read(path)):
+            self._refuse(name, "is not what Spark wrote, by its checksum")
 
     def _newest(self, part: str, version: str, there: dict[str, int]) -> str:
         """The snapshot of the version; its change log, if it has none."""

@@ -136,11 +136,12 @@ def test_the_job_is_afterwards_what_it_was(make: Callable[..., Driver], status: 
 
 
 def test_the_next_driver_finds_nobody_to_end_and_the_task_finds_its_own_job(make: Callable[..., Driver]) -> None:
-    """The process that released may be anybody's; and the attempt tells an Airflow task whose job it is."""
+    """The worker is the driver that was lost, not the process that released, which may be anybody's; and the attempt
+    tells an Airflow task whose job it is."""
     driver = make()
     driver.client.release(driver.job())
     state = driver.client.state()
-    assert (state.worker, state.attempt) == (Worker(), "shop~t1~release")
+    assert (state.worker, state.attempt) == (GONE, "shop~t1~release")
 
 
 def test_r3_the_driver_before_is_fenced(make: Callable[..., Driver]) -> None:
@@ -268,7 +269,7 @@ def test_the_status_stands_until_the_release_is_done_also_if_that_is_killed(
         driver.client.release(driver.job(driver.sink(killed)))
     state = driver.client.state()
     assert (state.epoch, state.last_released, state.status, state.cause) == (2, 1, status, "boom")
-    driver.client.release(driver.job(), driver_is_gone=True)
+    driver.client.release(driver.job())  # the driver that was lost is still seen to be gone
     assert driver.released() == ALL
     lost = status is JobStatus.RUNNING
     assert driver.client.state().status is (JobStatus.RESTARTING if lost else status)

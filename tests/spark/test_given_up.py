@@ -179,6 +179,23 @@ def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: Wo
     assert world.released_ids() == [*range(15)]
 
 
+def test_the_end_of_a_finished_subtask_that_is_gone_is_missed(world: World) -> None:
+    """Nobody would deploy it again, and its consumers wait for its end for ever."""
+    world.put_ids("history", 1, 5)
+    ended = world.ask("stop", lambda: "history/0" in world.state().finished)
+    assert world.run(mixed(world, chain=False), ended).status == "STOPPED"
+    log = world.root / "job" / "vertices" / "history" / "0" / "log"
+    newest = max(path for path in log.iterdir() if path.suffix == ".json")
+    data = newest.read_bytes()
+    newest.unlink()
+    with pytest.raises(SubtaskLogLostError, match="history/0"):
+        world.run(mixed(world, chain=False))
+    newest.write_bytes(data)
+    run = world.run(mixed(world, chain=False), world.drain_at(5))
+    assert run.status == "FINISHED"
+    assert world.released_ids() == [*range(5)]
+
+
 def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_are_missed(world: World) -> None:
     world.put_ids("live", 3, 3)
     published_and_died(world, one(world), ("live",), 3)

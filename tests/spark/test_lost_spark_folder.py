@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -22,7 +23,7 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World
-from tests.spark.jobs import bounded, mixed
+from tests.spark.jobs import IDS, bounded, mixed
 
 Damage = Callable[[Path], list[Path]]
 """Given the folder of the last attempt: which files or folders are damaged."""
@@ -107,6 +108,23 @@ def refused(world: World, job: Job, names: str) -> str:
         assert (state.status, state.cause) == ("FAILED", said)
         assert (world.released(), world.checkpoints_released()) == before
     return said
+
+
+def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World) -> None:
+    """What it does not name any more Spark would read, and the job release, once more."""
+    world.put_ids("live", 2, 5)
+    job = Job("one")
+    live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    job.sink("out", live, FileSink(world.path("out")))
+    assert world.run(job, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
+    entry = last_number(folder_of(world, "live") / "sources" / "live")
+    assert len(entry.read_text().splitlines()) == 3
+    with damaged(world, [entry], lambda whole: b"\n".join(whole.split(b"\n")[:2])):
+        assert "checksum" in refused(world, job, "sources/live/")
+    world.put_ids("live", 1, 5, 10)
+    run = world.run(job, world.drain_at(15), resume_failed=True)
+    assert run.status == "FINISHED"
+    assert world.released_ids() == [*range(15)]
 
 
 def stopped_in_history(world: World, job: Job, reader: str = "doubled") -> None:

@@ -41,6 +41,18 @@ def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
     assert made == []
 
 
+def test_a_batch_whose_event_is_lost_is_published_all_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's queue of events drops some when it is full. Nothing else would come of a last batch."""
+    lost: list[str] = []
+    monkeypatch.setattr(ProgressListener, "committed", lambda self, query: lost.append(query))
+    world.put_ids("history", 1, 2)
+    world.put_ids("live", 1, 2, start=100)
+    run = world.run(mixed(world, chain=False), world.drain_at(4, "out"))
+    assert run.status == "FINISHED"
+    assert sorted(world.released_ids()) == [0, 1, 100, 101]
+    assert lost
+
+
 def test_an_event_that_pyspark_has_made_an_object_of_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a PySpark would do it that does not ask for what we hand to the JVM."""
     query = uuid.uuid4()

@@ -51,7 +51,9 @@ class EpochClaimed(JournalEvent):
     releases is killed."""
 
     def apply(self, state: Epochs) -> None:
-        state.epoch, state.attempt, state.worker = self.epoch, self.attempt, self.worker
+        state.epoch, state.attempt = self.epoch, self.attempt
+        if not self.releases_only:  # else the driver that was lost is still the one to ask about
+            state.worker = self.worker
         state.pending = 0
         forget_assigned(state)
         if state.status is not None and not self.releases_only:

@@ -110,7 +110,10 @@ class VertexRunner:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
-        """Raise what ended the query, if it was not us. Called by the driver's loop all the time."""
+        """Raise what ended the query, if it was not us. Called by the driver's loop all the time: what is committed
+        is published then if its event was lost (Spark's queue of events drops some when it is full)."""
+        if not self._query.is_stopped:
+            self._publisher.publish_committed()
         self._look_for_remaining(time.monotonic())
         ended = self._query.ended()
         if ended is None:

@@ -162,6 +162,15 @@ _FOLDERS = (
 
 _FEEDS = (
     Mutant(
+        "entry-cut-at-a-line-taken-for-whole",
+        "R2",
+        "sparkfiles/folder_check.py",
+        "        if not is_as_written(self._storage, path, data):",
+        "        if False:",
+        ("tests/spark/test_lost_spark_folder.py",),
+        "files that the entry does not name any more are read once more",
+    ),
+    Mutant(
         "feed-of-a-later-driver-taken-up",
         "R19",
         "sparkfiles/feeds.py",
