@@ -55,16 +55,16 @@ def test_state_that_is_lost_is_refused_by_name_and_gone_on_from_when_it_is_back(
 
 
 def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(world: World) -> None:
-    expected = world.put_ids("history", 2, 10) | world.put_ids("live", 1, 10, 1000)
+    expected = world.put_ids("history", 1, 10) | world.put_ids("live", 1, 10, 1000)
     dropped = lambda: read(world, 0)() and any("history" in one for one in world.state().dropped.values())  # noqa: E731
     assert world.run(windows(world), world.ask("stop", dropped)).status == "STOPPED"
-    expected |= world.put_ids("live", 4, 10, 1020)
+    expected |= world.put_ids("live", 3, 10, 1020)
 
     def fail() -> None:
         raise StorageTransientError(verb="replace", uri="prepared", reason="gone")
 
     # one checkpoint comes with the start; no other covers the batches behind it
-    storage = HookedStorage(world.storage, at_prepared("counts", 4, fail))
+    storage = HookedStorage(world.storage, at_prepared("counts", 3, fail))
     assert world.run(windows(world), storage=storage, checkpoint_interval=3600).status == "RESTARTING"
     state, lost = world.state(), newest(world)
     covered = state.checkpoints[state.last_completed].subtasks["counts/0"].batch_id
@@ -73,7 +73,7 @@ def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(wo
     checkpoint = f"chk-{state.last_completed}"
     with damaged(world, [lost]):
         refused(world, windows(world), f"/state/0/0/{lost.name} ")
-        run = world.run(windows(world), world.ask("drain", read(world, 4)), restore=checkpoint, resume_failed=True)
+        run = world.run(windows(world), world.ask("drain", read(world, 3)), restore=checkpoint, resume_failed=True)
         assert run.status == "FINISHED"
         lost.parent.mkdir(parents=True)  # the job gave it back
     assert sum(row["n"] for row in world.released()) == len(expected)
