@@ -40,6 +40,27 @@ Caused by: java.io.IOException: No space left on device
 """
 
 
+class NamelessError(Exception):
+    """As PySpark makes one of a failed query whose cause has no message."""
+
+    def __init__(self, stack: str | None) -> None:
+        super().__init__("[STREAM_FAILED] Query [id = 5e1, runId = 77a] terminated with exception:  SQLSTATE: XXKST")
+        self._stackTrace = stack
+
+
+STACK = """org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] terminated with exception:
+\tat org.apache.spark.sql.execution.streaming.runtime.StreamExecution.runStream(StreamExecution.scala:387)
+Caused by: java.io.EOFException
+\tat java.base/java.io.DataInputStream.readFully(DataInputStream.java:210)
+"""
+
+
+def test_a_cause_without_a_message_is_found_in_the_stack_of_the_jvm() -> None:
+    assert find_cause(NamelessError(STACK)).message == "java.io.EOFException"
+    for stack in (None, "", "nothing of the kind"):
+        assert find_cause(NamelessError(stack)).message.startswith("NamelessError:")
+
+
 def test_the_innermost_exception_of_python_is_the_cause() -> None:
     found = find_cause(RuntimeError(WORKER))
     assert found.message == "KeyError: 'blue\n suede'"

@@ -10,6 +10,7 @@ _END = re.compile(r"^(\s*SQLSTATE: |\tat |Caused by: |JVM stacktrace:|Driver sta
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _CALLING = re.compile(r"^An error occurred while calling \S+\.$")
 _CAUSED_BY = "Caused by: "
+_STATE = re.compile(r"SQLSTATE: \w+")
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,16 @@ def find_cause(error: BaseException) -> Cause:
     if _CALLING.match(lines[0]) and len(lines) > 1:  # py4j's own wrapping; then the exception of the JVM
         lines = lines[1:]
         lines[0] = _CAUSED_BY + lines[0].removeprefix(": ")
-    roots = [line.removeprefix(_CAUSED_BY).strip() for line in lines if line.startswith(_CAUSED_BY)]
+    roots = _roots(lines)
     root = roots[-1] if roots else _WRAPPING.sub("", lines[0])
+    if not roots and not _STATE.sub("", root).strip():  # a cause without a message: only the stack of the JVM names it
+        roots = _roots(str(getattr(error, "_stackTrace", None) or "").splitlines())
+        root = roots[-1] if roots else root
     return Cause(root if roots else f"{type(error).__name__}: {root}")
+
+
+def _roots(lines: list[str]) -> list[str]:
+    return [line.removeprefix(_CAUSED_BY).strip() for line in lines if line.startswith(_CAUSED_BY)]
 
 
 def _from_traceback(text: str) -> Cause | None:
