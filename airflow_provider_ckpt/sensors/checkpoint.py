@@ -31,8 +31,8 @@ class CheckpointSensor(BaseSensorOperator):
     the job (``checkpoint="final"``). Which job: ``job_id``, or ``job_task_id`` for that of a task of this Dag run.
 
     Waits also for a job that has not started yet, and while the storage cannot be reached. Fails at once, without
-    retries, when the job ended (FAILED for good, STOPPED, FINISHED) and what is waited for is not going to come, when
-    the task of ``job_task_id`` failed, and when nobody runs the job any more (``stalled_after``);
+    retries, when the job ended (FAILED for good, FINISHED) and what is waited for is not going to come, when the task
+    of ``job_task_id`` failed, and when nobody runs the job any more, as after a stop (``stalled_after``);
     ``wait_for_restart`` keeps it waiting, for a job that later Dag runs continue.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.

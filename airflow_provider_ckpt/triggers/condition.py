@@ -39,8 +39,9 @@ class CheckpointCondition:
     * ``since`` (epoch seconds): a checkpoint that was triggered then or later, by the clock of the driver's host.
     * ``finished``: an operator's uid: a checkpoint in which it is finished; nothing of it runs again.
 
-    A job that FAILED for good, STOPPED, or FINISHED without it will not get there by itself: that fails the wait,
-    unless ``wait_for_restart`` says that somebody will run the job again.
+    A job that FAILED for good, or FINISHED without it, will not get there by itself: that fails the wait, unless
+    ``wait_for_restart`` says that somebody will run the job again. One that STOPPED may be gone on with in a moment: so
+    a job ends whose worker goes, and Airflow retries its task. It is waited for as one whose driver is gone.
     """
 
     job_id: str
@@ -117,9 +118,9 @@ class CheckpointCondition:
         return known if known and self.finished not in known else None
 
     def _hopeless(self, state: JobState) -> bool:
-        """FINISHED and STOPPED have released everything, unless a driver is about to: then only what is not even
-        completed is hopeless. Behind a job that FAILED nobody comes by himself to release what it completed."""
-        if self.wait_for_restart or not has_ended(state):
+        """FINISHED has released everything, unless a driver is about to: then only what is not even completed is
+        hopeless. Behind a job that FAILED nobody comes by himself to release what it completed."""
+        if self.wait_for_restart or not has_ended(state) or state.status is JobStatus.STOPPED:
             return False
         if state.status is JobStatus.FAILED or not _unreleased(state):
             return True

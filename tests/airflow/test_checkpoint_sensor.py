@@ -56,10 +56,16 @@ def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: An
 def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_restart(
     make: Any, journal: Journals
 ) -> None:
-    end(driver(journal("orders")), "STOPPED")
-    with pytest.raises(AirflowFailException, match="STOPPED"):
+    end(driver(journal("orders")), "FAILED")
+    with pytest.raises(AirflowFailException, match="FAILED"):
         make().poke({})
     assert make(wait_for_restart=True).poke({}) is False
+
+
+def test_a_job_that_stopped_may_be_gone_on_with(make: Any, journal: Journals) -> None:
+    """As the job of a task whose worker went is, by the task's next try."""
+    end(driver(journal("orders")), "STOPPED")
+    assert make().poke({}) is False
 
 
 def test_a_sensor_in_poke_mode_times_out(make: Any) -> None:

@@ -42,10 +42,10 @@ def outcome(found: JobState | None, checkpoint: Any = "final", **options: Any) -
         (state("FINISHED", 9, 8), "final", "wait"),
         (state("FINISHED", 9, 8), 9, "wait"),
         (state("FINISHED", 9), 12, "failed"),
-        (state("STOPPED", 9), "final", "failed"),
+        (state("STOPPED", 9), "final", "wait"),
         (state("STOPPED", 9), 8, "reached"),
-        (state("STOPPED", 9), 12, "failed"),
-        (state("STOPPED", 9, 8), 12, "failed"),
+        (state("STOPPED", 9), 12, "wait"),
+        (state("STOPPED", 9, 8), 12, "wait"),
         (state("STOPPED", 9, 8), 9, "wait"),
         (state("FAILED", 9), "final", "failed"),
         (state("FAILED", 9, 8), 9, "failed"),
@@ -77,8 +77,8 @@ def test_a_failure_names_the_cause_and_what_was_missing() -> None:
 
 
 def test_what_is_not_even_completed_is_hopeless_behind_an_end() -> None:
-    assert outcome(state("STOPPED", 9, 8), 12) == "failed"
-    assert outcome(state("STOPPED", 9, 8), 9) == "wait", "a driver may be about to release it"
+    assert outcome(state("FINISHED", 9, 8), 12) == "failed"
+    assert outcome(state("FINISHED", 9, 8), 9) == "wait", "a driver may be about to release it"
 
 
 def done(number: int, triggered_at: float, **operators: OperatorState) -> CheckpointCompleted:

@@ -166,3 +166,8 @@ def test_next_of_a_job_that_ended_is_not_going_to_come(make: Any, journal: Journ
     complete(writer, 4)
     end(writer, "FINISHED")
     assert "not going to reach checkpoint 5" in make(checkpoint="next")().message
+
+
+def test_a_job_that_stopped_and_that_nobody_goes_on_with_is_given_up(make: Any, journal: Journals) -> None:
+    end(driver(journal("orders")), "STOPPED")
+    assert outcomes(make(stalled_after=120), 3) == ["wait", "wait", "failed"]
