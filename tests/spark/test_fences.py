@@ -33,7 +33,7 @@ from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
@@ -60,6 +60,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.inputs import Inputs
 from airflow_provider_ckpt.task.phase import TaskPhase
+from tests.coordinator.harness import graph, vertex
 from tests.support.waiting import wait_until
 
 GRAPH = ExecutionGraph(
@@ -318,6 +319,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
         before.log.end_of_data("finish")
     journal = Journal(storage, "job")
     journal.claim("t", Worker(), 0.0)
+    journal.write(PlanRecorded(graph(vertex("v")), {}, 0.0))
     log = SubtaskLog(storage, "log-v")
     log.load()
     takeover.open_logs(OwnedJournal(journal), {"v/0": log}, 2, "batch", None)

@@ -180,7 +180,8 @@ def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob]
         state = job.log(runner.subtask).state
         return not state.closed and state.opened is not None and state.opened.attempt == runner.attempt
 
-    assert job.run(replacing).status == "FINISHED"
+    outcome = job.run(replacing)
+    assert (outcome.status, outcome.cause) == ("FINISHED", None)
     for victim in steps:
         assert [attempt.number for attempt in opens(job, victim)] == [*range(len(opens(job, victim)))]
         assert len(opens(job, victim)) > 1
