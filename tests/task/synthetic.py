@@ -73,9 +73,8 @@ class RowSink(BoundSink):
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         """What is collected is gone: a release that still needs it fails."""
-        garbage = [
-            path for path in self._world.rows if path.startswith(self._vertex) and _attempt(path) not in live_attempts
-        ]
+        staged = list(self._world.rows)  # other tasks stage meanwhile
+        garbage = [path for path in staged if path.startswith(self._vertex) and _attempt(path) not in live_attempts]
         removed = [path for path in garbage if path not in live_handles]
         for path in removed:
             del self._world.rows[path]
