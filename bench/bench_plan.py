@@ -14,21 +14,21 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from airflow_provider_ckpt.coordinator.checkpoint_plan import plan
-from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 
 LEVELS = 10
 REPEATS = 5
 
 
-def graph(subtasks: int) -> ExecutionGraph:
+def graph(subtasks: int) -> JobGraph:
     """Ten levels; exchanges alternate between pointwise and all-to-all."""
     width = subtasks // LEVELS
     vertices = tuple(
-        Vertex(f"v{n}", (f"v{n}",), (f"v{n}",) if n == 0 else (), (), (), False, width) for n in range(LEVELS)
+        JobVertex(f"v{n}", (f"v{n}",), (f"v{n}",) if n == 0 else (), (), (), False, width) for n in range(LEVELS)
     )
     kinds: tuple[Exchange, Exchange] = ("pointwise", "all_to_all")
-    edges = tuple(Edge(f"e{n}", f"v{n - 1}", f"v{n}", f"v{n}", kinds[n % 2]) for n in range(1, LEVELS))
-    return ExecutionGraph(vertices, edges)
+    edges = tuple(JobEdge(f"e{n}", f"v{n - 1}", f"v{n}", f"v{n}", kinds[n % 2]) for n in range(1, LEVELS))
+    return JobGraph(vertices, edges)
 
 
 def seconds(subtasks: int, share_finished: int) -> float:

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
 RETRY_PAUSE = 1.0
@@ -44,7 +44,7 @@ class CheckpointCycle:
 
     def __init__(
         self,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         options: CheckpointOptions,
         epoch: int,
         restored: Restored,

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.channel import pointwise_producers
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CheckpointPlan:
 
 
 def plan(
-    graph: ExecutionGraph,
+    graph: JobGraph,
     finished: Collection[str],
     *,
     through_partitions: bool = True,
@@ -39,7 +39,7 @@ def plan(
     ``through_partitions``: barriers come to consumers through what they read. False in BATCH mode: a vertex
     that has read its inputs to the end looks at them no more, so that every unfinished subtask is triggered.
     """
-    inputs: dict[str, list[Edge]] = {vertex.uid: [] for vertex in graph.vertices}
+    inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.vertices}
     for edge in graph.edges:
         inputs[edge.consumer].append(edge)
     sends: dict[str, bytearray] = {}
@@ -61,7 +61,7 @@ def plan(
     return CheckpointPlan(tuple(trigger), tuple(wait_for), tuple(done))
 
 
-def _fed(parallelism: int, edges: Collection[Edge], sends: dict[str, bytearray]) -> bytearray:
+def _fed(parallelism: int, edges: Collection[JobEdge], sends: dict[str, bytearray]) -> bytearray:
     """Per subtask: 1 if a barrier will come to it from some direct predecessor."""
     fed = bytearray(parallelism)
     for edge in edges:

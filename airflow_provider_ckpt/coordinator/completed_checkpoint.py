@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_provider_ckpt.coordinator.pending_checkpoint import NOTHING, PendingCheckpoint
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.checkpoint import OperatorState
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
 RUNNING: OperatorState = "running"
@@ -17,7 +17,7 @@ FINISHED: OperatorState = "finished"
 
 
 def completed_event(
-    pending: PendingCheckpoint, graph: ExecutionGraph, before: Mapping[str, Snapshot], now: float
+    pending: PendingCheckpoint, graph: JobGraph, before: Mapping[str, Snapshot], now: float
 ) -> tuple[CheckpointCompleted, dict[str, Snapshot]]:
     """The commit point of ``pending``, and the snapshots in it.
 
@@ -43,7 +43,7 @@ def _finished_snapshot(last: Snapshot) -> Snapshot:
 
 
 def _operator_states(
-    graph: ExecutionGraph, snapshots: Mapping[str, Snapshot], known_ended: Collection[tuple[str, str]]
+    graph: JobGraph, snapshots: Mapping[str, Snapshot], known_ended: Collection[tuple[str, str]]
 ) -> dict[str, OperatorState]:
     states: dict[str, OperatorState] = {}
     for vertex in graph.vertices:
@@ -59,7 +59,7 @@ def _operator_states(
     return states
 
 
-def _state(finished: int, vertex: Vertex) -> OperatorState:
+def _state(finished: int, vertex: JobVertex) -> OperatorState:
     if finished == 0:
         return RUNNING
     return FINISHED if finished == vertex.parallelism else PARTIALLY_FINISHED

@@ -33,7 +33,7 @@ from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskStatus
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
 _NO_SAVEPOINT = (
@@ -59,7 +59,7 @@ class Coordinator:
 
     def __init__(
         self,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         options: CheckpointOptions,
         *,
         epoch: int,

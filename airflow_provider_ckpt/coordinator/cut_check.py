@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
 from airflow_provider_ckpt.model.channel import channel_key
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
 
 
 class CutCheck:
@@ -16,8 +16,8 @@ class CutCheck:
     ``Snapshot.inputs`` is keyed as :class:`Channel` says. Cost: one look-up per entry of a snapshot.
     """
 
-    def __init__(self, graph: ExecutionGraph) -> None:
-        self._producer: dict[str, tuple[Edge, str]] = {}
+    def __init__(self, graph: JobGraph) -> None:
+        self._producer: dict[str, tuple[JobEdge, str]] = {}
         for edge in graph.edges:
             vertex = graph.vertex(edge.producer)
             for producer in vertex.subtasks:
@@ -38,7 +38,7 @@ class CutCheck:
                     published=snapshot.position,
                 )
 
-    def _reads(self, pending: PendingCheckpoint) -> Iterator[tuple[Edge, str, str, int]]:
+    def _reads(self, pending: PendingCheckpoint) -> Iterator[tuple[JobEdge, str, str, int]]:
         for consumer, snapshot in pending.acknowledged.items():
             for key, position in snapshot.inputs.items():
                 known = self._producer.get(key)

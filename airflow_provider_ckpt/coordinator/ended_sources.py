@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.pause_reason import DropSource
 
 
@@ -16,7 +16,7 @@ class EndedSources(PlanChanges):
 
     def __init__(
         self,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         ended: Mapping[str, Collection[str]],
         dropped: Mapping[str, Collection[str]],
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 
 
 class FinalCheckpoints:
@@ -14,8 +14,8 @@ class FinalCheckpoints:
     sentinel ids. Any later one will do as well, since it is released after the first.
     """
 
-    def __init__(self, graph: ExecutionGraph, restored: Restored) -> None:
-        self._vertex: dict[str, Vertex] = {}
+    def __init__(self, graph: JobGraph, restored: Restored) -> None:
+        self._vertex: dict[str, JobVertex] = {}
         for vertex in graph.vertices:
             self._vertex.update(dict.fromkeys(vertex.subtasks, vertex))
         self.unbounded = tuple(name for name, v in self._vertex.items() if set(v.sources) - set(v.bounded_sources))

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskTable
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Parts:
 
 
 def make_parts(
-    graph: ExecutionGraph,
+    graph: JobGraph,
     options: CheckpointOptions,
     epoch: int,
     restored: Restored,

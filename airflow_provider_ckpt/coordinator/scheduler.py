@@ -6,7 +6,7 @@ import math
 
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.model.channel import channels
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
@@ -18,14 +18,14 @@ class Scheduler:
     good is the subtask's to say: it is deployed, finds its end in its log, and reports it at once.
     """
 
-    def __init__(self, graph: ExecutionGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
+    def __init__(self, graph: JobGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
         """Raises ValueError for less than one slot, in which nothing would ever run."""
         if slots < 1:
             raise ValueError(f"slots must be 1 or more, not {slots}")
         self._graph, self._subtasks = graph, subtasks
         self._slots = slots if batch else math.inf
         self._batch = batch
-        self._inputs: dict[str, list[Edge]] = {vertex.uid: [] for vertex in graph.vertices}
+        self._inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.vertices}
         for edge in graph.edges:
             self._inputs[edge.consumer].append(edge)
         self._waiting = {
@@ -52,7 +52,7 @@ class Scheduler:
             waiting.append(name)
             waiting.sort(key=lambda one: one.number)
 
-    def _of(self, vertex: Vertex, free: float) -> list[SubtaskId]:
+    def _of(self, vertex: JobVertex, free: float) -> list[SubtaskId]:
         waiting = self._waiting[vertex.uid] = [
             name for name in self._waiting[vertex.uid] if self._subtasks.status(name) is SubtaskStatus.CREATED
         ]
@@ -61,13 +61,13 @@ class Scheduler:
         ready = [name for name in waiting if self._is_complete(vertex, name)]
         return ready if free >= len(ready) else ready[: int(free)]
 
-    def _may_be_read(self, edge: Edge) -> bool:
+    def _may_be_read(self, edge: JobEdge) -> bool:
         """Of an all-to-all exchange every consumer needs all; asked once a vertex, not once a subtask."""
         if not self._batch or edge.exchange == "pointwise":
             return True
         return self._subtasks.vertex_has_ended(edge.producer)
 
-    def _is_complete(self, vertex: Vertex, name: SubtaskId) -> bool:
+    def _is_complete(self, vertex: JobVertex, name: SubtaskId) -> bool:
         if not self._batch or not any(edge.exchange == "pointwise" for edge in self._inputs[vertex.uid]):
             return True
         return all(self._subtasks.has_ended(channel.producer) for channel in channels(self._graph, name))

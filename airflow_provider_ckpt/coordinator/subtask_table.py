@@ -9,7 +9,7 @@ from enum import Enum
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
 
@@ -61,7 +61,7 @@ class SubtaskTable:
 
     ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22)."""
 
-    def __init__(self, graph: ExecutionGraph, restored: Restored, attempts: Mapping[str, AttemptId]) -> None:
+    def __init__(self, graph: JobGraph, restored: Restored, attempts: Mapping[str, AttemptId]) -> None:
         self._vertex: dict[str, str] = {}
         self._status: dict[str, SubtaskStatus] = {}
         self._attempt = dict(attempts)

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.coordinator.errors import (
     MixedFinishedStateError,
     NonRestoredStateError,
 )
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 
 
 class VertexFinishedState(Enum):
@@ -25,9 +25,7 @@ def operator_state(uid: str, operators: Mapping[str, str]) -> VertexFinishedStat
     return VertexFinishedState(operators.get(uid, RUNNING))
 
 
-def check_restore(
-    graph: ExecutionGraph, operators: Mapping[str, str], *, allow_non_restored_state: bool = False
-) -> None:
+def check_restore(graph: JobGraph, operators: Mapping[str, str], *, allow_non_restored_state: bool = False) -> None:
     """Whether ``graph`` may go on from a checkpoint with the operator states ``operators``. Call it
     before the job is started from a checkpoint of another graph; on an unchanged graph it passes.
 
@@ -50,14 +48,14 @@ def check_restore(
         _check_edge(graph, edge, states)
 
 
-def _check_nothing_lost(graph: ExecutionGraph, operators: Mapping[str, str]) -> None:
+def _check_nothing_lost(graph: JobGraph, operators: Mapping[str, str]) -> None:
     known = {uid for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)}
     lost = sorted(set(operators) - known)
     if lost:
         raise NonRestoredStateError(operators=", ".join(lost))
 
 
-def _vertex_state(vertex: Vertex, operators: Mapping[str, str]) -> VertexFinishedState:
+def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFinishedState:
     inline = set(vertex.bounded_sources)
     counted = [uid for uid in (*vertex.operators, *vertex.sinks) if uid not in inline]
     counted = counted or list(vertex.operators)
@@ -76,8 +74,8 @@ def _vertex_state(vertex: Vertex, operators: Mapping[str, str]) -> VertexFinishe
     return expected
 
 
-def _strictest(edges: Iterable[Edge]) -> Iterable[Edge]:
-    chosen: dict[tuple[str, str], Edge] = {}
+def _strictest(edges: Iterable[JobEdge]) -> Iterable[JobEdge]:
+    chosen: dict[tuple[str, str], JobEdge] = {}
     for edge in edges:
         key = (edge.producer, edge.consumer)
         if key not in chosen or edge.exchange == "all_to_all":
@@ -85,7 +83,7 @@ def _strictest(edges: Iterable[Edge]) -> Iterable[Edge]:
     return chosen.values()
 
 
-def _check_edge(graph: ExecutionGraph, edge: Edge, states: Mapping[str, VertexFinishedState]) -> None:
+def _check_edge(graph: JobGraph, edge: JobEdge, states: Mapping[str, VertexFinishedState]) -> None:
     consumer, producer = states[edge.consumer], states[edge.producer]
     if consumer is VertexFinishedState.ALL_RUNNING or producer is VertexFinishedState.FULLY_FINISHED:
         return
@@ -101,5 +99,5 @@ def _check_edge(graph: ExecutionGraph, edge: Edge, states: Mapping[str, VertexFi
     )
 
 
-def _operator_behind(graph: ExecutionGraph, edge: Edge) -> str:
+def _operator_behind(graph: JobGraph, edge: JobEdge) -> str:
     return edge.operator if edge.operator in graph.vertex(edge.consumer).operators else edge.consumer

@@ -1,4 +1,4 @@
-"""Which operators share a Spark query: from a job to an execution graph (docs/concepts.md).
+"""Which operators share a Spark query: from a job to an job graph (docs/concepts.md).
 
 An edge u -> v is chained, so that both run in one vertex, if
 
@@ -29,7 +29,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.suggestions import listed
 from airflow_provider_ckpt.job.topology import Operators, boundedness, consumers, topological_order
 from airflow_provider_ckpt.job.validation import check_job
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 
 
 def build_graph(
@@ -37,8 +37,8 @@ def build_graph(
     *,
     inline: Callable[[str], bool] = lambda uid: False,
     parallelism: Mapping[str, int] | None = None,
-) -> ExecutionGraph:
-    """The execution graph of ``job``: the same for the same definition, in linear time.
+) -> JobGraph:
+    """The job graph of ``job``: the same for the same definition, in linear time.
 
     ``inline(uid)`` is asked for each bounded source: True if its end can be read off a frozen file list *and*
     the transforms between it and the unbounded consumer (:func:`bounded_chain`) keep no state: once the
@@ -122,7 +122,7 @@ class _Chaining:
             return None
         return consumer.uid
 
-    def graph(self, parallelism: Mapping[str, int]) -> ExecutionGraph:
+    def graph(self, parallelism: Mapping[str, int]) -> JobGraph:
         members = self._members()
         unknown = [uid for uid in parallelism if uid not in members]
         if unknown:
@@ -131,7 +131,7 @@ class _Chaining:
         width = {**given, **parallelism}
         vertices = tuple(self._vertex(output, uids, width.get(output, 1)) for output, uids in members.items())
         edges = tuple(edge for output, uids in members.items() for edge in self._edges(output, uids))
-        return ExecutionGraph(vertices, edges)
+        return JobGraph(vertices, edges)
 
     def _members(self) -> dict[str, tuple[str, ...]]:
         """Output operator -> operators of its vertex. Vertices are in topological order when they are in
@@ -144,9 +144,9 @@ class _Chaining:
             members[output[uid]].append(uid)
         return {uid: tuple(uids) for uid, uids in members.items()}
 
-    def _vertex(self, output: str, uids: tuple[str, ...], parallelism: int) -> Vertex:
+    def _vertex(self, output: str, uids: tuple[str, ...], parallelism: int) -> JobVertex:
         sources = tuple(uid for uid in uids if self._operators[uid].kind == "source")
-        return Vertex(
+        return JobVertex(
             uid=output,
             operators=uids,
             sources=sources,
@@ -157,9 +157,9 @@ class _Chaining:
             splits=self._operators[output].splits is not None,
         )
 
-    def _edges(self, output: str, uids: tuple[str, ...]) -> list[Edge]:
+    def _edges(self, output: str, uids: tuple[str, ...]) -> list[JobEdge]:
         return [
-            Edge(edge_uid(producer, uid), producer=producer, consumer=output, operator=uid)
+            JobEdge(edge_uid(producer, uid), producer=producer, consumer=output, operator=uid)
             for uid in uids
             for producer in self._operators[uid].input_uids
             if self._next.get(producer) != uid

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.attempts import LivingAttempts, fenced
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 def collect_garbage(
     storage: Storage,
     job_id: str,
-    graph: ExecutionGraph,
+    graph: JobGraph,
     logs: Mapping[str, SubtaskLog],
     sinks: Mapping[str, BoundSink],
     epoch: int,
@@ -55,7 +55,7 @@ def collect_garbage(
 def _collect_partition(
     storage: Storage,
     job_id: str,
-    graph: ExecutionGraph,
+    graph: JobGraph,
     subtask: SubtaskId,
     batches: list[Batch],
     epoch: int,
@@ -83,7 +83,7 @@ def _attempt(name: str) -> str:
     return attempt_of(name) or ""
 
 
-def clean_up(storage: Storage, job_id: str, graph: ExecutionGraph, sinks: Mapping[str, BoundSink]) -> None:
+def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str, BoundSink]) -> None:
     """A FINISHED job is never started again: give back its partitions, Spark folders and staged leftovers.
 
     The journal, the logs and the checkpoints' metadata stay: they say what happened. Safe to repeat, and by anybody:

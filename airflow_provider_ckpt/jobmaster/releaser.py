@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
@@ -20,7 +20,7 @@ class SinkReleases:
 
     def __init__(
         self,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         logs: Mapping[str, LogReader],
         sinks: Mapping[str, BoundSink],
         final_only: frozenset[str],
@@ -64,7 +64,7 @@ class Releaser:
 
     def __init__(
         self,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         logs: Mapping[str, LogReader],
         sinks: Mapping[str, BoundSink],
         final_only: frozenset[str],

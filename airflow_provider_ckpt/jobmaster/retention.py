@@ -14,7 +14,7 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import position
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.channel import readers
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import to_json
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
@@ -40,7 +40,7 @@ class Retention:
         self,
         storage: Storage,
         job_id: str,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         journal: OwnedJournal,
         logs: Mapping[str, SubtaskLog],
         *,

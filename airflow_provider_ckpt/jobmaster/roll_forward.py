@@ -23,7 +23,7 @@ from airflow_provider_ckpt.journal.events import CheckpointReleased, PlanRecorde
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.sinks.binding import bind_sinks
@@ -55,7 +55,7 @@ class RollForward:
         self._storage, self._job, self._job_id = storage, job, job_id
         self._sinks = bind_sinks(job, job_id, storage_options)
         self._driver_is_gone = driver_is_gone
-        self._graph = ExecutionGraph((), ())
+        self._graph = JobGraph((), ())
         self._leaves = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:

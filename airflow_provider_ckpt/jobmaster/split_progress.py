@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.split import Split, numbers
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.partitions.records import Batch
 
 def restored_splits(
     state: JobState,
-    graph: ExecutionGraph,
+    graph: JobGraph,
     logs: Mapping[str, LogReader],
     lists: Mapping[str, Sequence[Split]],
     parallelism: Mapping[str, int],
@@ -26,7 +26,7 @@ def restored_splits(
 
 
 def _restored(
-    state: JobState, vertex: Vertex, logs: Mapping[str, LogReader], splits: Sequence[Split], parallelism: int
+    state: JobState, vertex: JobVertex, logs: Mapping[str, LogReader], splits: Sequence[Split], parallelism: int
 ) -> RestoredSplits:
     ids = [split.id for split in splits]
     places = {name: number for number, name in enumerate(ids)}

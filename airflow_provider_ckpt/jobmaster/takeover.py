@@ -20,7 +20,7 @@ from airflow_provider_ckpt.journal.worker_process import end_worker
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.definition import JobDefinition
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
@@ -65,7 +65,7 @@ def claim(
 def record_plan(
     journal: OwnedJournal,
     job_id: str,
-    graph: ExecutionGraph,
+    graph: JobGraph,
     definition: JobDefinition,
     schemas: Mapping[str, str],
     options: Mapping[str, object],
@@ -80,7 +80,7 @@ def record_plan(
     journal.write(PlanRecorded(graph, schemas, now, kept))
 
 
-def load_logs(storage: Storage, job_id: str, graph: ExecutionGraph) -> dict[str, SubtaskLog]:
+def load_logs(storage: Storage, job_id: str, graph: JobGraph) -> dict[str, SubtaskLog]:
     logs: dict[str, SubtaskLog] = {}
     for subtask in graph.subtasks:
         log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
@@ -101,7 +101,7 @@ def check_whole(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
             )
 
 
-def check_read(graph: ExecutionGraph, logs: Mapping[str, SubtaskLog]) -> None:
+def check_read(graph: JobGraph, logs: Mapping[str, SubtaskLog]) -> None:
     """``logs``: loaded. Raises SubtaskLogCutError if one ends before what a consumer has read of it. Nothing is written
     before: the numbers of what is gone are still free."""
     for subtask, log in logs.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -87,10 +87,10 @@ class JobState(Epochs):
         the driver of the first run has said that the job is CREATED, there is no status."""
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
-    def graph(self) -> ExecutionGraph:
+    def graph(self) -> JobGraph:
         """As the job ran last; of one that has not begun: nothing."""
         recorded = self.plan or self.created
-        return ExecutionGraph((), ()) if recorded is None else recorded.graph
+        return JobGraph((), ()) if recorded is None else recorded.graph
 
     def checkpoint_view(self) -> list[dict[str, Any]]:
         """The checkpoints remembered, oldest first, for display: ``checkpoint``, ``kind``, ``status``

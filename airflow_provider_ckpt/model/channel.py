@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
@@ -14,7 +14,7 @@ class Channel:
     in snapshots and batches too: the edge's uid if the producer has one subtask, else "<edge uid>/<producer index>";
     always the latter of a source with splits, whose number of subtasks may change."""
 
-    edge: Edge
+    edge: JobEdge
     producer: SubtaskId
     key: str
 
@@ -28,7 +28,7 @@ def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
     return range(consumer * producers // consumers, (consumer + 1) * producers // consumers)
 
 
-def channels(graph: ExecutionGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
+def channels(graph: JobGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
     """What the subtask reads: edges in the order of the graph, producers in that of their numbers."""
     width = graph.vertex(consumer.vertex).parallelism
     found: list[Channel] = []
@@ -42,7 +42,7 @@ def channels(graph: ExecutionGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
     return tuple(found)
 
 
-def readers(graph: ExecutionGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId, Channel], ...]:
+def readers(graph: JobGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId, Channel], ...]:
     """(consumer subtask, its channel) of everybody who reads the producer subtask."""
     consumers = {name for edge in graph.outputs(producer.vertex) for name in graph.vertex(edge.consumer).subtasks}
     return tuple(
@@ -53,5 +53,5 @@ def readers(graph: ExecutionGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId
     )
 
 
-def channel_key(edge: Edge, index: int, producer: Vertex) -> str:
+def channel_key(edge: JobEdge, index: int, producer: JobVertex) -> str:
     return edge.uid if producer.parallelism == 1 and not producer.splits else f"{edge.uid}/{index:d}"

@@ -1,6 +1,7 @@
-"""The execution graph: vertices (chains of operators, one Spark query each) and the edges between them.
+"""The job graph: vertices (chains of operators, one Spark query each) and the edges between them, as Flink's JobGraph.
 
-Values only. ``job.chaining`` makes a graph out of a job; the coordinator and the runtime read it.
+Values only, before any parallel instance of a vertex runs. ``job.chaining`` makes a graph out of a job; the coordinator
+and the runtime read it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Exchange = Literal["pointwise", "all_to_all"]
 
 
 @dataclass(frozen=True)
-class Edge:
+class JobEdge:
     """A result partition between two vertices: what *producer* publishes and *consumer* reads.
 
     ``uid`` is also the name of the streaming source that reads it in the consumer's query.
@@ -30,7 +31,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Vertex:
+class JobVertex:
     """Operators chained into one Spark query. ``uid`` is the uid of its output operator, the last one
     that is no sink, so it stays the same when sources are added in front of it or sinks behind it."""
 
@@ -54,11 +55,11 @@ class Vertex:
 
 
 @dataclass(frozen=True)
-class ExecutionGraph:
+class JobGraph:
     """Vertices in topological order, and the edges between them. Kept in the journal, and compared on a retry."""
 
-    vertices: tuple[Vertex, ...]
-    edges: tuple[Edge, ...]
+    vertices: tuple[JobVertex, ...]
+    edges: tuple[JobEdge, ...]
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
@@ -70,16 +71,16 @@ class ExecutionGraph:
         """The uids of all operators, sinks among them."""
         return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
 
-    def vertex(self, uid: str) -> Vertex:
+    def vertex(self, uid: str) -> JobVertex:
         for vertex in self.vertices:
             if vertex.uid == uid:
                 return vertex
         raise KeyError(uid)
 
-    def inputs(self, vertex: str) -> tuple[Edge, ...]:
+    def inputs(self, vertex: str) -> tuple[JobEdge, ...]:
         return tuple(edge for edge in self.edges if edge.consumer == vertex)
 
-    def outputs(self, vertex: str) -> tuple[Edge, ...]:
+    def outputs(self, vertex: str) -> tuple[JobEdge, ...]:
         return tuple(edge for edge in self.edges if edge.producer == vertex)
 
     def sink_depths(self) -> dict[str, int]:
@@ -89,7 +90,7 @@ class ExecutionGraph:
         are unaligned, not the same prefix of the sources (R24).
         """
         depths = dict.fromkeys((vertex.uid for vertex in self.vertices), 0)
-        edges: dict[str, list[Edge]] = {vertex.uid: [] for vertex in self.vertices}
+        edges: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in self.vertices}
         for edge in self.edges:
             edges[edge.consumer].append(edge)
         for vertex in self.vertices:

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Vertex
+from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -175,7 +175,7 @@ class Deployment:
                 runners[subtask] = factory.runner(subtask, dropped, state.since(vertex.uid))
         return runners
 
-    def _split_runner(self, factory: SubtaskFactory, vertex: Vertex, subtask: SubtaskId) -> SplitRunner:
+    def _split_runner(self, factory: SubtaskFactory, vertex: JobVertex, subtask: SubtaskId) -> SplitRunner:
         claimed = self._claimed
         splits = {split.id: split for split in claimed.splits.get(vertex.uid, ())}
         schema = self._plan.schemas[vertex.uid]
@@ -202,7 +202,7 @@ class Deployment:
         splits = restored_splits(state, graph, claimed.logs, claimed.splits, declared)
         return takeover.restored(state, splits)
 
-    def _batch_runner(self, factory: SubtaskFactory, vertex: Vertex, subtask: SubtaskId) -> BatchRunner:
+    def _batch_runner(self, factory: SubtaskFactory, vertex: JobVertex, subtask: SubtaskId) -> BatchRunner:
         claimed = self._claimed
         return BatchRunner(
             self._context,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.model.graph import Edge
+from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
@@ -22,7 +22,7 @@ LONGEST_PAUSE = 600.0
 class EdgeInput:
     """An input edge: the producer's log, the feed our query reads, and how far each is."""
 
-    edge: Edge
+    edge: JobEdge
     log: LogReader
     feed: EdgeFeed | ChannelFeed
     offered: int = 0

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint import OperatorState
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 
@@ -106,8 +106,8 @@ def test_a_job_that_ended_before_the_instant_is_not_todays() -> None:
     assert "the final checkpoint and a checkpoint triggered at 1970-01-01 00:02:30Z or later" in verdict.message
 
 
-GRAPH = ExecutionGraph(
-    (Vertex("large", ("history", "live", "large"), ("history", "live"), ("history",), ("lake",), bounded=False),), ()
+GRAPH = JobGraph(
+    (JobVertex("large", ("history", "live", "large"), ("history", "live"), ("history",), ("lake",), bounded=False),), ()
 )
 
 

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.hooks.job_of_task import FoundJob
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, JobCreated
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker_process import identify
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.storage import Storage
@@ -51,7 +51,7 @@ def make(root: Storage) -> Callable[..., Look]:
 def streaming(journal: Journal, worker: Worker) -> Journal:
     journal.claim("t1", worker, 1.0)
     journal.write(
-        JobCreated("orders", ExecutionGraph((), ()), "streaming", SubmittedOptions({"checkpoint_interval": 30.0}), 1.0)
+        JobCreated("orders", JobGraph((), ()), "streaming", SubmittedOptions({"checkpoint_interval": 30.0}), 1.0)
     )
     return driver(journal)
 

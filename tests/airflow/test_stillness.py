@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, JobCreated
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -20,7 +20,7 @@ def state(
     status: JobStatus = JobStatus.RUNNING,
     **options: Any,
 ) -> JobState:
-    created = JobCreated("orders", ExecutionGraph((), ()), mode, SubmittedOptions(options), 0.0)
+    created = JobCreated("orders", JobGraph((), ()), mode, SubmittedOptions(options), 0.0)
     done = {n: CheckpointCompleted(n, at, at + 1, "checkpoint", {}, {}) for n, at in enumerate(triggered, 1)}
     return JobState("orders", created=created, epoch=1, status=status, checkpoints=done)
 

@@ -18,15 +18,15 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
 )
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 
-GRAPH = ExecutionGraph(
-    (Vertex("daily", ("history", "live", "daily"), ("history", "live"), ("history",), ("lake",), bounded=False),), ()
+GRAPH = JobGraph(
+    (JobVertex("daily", ("history", "live", "daily"), ("history", "live"), ("history",), ("lake",), bounded=False),), ()
 )
 NOON = 1_772_000_000.0
 

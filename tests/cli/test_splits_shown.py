@@ -6,17 +6,17 @@ from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from tests.journal.samples import of_splits
 
-HISTORY = Vertex("history", ("history",), ("history",), ("history",), (), bounded=True, splits=True)
+HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, splits=True)
 
 
 def state() -> JobState:
     found = JobState("orders")
-    for event in [ev.PlanRecorded(ExecutionGraph((HISTORY,), ()), {}, 0.0), *of_splits()]:
+    for event in [ev.PlanRecorded(JobGraph((HISTORY,), ()), {}, 0.0), *of_splits()]:
         event.apply(found)
     return found
 

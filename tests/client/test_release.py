@@ -22,7 +22,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
@@ -36,7 +36,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from tests.client.shelf import Shelf
 
-GRAPH = ExecutionGraph((Vertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
+GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
 GONE = replace(identify(), pid=os.getpid(), started="0")
 HERE = identify()
 ELSEWHERE = Worker(host="worker-7", pid=4711)

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
 
 E = TypeVar("E")
@@ -30,11 +30,11 @@ A = AttemptId(1, 0, "a")
 """The first attempt of every subtask, in epoch 1."""
 
 
-def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1) -> Vertex:
+def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1) -> JobVertex:
     """Sources and sinks are given as words; ``bounded`` names those of the sources that are."""
     owns = tuple(sources.split())
     operators = owns if uid in owns else (*owns, uid)
-    return Vertex(
+    return JobVertex(
         uid,
         operators,
         owns,
@@ -45,13 +45,13 @@ def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", p
     )
 
 
-def graph(*vertices: Vertex, edges: str = "", kind: Exchange = "all_to_all") -> ExecutionGraph:
+def graph(*vertices: JobVertex, edges: str = "", kind: Exchange = "all_to_all") -> JobGraph:
     """Edges as "a>b b>c"; uid "a_b"."""
     made = []
     for pair in edges.split():
         producer, consumer = pair.split(">")
-        made.append(Edge(f"{producer}_{consumer}", producer, consumer, consumer, kind))
-    return ExecutionGraph(vertices, tuple(made))
+        made.append(JobEdge(f"{producer}_{consumer}", producer, consumer, consumer, kind))
+    return JobGraph(vertices, tuple(made))
 
 
 ONE = graph(vertex("v", sources="live", sinks="sink"))
@@ -69,7 +69,7 @@ class Harness:
 
     def __init__(
         self,
-        of: ExecutionGraph = ONE,
+        of: JobGraph = ONE,
         *,
         epoch: int = 1,
         restored: Restored | None = None,

@@ -10,13 +10,13 @@ from airflow_provider_ckpt.coordinator.errors import (
     NonRestoredStateError,
 )
 from airflow_provider_ckpt.coordinator.vertex_finished_state import check_restore
-from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph
 from tests.coordinator.harness import graph, vertex
 
 PARTIAL, DONE, RUNS = "partially finished", "finished", "running"
 
 
-def _pair(kind: Exchange) -> ExecutionGraph:
+def _pair(kind: Exchange) -> JobGraph:
     return graph(vertex("a", sources="a"), vertex("b"), edges="a>b", kind=kind)
 
 
@@ -68,7 +68,7 @@ def test_new_and_running_operators_may_follow_finished_ones(kind: Exchange, befo
 
 def test_of_two_edges_from_one_predecessor_the_all_to_all_one_counts() -> None:
     pair = _pair("pointwise")
-    both = ExecutionGraph(pair.vertices, (*pair.edges, Edge("again", "a", "b", "b", "all_to_all")))
+    both = JobGraph(pair.vertices, (*pair.edges, JobEdge("again", "a", "b", "b", "all_to_all")))
     with pytest.raises(FinishedAfterRunningError):
         check_restore(both, {"a": PARTIAL, "b": PARTIAL})
 

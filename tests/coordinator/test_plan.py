@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from airflow_provider_ckpt.coordinator.checkpoint_plan import plan
 from airflow_provider_ckpt.model.channel import pointwise_producers
-from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph
 from tests.coordinator.harness import graph, vertex
 
 
-def _two(first: int, second: int, kind: Exchange) -> ExecutionGraph:
+def _two(first: int, second: int, kind: Exchange) -> JobGraph:
     return graph(
         vertex("V0", sources="V0", parallelism=first),
         vertex("V1", sinks="s", parallelism=second),
@@ -89,8 +89,8 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
     for n in range(1, len(widths)):
         for producer in data.draw(st.sets(st.integers(0, n - 1))):
             kind: Exchange = data.draw(st.sampled_from(("pointwise", "all_to_all")))
-            edges.append(Edge(f"e{producer}_{n}", f"v{producer}", f"v{n}", f"v{n}", kind))
-    whole = ExecutionGraph(vertices, tuple(edges))
+            edges.append(JobEdge(f"e{producer}_{n}", f"v{producer}", f"v{n}", f"v{n}", kind))
+    whole = JobGraph(vertices, tuple(edges))
     everybody = [f"v{n}/{i}" for n, width in enumerate(widths) for i in range(width)]
     finished = data.draw(st.sets(st.sampled_from(everybody)))
     planned = plan(whole, finished)
@@ -105,7 +105,7 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
     assert reached == set(planned.wait_for) == set(everybody) - finished
 
 
-def _predecessors(whole: ExecutionGraph, n: int, index: int, widths: list[int]) -> list[str]:
+def _predecessors(whole: JobGraph, n: int, index: int, widths: list[int]) -> list[str]:
     found = []
     for edge in whole.inputs(f"v{n}"):
         width = widths[int(edge.producer[1:])]

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt.coordinator.commands import DeploySubtask
 from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from tests.coordinator.harness import CHAIN, Harness, graph, only, vertex
 
 DIAMOND = graph(
@@ -21,7 +21,7 @@ DIAMOND = graph(
 )
 
 
-def batch(of: ExecutionGraph, slots: int = 100, **more: Any) -> Harness:
+def batch(of: JobGraph, slots: int = 100, **more: Any) -> Harness:
     return Harness(of, running=False, periodic=False, slots=slots, **more)
 
 

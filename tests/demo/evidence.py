@@ -7,7 +7,7 @@ from typing import Any
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -16,10 +16,12 @@ from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.evidence import Evidence, Kill
 
 DRIVER, JVM = 4711, 4710
-GRAPH = ExecutionGraph(
+GRAPH = JobGraph(
     (
-        Vertex("flights", ("history", "live", "flights"), ("history", "live"), ("history",), ("flights_table",), False),
-        Vertex("daily_delays", ("daily_delays",), (), (), ("delays_table",), False),
+        JobVertex(
+            "flights", ("history", "live", "flights"), ("history", "live"), ("history",), ("flights_table",), False
+        ),
+        JobVertex("daily_delays", ("daily_delays",), (), (), ("delays_table",), False),
     ),
     (),
 )

@@ -11,14 +11,14 @@ import pytest
 
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import from_json, to_json
 from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, shapes
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "execution-graph-v1.json"
 
 
-def edges(graph: ExecutionGraph) -> list[tuple[str, str, str, str]]:
+def edges(graph: JobGraph) -> list[tuple[str, str, str, str]]:
     return [(e.uid, e.producer, e.consumer, e.operator) for e in graph.edges]
 
 
@@ -251,7 +251,7 @@ def test_the_golden_graph_is_still_what_the_job_gives_and_still_reads_back() -> 
     sketch.sink("lake", enriched)
     graph = build_graph(sketch.job, inline=lambda uid: uid == "customers", parallelism={"history": 3})
     assert to_json(graph) == golden["graph"]
-    assert from_json(ExecutionGraph, golden["graph"]) == graph
+    assert from_json(JobGraph, golden["graph"]) == graph
 
 
 def test_a_large_job_is_chained_in_linear_time() -> None:

@@ -1,4 +1,4 @@
-"""Properties of every execution graph, over random jobs (hypothesis prints the job that breaks one)."""
+"""Properties of every job graph, over random jobs (hypothesis prints the job that breaks one)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import UID, OutputMode
 from airflow_provider_ckpt.job.topology import boundedness, consumers
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import from_json, to_json
 from tests.job.jobs import Sketch
 
@@ -61,7 +61,7 @@ def job_of(found: Sequence[Plan]) -> Job:
     return sketch.job
 
 
-def graph_of(found: Sequence[Plan]) -> tuple[Job, ExecutionGraph]:
+def graph_of(found: Sequence[Plan]) -> tuple[Job, JobGraph]:
     job = job_of(found)
     return job, build_graph(job, inline=lambda uid: found[int(uid[1:])].inline)
 
@@ -156,7 +156,7 @@ def test_a_cut_has_a_reason(found: list[Plan]) -> None:
         )
 
 
-def modes_of(job: Job, graph: ExecutionGraph, vertex: str) -> set[OutputMode]:
+def modes_of(job: Job, graph: JobGraph, vertex: str) -> set[OutputMode]:
     return {job.operators[uid].output_mode for uid in graph.vertex(vertex).operators} - {"append"}
 
 
@@ -172,7 +172,7 @@ def test_a_vertex_has_one_output_mode(found: list[Plan]) -> None:
 def test_the_same_definition_gives_the_same_graph_and_json_reads_back(found: list[Plan]) -> None:
     first, second = graph_of(found)[1], graph_of(found)[1]
     assert first == second
-    assert from_json(ExecutionGraph, to_json(first)) == first
+    assert from_json(JobGraph, to_json(first)) == first
 
 
 @settings(max_examples=500, deadline=None)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
 
-GRAPH = ExecutionGraph(
+GRAPH = JobGraph(
     vertices=(
-        Vertex(
+        JobVertex(
             "daily",
             operators=("history", "live", "daily"),
             sources=("history", "live"),
@@ -22,9 +22,9 @@ GRAPH = ExecutionGraph(
             bounded=False,
             parallelism=2,
         ),
-        Vertex("rates", ("rates",), ("rates",), ("rates",), (), bounded=True),
+        JobVertex("rates", ("rates",), ("rates",), ("rates",), (), bounded=True),
     ),
-    edges=(Edge("rates__daily", producer="rates", consumer="daily", operator="daily"),),
+    edges=(JobEdge("rates__daily", producer="rates", consumer="daily", operator="daily"),),
 )
 
 WORKER = Worker(host="driver-1", boot_id="b-1", pid=4711, started=99.5, application_id="app-1")  # type: ignore[arg-type]

@@ -12,14 +12,14 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.split import numbers, ranges, size, union
 from airflow_provider_ckpt.model.worker import Worker
 from tests.journal.samples import of_splits
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "splits-v1"
-HISTORY = Vertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
-GRAPH = ExecutionGraph((HISTORY,), ())
+HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
+GRAPH = JobGraph((HISTORY,), ())
 
 
 def folded(*events: ev.Event) -> JobState:
@@ -68,7 +68,7 @@ def test_a_job_that_begins_anew_has_read_nothing() -> None:
 
 
 def test_a_source_that_is_given_up_leaves_nothing_behind() -> None:
-    state = folded(*of_splits(), completed(2), ev.PlanRecorded(ExecutionGraph((), ()), {}, 9.0))
+    state = folded(*of_splits(), completed(2), ev.PlanRecorded(JobGraph((), ()), {}, 9.0))
     assert (state.splits_assigned, state.splits_done, state.splits_covered) == ({}, {}, {})
 
 

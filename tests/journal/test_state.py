@@ -17,7 +17,7 @@ from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.errors import UnknownFormError
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -177,7 +177,7 @@ def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
 
 
 def test_what_an_epoch_brought_and_gave_up_survives_the_json_of_the_state() -> None:
-    later = ExecutionGraph((replace(GRAPH.vertices[0], operators=("history", "weekly")),), ())
+    later = JobGraph((replace(GRAPH.vertices[0], operators=("history", "weekly")),), ())
     state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0)])
     assert (state.anew_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
     assert state.given_up == {"live", "daily", "rates"}

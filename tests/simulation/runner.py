@@ -12,7 +12,7 @@ from typing import Any
 from airflow_provider_ckpt.coordinator.messages import Message
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SourceAtEnd
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Edge
+from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import InputGate
@@ -132,7 +132,7 @@ class Runner:
 
     # -- rows
 
-    def _routed(self, edge: Edge, producer: str, path: str) -> list[Row]:
+    def _routed(self, edge: JobEdge, producer: str, path: str) -> list[Row]:
         rows = self.world.rows[path]
         return [(*row, edge.uid) for row in rows if self.world.routed(edge, producer, self.subtask, row)]
 

@@ -9,7 +9,7 @@ from random import Random
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.messages import StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from tests.simulation.driver import Driver
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.world import BrokenError, World
@@ -18,15 +18,15 @@ _NUMBERS = itertools.count()
 FAULTY_STEPS = 250
 STEPS_TO_FINISH = 3000
 STEPS_TO_FINISH_A_SUBTASK = 600
-"""A step is one of one subtask, so a job takes as many more as it has subtasks: of 4,000 runs the longest took 7,700 with
-14 of them, and few take 3,000."""
+"""A step is one of one subtask, so a job takes as many more as it has subtasks: of 4,000 runs the longest took 7,700
+with 14 of them, and few take 3,000."""
 STEPS_WITH_REPLACEMENTS = 150
 
 
-def random_graph(random: Random) -> ExecutionGraph:
+def random_graph(random: Random) -> JobGraph:
     """1-5 vertices, parallelism 1-3, sources bounded, unbounded or both, edges of both kinds."""
-    vertices: list[Vertex] = []
-    edges: list[Edge] = []
+    vertices: list[JobVertex] = []
+    edges: list[JobEdge] = []
     count = random.randint(1, 5)
     for number in range(count):
         uid = f"v{number}"
@@ -34,7 +34,7 @@ def random_graph(random: Random) -> ExecutionGraph:
         for producer in producers:
             for copy in range(2 if random.random() < 0.1 else 1):
                 exchange: Exchange = random.choice(("pointwise", "all_to_all"))
-                edges.append(Edge(f"e{producer}_{number}_{copy}", f"v{producer}", uid, uid, exchange))
+                edges.append(JobEdge(f"e{producer}_{number}_{copy}", f"v{producer}", uid, uid, exchange))
         bounded = [f"b{number}"] if random.random() < 0.6 else []
         live = [f"l{number}"] if random.random() < 0.3 else []
         if not producers and not bounded and not live:
@@ -43,7 +43,7 @@ def random_graph(random: Random) -> ExecutionGraph:
         last = number == count - 1
         sinks = [f"s{number}_{i}" for i in range(random.choice((0, 1, 2)))] or ([f"s{number}_0"] if last else [])
         vertices.append(
-            Vertex(
+            JobVertex(
                 uid,
                 (*bounded, *live, uid),
                 (*bounded, *live),
@@ -53,18 +53,18 @@ def random_graph(random: Random) -> ExecutionGraph:
                 random.choice((1, 1, 2, 3)),
             )
         )
-    return ExecutionGraph(tuple(vertices), tuple(edges))
+    return JobGraph(tuple(vertices), tuple(edges))
 
 
-def by_split(graph: ExecutionGraph, random: Random) -> ExecutionGraph:
+def by_split(graph: JobGraph, random: Random) -> JobGraph:
     """Some vertices that are nothing but bounded sources become sources with splits, of up to four subtasks."""
     vertices = [
-        Vertex(one.uid, (one.uid,), (one.uid,), (one.uid,), one.sinks, True, random.randint(1, 4), splits=True)
+        JobVertex(one.uid, (one.uid,), (one.uid,), (one.uid,), one.sinks, True, random.randint(1, 4), splits=True)
         if one.bounded and not graph.inputs(one.uid) and random.random() < 0.8
         else one
         for one in graph.vertices
     ]
-    return ExecutionGraph(tuple(vertices), graph.edges)
+    return JobGraph(tuple(vertices), graph.edges)
 
 
 class Simulation:

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.journal.requests import LAST_WORDS
 from airflow_provider_ckpt.model.channel import channels, pointwise_producers
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
@@ -61,14 +61,14 @@ class Target:
     last_released: int = 0
 
 
-def _subtasks(graph: ExecutionGraph) -> list[str]:
+def _subtasks(graph: JobGraph) -> list[str]:
     return [f"{v.uid}/{i}" for v in graph.vertices for i in range(v.parallelism)]
 
 
 class World:
     def __init__(
         self,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         bounded_rows: Mapping[tuple[str, str], int],
         *,
         name: str,
@@ -99,7 +99,7 @@ class World:
         self._released = 0
         self._last_epoch = 0
 
-    def grow(self, graph: ExecutionGraph) -> None:
+    def grow(self, graph: JobGraph) -> None:
         """The job goes on with more subtasks of some vertices."""
         self.graph, self.subtasks = graph, _subtasks(graph)
         for name in self.subtasks:
@@ -126,12 +126,12 @@ class World:
                 return event
         return None
 
-    def channels(self, subtask: str) -> Iterator[tuple[Edge, str, str]]:
+    def channels(self, subtask: str) -> Iterator[tuple[JobEdge, str, str]]:
         """(edge, key of the position, producer subtask) of every input."""
         for channel in channels(self.graph, SubtaskId(subtask)):
             yield channel.edge, channel.key, channel.producer
 
-    def routed(self, edge: Edge, producer: str, consumer: str, row: Row) -> bool:
+    def routed(self, edge: JobEdge, producer: str, consumer: str, row: Row) -> bool:
         """Whether the row goes to this consumer subtask."""
         width = self.graph.vertex(edge.producer).parallelism
         parallelism = self.graph.vertex(edge.consumer).parallelism

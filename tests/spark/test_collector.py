@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
@@ -22,12 +22,12 @@ from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_pat
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
-GRAPH = ExecutionGraph(
+GRAPH = JobGraph(
     (
-        Vertex("a", ("a",), ("a",), ("a",), (), bounded=True),
-        Vertex("v", ("v",), (), (), ("out",), bounded=True, parallelism=2),
+        JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True),
+        JobVertex("v", ("v",), (), (), ("out",), bounded=True, parallelism=2),
     ),
-    (Edge("a__v", "a", "v", "v"),),
+    (JobEdge("a__v", "a", "v", "v"),),
 )
 DATA = data_folder(partition_path("job", "a", 0), ["a__v"])
 PUBLISHED, LEFT, MINE = "0001-before-0-n", "0001-before-1-n", "0002-mine0-0-n"

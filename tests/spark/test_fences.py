@@ -36,7 +36,7 @@ from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -63,12 +63,12 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 from tests.coordinator.harness import graph, vertex
 from tests.support.waiting import wait_until
 
-GRAPH = ExecutionGraph(
+GRAPH = JobGraph(
     (
-        Vertex("a", ("a",), ("a",), ("a",), (), bounded=True),
-        Vertex("v", ("v",), ("live",), (), ("out",), bounded=False),
+        JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True),
+        JobVertex("v", ("v",), ("live",), (), ("out",), bounded=False),
     ),
-    (Edge("a__v", "a", "v", "v"),),
+    (JobEdge("a__v", "a", "v", "v"),),
 )
 V = GRAPH.vertices[1]
 ATTEMPT = AttemptId(1, 0, "aaaaaaaa")

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
@@ -33,7 +33,7 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
-GRAPH = ExecutionGraph(tuple(Vertex(uid, (uid,), (uid,), (), (), bounded=False) for uid in ("a", "b")), ())
+GRAPH = JobGraph(tuple(JobVertex(uid, (uid,), (uid,), (), (), bounded=False) for uid in ("a", "b")), ())
 NO_SPARK: Any = None
 
 

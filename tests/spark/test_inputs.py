@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
@@ -26,7 +26,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 
-EDGE = Edge("a__v", "a", "v", "v")
+EDGE = JobEdge("a__v", "a", "v", "v")
 PART = "a__v/data/0001-x-0-n/part-0.parquet"
 
 
@@ -99,7 +99,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     reading: Reading, restore: RestorePoint | None, offered: int
 ) -> None:
     """The feed is empty then; what was read of the entry is in Spark's own log, and not read twice."""
-    graph = ExecutionGraph(tuple(Vertex(uid, (uid,), (), (), (), bounded=True) for uid in ("a", "v")), (EDGE,))
+    graph = JobGraph(tuple(JobVertex(uid, (uid,), (), (), (), bounded=True) for uid in ("a", "v")), (EDGE,))
     consumer = SubtaskLog(reading.storage, "log-v")
     consumer.load()
     consumer.open(AttemptId(1, 0, "v"))

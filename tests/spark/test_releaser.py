@@ -12,7 +12,7 @@ from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
@@ -20,7 +20,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 
-GRAPH = ExecutionGraph((Vertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
+GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
 
 
 class Target(BoundSink):

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EV
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Edge, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -21,12 +21,12 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 
-GRAPH = ExecutionGraph(
+GRAPH = JobGraph(
     (
-        Vertex("a", ("a",), ("a",), ("a",), (), bounded=True),
-        Vertex("b", ("b",), (), (), ("out",), bounded=True),
+        JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True),
+        JobVertex("b", ("b",), (), (), ("out",), bounded=True),
     ),
-    (Edge("a__b", "a", "b", "b"),),
+    (JobEdge("a__b", "a", "b", "b"),),
 )
 LAST = TRUNCATE_EVERY
 

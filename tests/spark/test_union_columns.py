@@ -20,7 +20,7 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.journal.events import PlanRecorded
 from airflow_provider_ckpt.model.definition import JobDefinition
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.sinks.file_writer import Format
 from airflow_provider_ckpt.spark.errors import SchemaChangedError
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark
@@ -304,7 +304,7 @@ def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, mo
     """The last release recorded no unions: the same order goes on, another one is refused by name."""
 
     def without_unions(
-        graph: ExecutionGraph, schemas: Mapping[str, str], at: float, definition: JobDefinition
+        graph: JobGraph, schemas: Mapping[str, str], at: float, definition: JobDefinition
     ) -> PlanRecorded:
         vertices = {uid: replace(vertex, unions=()) for uid, vertex in definition.vertices.items()}
         return PlanRecorded(graph, schemas, at, replace(definition, vertices=vertices))

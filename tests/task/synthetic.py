@@ -26,7 +26,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.split import Split
@@ -206,7 +206,7 @@ class SyntheticJob:
 
     def __init__(
         self,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         rows: Mapping[tuple[str, str], int],
         mode: RuntimeMode,
         *,
@@ -293,7 +293,7 @@ class SyntheticJob:
 
     def _grow(self, widths: Mapping[str, int]) -> None:
         vertices = [replace(one, parallelism=widths.get(one.uid, one.parallelism)) for one in self.graph.vertices]
-        self.graph = ExecutionGraph(tuple(vertices), self.graph.edges)
+        self.graph = JobGraph(tuple(vertices), self.graph.edges)
         self.world.grow(self.graph)
 
     def _splits(

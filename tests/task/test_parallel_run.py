@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped, SubtaskEndOfData
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Open
@@ -22,11 +22,11 @@ _NUMBERS = itertools.count()
 ROWS = {("a/0", "a"): 1, ("a/1", "a"): 25, ("a/2", "a"): 12, ("b/0", "h"): 3, ("b/1", "h"): 3, ("b/2", "h"): 3}
 
 
-def two_vertices(exchange: Exchange) -> ExecutionGraph:
+def two_vertices(exchange: Exchange) -> JobGraph:
     """a (three subtasks, no sink) -> b (three, with a source and a sink of its own)."""
-    a = Vertex("a", ("a",), ("a",), ("a",), (), bounded=True, parallelism=3)
-    b = Vertex("b", ("h", "b"), ("h",), ("h",), ("out",), bounded=True, parallelism=3)
-    return ExecutionGraph((a, b), (Edge("a__b", "a", "b", "b", exchange),))
+    a = JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True, parallelism=3)
+    b = JobVertex("b", ("h", "b"), ("h",), ("h",), ("out",), bounded=True, parallelism=3)
+    return JobGraph((a, b), (JobEdge("a__b", "a", "b", "b", exchange),))
 
 
 @pytest.fixture(params=[False, True], ids=["one process", "over logs"])

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
-from airflow_provider_ckpt.model.graph import Edge, Exchange, ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.worker import Worker
@@ -30,11 +30,11 @@ _NUMBERS = itertools.count()
 SPLITS = {f"s{number}": number % 4 for number in range(12)}
 
 
-def graph(exchange: Exchange, sinks: tuple[str, ...] = ()) -> ExecutionGraph:
+def graph(exchange: Exchange, sinks: tuple[str, ...] = ()) -> JobGraph:
     """parts (by split) -> b (two subtasks, with a sink)."""
-    parts = Vertex("parts", ("parts",), ("parts",), ("parts",), sinks, bounded=True, parallelism=1, splits=True)
-    b = Vertex("b", ("b",), (), (), ("out",), bounded=True, parallelism=2)
-    return ExecutionGraph((parts, b), (Edge("parts__b", "parts", "b", "b", exchange),))
+    parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), sinks, bounded=True, parallelism=1, splits=True)
+    b = JobVertex("b", ("b",), (), (), ("out",), bounded=True, parallelism=2)
+    return JobGraph((parts, b), (JobEdge("parts__b", "parts", "b", "b", exchange),))
 
 
 @pytest.fixture(params=[False, True], ids=["one process", "over logs"])
@@ -158,9 +158,9 @@ def test_w17_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
 def test_how_many_subtasks_a_run_needs(before: int, declared: int, ended: int, now: int, needed: int) -> None:
     journal = Journal(MemoryStorage(f"needed-{next(_NUMBERS)}"), JOB)
     journal.claim("t", Worker(), 0.0)
-    vertex = Vertex("parts", ("parts",), ("parts",), ("parts",), (), True, before, splits=True)
+    vertex = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), True, before, splits=True)
     definition = JobDefinition("streaming", {"parts": SourceDefinition(True, parallelism=declared)}, {}, {})
-    journal.write(ev.PlanRecorded(ExecutionGraph((vertex,), ()), {}, 0.0, definition))
+    journal.write(ev.PlanRecorded(JobGraph((vertex,), ()), {}, 0.0, definition))
     for number in range(ended):
         journal.write(ev.SubtaskEndOfData(f"parts/{number}", "t", 1.0))
     assert subtasks_needed(journal.state, "parts", now) == needed

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.journal.kinds.sources import Sources
 from airflow_provider_ckpt.journal.kinds.splits import Splits, forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.journal.kinds.subtasks import Subtasks
 from airflow_provider_ckpt.model.definition import JobDefinition
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -65,7 +65,7 @@ class PlanRecorded(JournalEvent):
     """What this epoch runs: the graph, the schemas (vertex uid -> Spark's schema JSON), and the definition, which a
     later start is compared with (None in journals of release 0.1)."""
 
-    graph: ExecutionGraph
+    graph: JobGraph
     schemas: Mapping[str, str]
     at: float
     definition: JobDefinition | None = field(default=None, metadata=LATER)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.requests import AnsweredRequests
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import own_form
 from airflow_provider_ckpt.model.mode import RuntimeMode
@@ -30,7 +30,7 @@ class JobCreated(JournalEvent):
     """First event of a job: its graph, runtime mode and options, as they were submitted."""
 
     job_id: str
-    graph: ExecutionGraph
+    graph: JobGraph
     mode: RuntimeMode
     options: SubmittedOptions = field(metadata=own_form(_document, SubmittedOptions))
     at: float

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.model.graph import Edge, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.spark.errors import (
     CleanSourceError,
     FunctionFailedError,
@@ -118,8 +118,8 @@ class QueryBuilder:
     def __init__(
         self,
         job: Job,
-        vertex: Vertex,
-        edges: Iterable[Edge],
+        vertex: JobVertex,
+        edges: Iterable[JobEdge],
         calls: SourceCalls,
         edge_frame: EdgeFrame,
         known: Unions | None = None,

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.definition import plain_path, selecting, sink_def
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import Mode, RunOptions, RuntimeMode
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
-from airflow_provider_ckpt.model.graph import ExecutionGraph, Vertex
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.spark.errors import (
     HeldWatermarkError,
@@ -48,7 +48,7 @@ DEFAULT_LIMIT = 128 * 1024 * 1024
 
 @dataclass(frozen=True)
 class JobPlan:
-    graph: ExecutionGraph
+    graph: JobGraph
     mode: RuntimeMode
     schemas: Mapping[str, StructType]
     """Vertex uid -> schema of its output."""
@@ -158,7 +158,7 @@ class _Planner:
         self,
         spark: SparkSession,
         job: Job,
-        graph: ExecutionGraph,
+        graph: JobGraph,
         calls: SourceCalls,
         nothing: str,
         done: Done,
@@ -173,7 +173,7 @@ class _Planner:
         self._mixed: set[str] = set()
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
 
-    def plan(self, vertex: Vertex) -> None:
+    def plan(self, vertex: JobVertex) -> None:
         if vertex.uid in self._done.schemas:
             self.schemas[vertex.uid] = self._done.schemas[vertex.uid]
             if vertex.splits or self._unites(vertex):
@@ -211,7 +211,7 @@ class _Planner:
         )
         self._check_sinks(vertex, built.frame, built.output_mode if self._calls.streaming else "append")
 
-    def _plan_splits(self, vertex: Vertex) -> None:
+    def _plan_splits(self, vertex: JobVertex) -> None:
         """By the first split: every one has the same columns. Rows of several lie side by side in no order."""
         operator = self._job.operators[vertex.uid]
         frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
@@ -227,7 +227,7 @@ class _Planner:
         return int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
 
     def _follow_event_time(
-        self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
+        self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
     ) -> None:
         """By the graph and not by what is left of it: a source that is over is left out, and has left its rows."""
         edges = self._graph.inputs(vertex.uid)
@@ -241,17 +241,17 @@ class _Planner:
         if self._unites(vertex) or joins_streams(built.frame):
             self._mixed.add(vertex.uid)
 
-    def _unites(self, vertex: Vertex) -> bool:
+    def _unites(self, vertex: JobVertex) -> bool:
         edges = self._graph.inputs(vertex.uid)
         return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
 
-    def _check_sinks(self, vertex: Vertex, frame: DataFrame, output_mode: str) -> None:
+    def _check_sinks(self, vertex: JobVertex, frame: DataFrame, output_mode: str) -> None:
         columns = tuple((one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"])
         for uid in vertex.sinks:
             given = SinkInput(uid, columns, output_mode, vertex.bounded)
             self._job.operators[uid].sink.check_input(given)
 
-    def _check_supported(self, vertex: Vertex, built: BuiltQuery) -> None:
+    def _check_supported(self, vertex: JobVertex, built: BuiltQuery) -> None:
         if self._calls.streaming:
             cause, how = refusal(built.frame, built.output_mode), f"in output mode {built.output_mode!r}"
         else:
@@ -281,7 +281,7 @@ class _Planner:
         raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
 
     def _check_event_time(
-        self, vertex: Vertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
+        self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
     ) -> None:
         """A watermark that a bounded and a live input share makes history late; and (R13) a bounded input that
         cannot be left out when it ends would hold event time for ever."""

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.errors import (
     GraphChangedError,
@@ -61,7 +61,7 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
     check_finished(before, declared(job, mode, options.params), job.operators, _places(state.plan.graph))
 
 
-def sinks_without_rows(state: JobState, graph: ExecutionGraph) -> list[tuple[str, str]]:
+def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
     """(sink, vertex) of those that were added behind a vertex that is at its end. ``state``: before the plan."""
     if state.plan is None:
         return []
@@ -82,7 +82,7 @@ def _check_returned(state: JobState, plan: JobPlan) -> None:
             raise ReturnedSourceError(source=back[0], vertex=min(readers & known))
 
 
-def _check_event_time(before: ExecutionGraph, plan: JobPlan) -> None:
+def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
     """Spark keeps one event time for a query, and it does not go back: rows of an input that is added would be late."""
     inputs = {
         vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
@@ -97,7 +97,7 @@ def _check_event_time(before: ExecutionGraph, plan: JobPlan) -> None:
             raise LateSourceError(source=min(added), vertex=vertex.uid)
 
 
-def _check_edges(before: ExecutionGraph, plan: JobPlan) -> None:
+def _check_edges(before: JobGraph, plan: JobPlan) -> None:
     """A result partition is laid out for the consumers it had when the job began."""
     there = {vertex.uid for vertex in plan.graph.vertices}
     for uid in [vertex.uid for vertex in before.vertices if vertex.uid in there]:
@@ -105,7 +105,7 @@ def _check_edges(before: ExecutionGraph, plan: JobPlan) -> None:
             raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
 
 
-def _places(graph: ExecutionGraph) -> dict[str, tuple[str, bool]]:
+def _places(graph: JobGraph) -> dict[str, tuple[str, bool]]:
     """Operator uid -> its vertex and whether that is bounded."""
     return {
         uid: (vertex.uid, vertex.bounded) for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)

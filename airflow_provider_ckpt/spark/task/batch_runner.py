@@ -18,7 +18,7 @@ from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, Barri
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import channels
-from airflow_provider_ckpt.model.graph import Edge, Vertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -55,7 +55,7 @@ class BatchRunner:
     def __init__(
         self,
         context: RunContext,
-        vertex: Vertex,
+        vertex: JobVertex,
         subtask: SubtaskId,
         attempt: AttemptId,
         logs: Mapping[str, SubtaskLog],
@@ -196,7 +196,7 @@ class BatchRunner:
             return context.spark.createDataFrame([], schema)
         return context.spark.read.schema(schema).parquet(*paths)
 
-    def _edges(self) -> tuple[Edge, ...]:
+    def _edges(self) -> tuple[JobEdge, ...]:
         return self._context.graph.inputs(self.vertex.uid)
 
     def _check_fenced(self) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.model.graph import ExecutionGraph
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -23,7 +23,7 @@ class RunContext:
     storage: Storage
     job: Job
     job_id: str
-    graph: ExecutionGraph
+    graph: JobGraph
     options: RunOptions
     epoch: int
     post: Callable[[object], None] = field(repr=False)

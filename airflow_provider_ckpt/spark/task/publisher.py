@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
-from airflow_provider_ckpt.model.graph import Vertex
+from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.errors import PreparedLostError
@@ -42,7 +42,7 @@ class Publisher:
     def __init__(
         self,
         context: RunContext,
-        vertex: Vertex,
+        vertex: JobVertex,
         subtask: SubtaskId,
         attempt: AttemptId,
         *,

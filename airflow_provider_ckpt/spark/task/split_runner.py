@@ -22,7 +22,7 @@ from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, Barri
 from airflow_provider_ckpt.errors import CkptError, TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
-from airflow_provider_ckpt.model.graph import Vertex
+from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -53,7 +53,7 @@ class SplitRunner:
     def __init__(
         self,
         context: RunContext,
-        vertex: Vertex,
+        vertex: JobVertex,
         subtask: SubtaskId,
         attempt: AttemptId,
         log: SubtaskLog,

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import channels
-from airflow_provider_ckpt.model.graph import Vertex
+from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.records import Batch
@@ -137,7 +137,7 @@ class SubtaskFactory:
         return found
 
     def _inputs(
-        self, vertex: Vertex, edges: Mapping[str, EdgeInput], dropped: frozenset[str], folder: SparkFolder
+        self, vertex: JobVertex, edges: Mapping[str, EdgeInput], dropped: frozenset[str], folder: SparkFolder
     ) -> Inputs:
         gate = InputGate(edges, epoch=self._context.epoch, aligned=self._aligned, aligned_timeout=self._aligned_timeout)
         bounded = {
@@ -148,7 +148,7 @@ class SubtaskFactory:
         storage = self._context.storage
         return Inputs(edges, bounded, gate, lambda uid: SeenFiles(storage, f"{folder.path}/sources/{uid}"))
 
-    def _builder(self, vertex: Vertex, edges: Mapping[str, EdgeInput]) -> QueryBuilder:
+    def _builder(self, vertex: JobVertex, edges: Mapping[str, EdgeInput]) -> QueryBuilder:
         context = self._context
         limit = read_limit(context.options)
         calls = SourceCalls(context.spark, streaming=True, limit=limit)
