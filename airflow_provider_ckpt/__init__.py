@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.job_status import JobStatus
+    from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
     from airflow_provider_ckpt.sinks.file_sink import FileSink
@@ -60,7 +61,9 @@ __all__ = [
     "NoRootError",
     "NoSuchJobError",
     "OvertakenError",
+    "RequestOutcome",
     "RequestOvertakenError",
+    "RequestResult",
     "Sink",
     "SinkContext",
     "SinkInput",
@@ -99,7 +102,9 @@ _MODULES = {
     "NoRootError": "storage.errors",
     "NoSuchJobError": "journal.errors",
     "OvertakenError": "errors",
+    "RequestOutcome": "model.request_outcome",
     "RequestOvertakenError": "journal.errors",
+    "RequestResult": "model.request_outcome",
     "Sink": "sinks.sink",
     "SinkContext": "sinks.sink",
     "SinkInput": "sinks.sink",

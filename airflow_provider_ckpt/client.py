@@ -24,6 +24,7 @@ from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -79,16 +80,15 @@ class JobAnswer:
     state: JobState
 
     @property
-    def outcome(self) -> str | None:
-        """The driver's last words: ``completed: …``, ``failed: …`` or ``refused: …``. None if it said none, as drivers
-        of earlier releases do."""
+    def outcome(self) -> RequestOutcome | None:
+        """The driver's last word. None if it said none, as drivers of earlier releases do."""
         return self.state.outcomes.get(self.request.name)
 
     @property
     def is_served(self) -> bool:
         """Whether it took place: the savepoint of a stop is released, a drain has finished the job."""
         if self.outcome is not None:
-            return self.outcome.startswith("completed")
+            return self.outcome.took_place
         status = self.state.status
         return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
 
@@ -200,7 +200,7 @@ class JobClient:
                 raise RequestOvertakenError(
                     job_id=self.job_id, kind=request.kind, epoch=state.epoch, asked=request.epoch
                 )
-            return not state.is_held or (told is not None and told.startswith(("failed", "refused")))
+            return not state.is_held or (told is not None and not told.took_place)
 
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))

@@ -43,11 +43,15 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         ],
         "draining": state.draining,
         "restored_from": state.restored or None,
-        "requests": [
-            {"request": name, "outcome": state.outcomes.get(name, "taken")} for name in sorted(state.answered)
-        ],
+        "requests": [{"request": name, "outcome": _outcome(state, name)} for name in sorted(state.answered)],
         "late_files": [
             {"operator": late.uid, "read": late.read, "paths": list(late.paths)} for late in state.late_files
         ],
         "damage": list(state.damage),
     }
+
+
+def _outcome(state: JobState, request: str) -> str:
+    """``taken`` of one whose last word is still to come, or was said longer ago than the journal remembers."""
+    told = state.outcomes.get(request)
+    return "taken" if told is None else str(told)

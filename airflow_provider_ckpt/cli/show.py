@@ -77,7 +77,7 @@ def _driver(worker: Worker) -> str | None:
 
 def unserved(state: JobState) -> list[str]:
     """Requests to stop or drain that did not take place, and why: nobody else tells who asked and left."""
-    return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.startswith("completed")]
+    return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.took_place]
 
 
 def late_files(state: JobState) -> list[str]:

@@ -35,6 +35,7 @@ from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnsw
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 _NO_SAVEPOINT = (
     "a job in batch mode takes no savepoint before its end; vertices that are at their end of data are not run "
@@ -224,7 +225,7 @@ class Coordinator:
     def _requested(self, message: StopRequested, now: float) -> None:
         without = message.mode == "stop" and self._takes_no_savepoint
         if without and not message.leaves:
-            outcome = f"refused: {_NO_SAVEPOINT}"
+            outcome = RequestOutcome.refused(_NO_SAVEPOINT)
         else:
             outcome = self._parts.requests.take(message, now + self._parts.options.timeout)
         if message.request is not None:

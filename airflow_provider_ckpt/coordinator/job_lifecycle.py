@@ -8,6 +8,7 @@ from airflow_provider_ckpt.coordinator.effects import Append, EndJob
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class JobLifecycle:
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
             return
-        outcome = f"failed: {self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}"
+        why = f"{self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}; the job goes on"
         requests.stop = None
-        self._answer("stop", f"{outcome}; the job goes on", now)
+        self._answer("stop", RequestOutcome.failed(why), now)
 
     def end_if_done(self, now: float) -> None:
         """Decide it if the job came to its end or stopped, and end it once nothing holds the end up."""
@@ -128,16 +129,16 @@ class JobLifecycle:
         """Everybody who asked hears how it went, before the status tells that nobody is left to say more."""
         stop = self._parts.requests.stop
         if ending.status is JobStatus.FINISHED:
-            self._answer("stop", "completed: the job has FINISHED", now)
-            self._answer("drain", "completed: the job has FINISHED", now)
+            self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
+            self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
         elif ending.status is JobStatus.STOPPED and stop is not None:
-            self._answer("stop", f"completed: savepoint {stop.savepoint} is released", now)
-            self._answer("drain", "failed: the job was stopped before it was drained", now)
+            self._answer("stop", RequestOutcome.completed(f"savepoint {stop.savepoint} is released"), now)
+            self._answer("drain", RequestOutcome.failed("the job was stopped before it was drained"), now)
         else:
-            self._answer("stop", f"failed: {ending.cause}", now)
+            self._answer("stop", RequestOutcome.failed(f"{ending.cause}"), now)
             goes_on = "; the next run goes on draining" if ending.status is JobStatus.RESTARTING else ""
-            self._answer("drain", f"failed: {ending.cause}{goes_on}", now)
+            self._answer("drain", RequestOutcome.failed(f"{ending.cause}{goes_on}"), now)
 
-    def _answer(self, mode: str, outcome: str, now: float) -> None:
+    def _answer(self, mode: str, outcome: RequestOutcome, now: float) -> None:
         for request, kind in self._parts.requests.close(mode):
             self._parts.out.append(Append(RequestAnswered(request, kind, outcome, now)))

@@ -5,8 +5,8 @@ run goes on from the savepoint. A drain ends the sources for good. A stop wins o
 progress: what was drained by then can only go to its end of data in the next run (R12), the rest goes on.
 A drain during a stop is refused.
 
-A request is answered twice: when it is taken, and when it is known how it went (``completed: …`` or
-``failed: …``). One that is refused is answered once.
+A request is answered twice: when it is taken, and when it is known how it went (completed or
+failed). One that is refused is answered once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.failures import FailureTracker
 from airflow_provider_ckpt.coordinator.messages import StopRequested
-from airflow_provider_ckpt.journal.requests import ACCEPTED, ALREADY_DRAINING, ALREADY_STOPPING
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 
 
 @dataclass
@@ -46,25 +46,25 @@ class Requests:
         self._seen.add(request)
         return new
 
-    def take(self, message: StopRequested, deadline: float) -> str:
+    def take(self, message: StopRequested, deadline: float) -> RequestOutcome:
         """The outcome, as it is answered. ``deadline``: of a stop that begins with this request."""
         if message.mode == "drain" and self.stop is not None:
-            return "refused: the job is being stopped"
+            return RequestOutcome.refused("the job is being stopped")
         if message.request is not None:
             self._open[message.request] = message.mode
         if message.mode == "stop":
             return self._take_stop(message, deadline)
         if self.draining:
-            return ALREADY_DRAINING
+            return RequestOutcome(RequestResult.ALREADY_DRAINING)
         self.draining = True
-        return ACCEPTED
+        return RequestOutcome(RequestResult.ACCEPTED)
 
-    def _take_stop(self, message: StopRequested, deadline: float) -> str:
+    def _take_stop(self, message: StopRequested, deadline: float) -> RequestOutcome:
         if self.stop is not None:
             self.stop.leaves = self.stop.leaves or message.leaves
-            return ALREADY_STOPPING
+            return RequestOutcome(RequestResult.ALREADY_STOPPING)
         self.stop = Stop(deadline, message.leaves, FailureTracker(self._tolerable_failed))
-        return ACCEPTED
+        return RequestOutcome(RequestResult.ACCEPTED)
 
     def close(self, *modes: str) -> list[tuple[str, str]]:
         """(request, mode) of those of ``modes`` that wait for their last answer; each is returned once."""

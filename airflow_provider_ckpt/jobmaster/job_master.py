@@ -29,6 +29,7 @@ from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.storage import Storage
@@ -166,7 +167,7 @@ class JobMaster:
             if request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
             else:
-                outcome = f"refused: {request.problem}"
+                outcome = RequestOutcome.refused(f"{request.problem}")
                 self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def _take_deadlines(self, now: float) -> None:

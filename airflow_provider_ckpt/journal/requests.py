@@ -21,9 +21,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 VERSION = 1
 KINDS = ("stop", "drain")
-ACCEPTED, ALREADY_STOPPING, ALREADY_DRAINING = "accepted", "already stopping", "already draining"
-LAST_WORDS = ("completed", "failed", "refused")
-"""An answer that begins with one of these is the last one; the others say that a request was taken."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,13 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.cli.conftest import NOON, claim, write
 from tests.support.waiting import wait_until
+
+told = RequestOutcome.parse
 
 
 @pytest.fixture
@@ -80,7 +83,11 @@ def test_the_exit_code_says_whether_it_took_place(
 ) -> None:
     def drive() -> None:
         (request,) = wait_until(lambda: pending_requests(storage, "orders", 1, ()), "the request")
-        write(running, RequestAnswered(request.name, kind, outcome, NOON), StatusChanged(JobStatus(status), NOON))
+        write(
+            running,
+            RequestAnswered(request.name, kind, told(outcome), NOON),
+            StatusChanged(JobStatus(status), NOON),
+        )
 
     driver = Thread(target=drive)
     driver.start()

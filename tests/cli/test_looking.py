@@ -14,7 +14,10 @@ from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from tests.cli.conftest import NOON, claim, write
+
+told = RequestOutcome.parse
 
 
 def _files(root: str) -> set[Path]:
@@ -71,10 +74,10 @@ def test_show_says_what_became_of_a_stop_that_failed(
 ) -> None:
     write(
         running,
-        RequestAnswered("r1", "stop", "accepted", NOON + 801),
-        RequestAnswered("r1", "stop", "failed: the savepoint expired; the job goes on", NOON + 900),
-        RequestAnswered("r2", "stop", "accepted", NOON + 901),
-        RequestAnswered("r2", "stop", "completed: savepoint 5", NOON + 902),
+        RequestAnswered("r1", "stop", told("accepted"), NOON + 801),
+        RequestAnswered("r1", "stop", told("failed: the savepoint expired; the job goes on"), NOON + 900),
+        RequestAnswered("r2", "stop", told("accepted"), NOON + 901),
+        RequestAnswered("r2", "stop", told("completed: savepoint 5"), NOON + 902),
     )
     assert main(["show", "orders", "--root", empty_root]) == 0
     shown = capsys.readouterr().out

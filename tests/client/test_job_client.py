@@ -27,12 +27,15 @@ from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import ForeignRootError, InvalidJobIdError, NoRootError
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from tests.journal.samples import one_of_each
+
+told = RequestOutcome.parse
 
 ENDS = [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED, JobStatus.RESTARTING]
 
@@ -122,7 +125,7 @@ def test_a_state_stays_as_it_was_seen(world: World) -> None:
         ev.SourceFrozen("other", None, 0, 3.0),
         ev.LateFilesFound("other", ("/late",), True, 3.0),
         ev.SubtaskFinished("daily/1", "t", 3.0),
-        ev.RequestAnswered("r9", "stop", "failed: x", 3.0),
+        ev.RequestAnswered("r9", "stop", told("failed: x"), 3.0),
         ended(JobStatus.RESTARTING),
     )
     assert client.look() == driver.state
@@ -246,26 +249,26 @@ def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:
     world.then = lambda: write(
         driver,
         ev.CheckpointReleased(3, 2.0),
-        ev.RequestAnswered("r", "stop", "completed: savepoint 3 is released", 2.0),
+        ev.RequestAnswered("r", "stop", told("completed: savepoint 3 is released"), 2.0),
         ended(JobStatus.STOPPED),
     )
     answer = world.client().answer(asked("stop"), 60.0)
     assert (answer.state.status, answer.state.last_released, world.sleeps) == ("STOPPED", 3, 2)
-    assert (answer.outcome, answer.is_served) == ("completed: savepoint 3 is released", True)
+    assert (answer.outcome, answer.is_served) == (told("completed: savepoint 3 is released"), True)
 
 
 @pytest.mark.parametrize("outcome", ["failed: no savepoint within 60 s; the job goes on", "refused: batch"])
 def test_the_answer_may_be_that_the_job_goes_on(world: World, outcome: str) -> None:
     driver = world.driver()
-    write(driver, ev.RequestAnswered("r", "stop", "accepted", 2.0))
-    world.then = lambda: write(driver, ev.RequestAnswered("r", "stop", outcome, 2.0))
+    write(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
+    world.then = lambda: write(driver, ev.RequestAnswered("r", "stop", told(outcome), 2.0))
     answer = world.client().answer(asked("stop"), 60.0)
-    assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", outcome, 2)
+    assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", told(outcome), 2)
     assert not answer.is_served
 
 
 def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -> None:
-    write(world.driver(), ev.RequestAnswered("r", "stop", "accepted", 2.0), ended(JobStatus.STOPPED))
+    write(world.driver(), ev.RequestAnswered("r", "stop", told("accepted"), 2.0), ended(JobStatus.STOPPED))
     assert world.client().answer(asked("stop")).is_served
     assert not world.client().answer(asked("drain")).is_served
 
@@ -274,7 +277,7 @@ def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -
 def test_waiting_for_a_driver_that_is_gone_ends_with_the_timeout(world: World, answered: bool, words: str) -> None:
     driver = world.driver()
     if answered:
-        write(driver, ev.RequestAnswered("r", "stop", "accepted", 2.0))
+        write(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
     with pytest.raises(JobNotEndedError, match=words) as raised:
         world.client().answer(asked("stop"), 3.0)
     assert raised.value.retryable

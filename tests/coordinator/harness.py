@@ -158,7 +158,7 @@ class Harness:
         return self.handle(SubtaskFailed(**self.world(subtask), cause=cause, terminal=terminal))
 
     def answers(self, request: str) -> list[str]:
-        return [event.outcome for event in events(RequestAnswered, self.effects) if event.request == request]
+        return [str(event.outcome) for event in events(RequestAnswered, self.effects) if event.request == request]
 
 
 def only(kind: type[E], effects: list[Effect]) -> list[E]:

@@ -9,6 +9,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
@@ -63,7 +64,7 @@ def after_the_kill(*, reads_history: bool = False) -> list[ev.Event]:
         ev.EpochClaimed(2, "t2", Worker(pid=DRIVER + 100), 1.0),
         ev.StatusChanged(JobStatus.RUNNING, 1.0),
         *completed(5, 4, history="finished", reads_history=reads_history),
-        ev.RequestAnswered("r1", "drain", "accepted", 2.0),
+        ev.RequestAnswered("r1", "drain", RequestOutcome.parse("accepted"), 2.0),
         ev.SubtaskFinished("flights/0", "a", 2.0),
         *completed(6, 5, history="finished", kind="final", reads_history=False),
         ev.SubtaskFinished("daily_delays/0", "a", 2.0),

@@ -7,6 +7,7 @@ import random
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
@@ -62,7 +63,7 @@ def one_of_each() -> list[ev.Event]:
         ev.SubtaskEndOfData("rates/0", "t1", 126.0),
         ev.SubtaskFinished("rates/0", "t1", 127.0),
         ev.CheckpointTriggered(3, 130.0, "savepoint"),
-        ev.RequestAnswered("r-1", "stop", "taken", 131.0),
+        ev.RequestAnswered("r-1", "stop", RequestOutcome.parse("accepted"), 131.0),
         ev.StatusChanged(JobStatus.RESTARTING, 132.0, "a subtask failed: disk full"),
     ]
 

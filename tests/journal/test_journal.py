@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -33,6 +34,8 @@ from airflow_provider_ckpt.testing.crash import (
     crash_points,
 )
 from tests.journal.samples import WORKER, one_of_each, random_events
+
+told = RequestOutcome.parse
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "journal-v1"
 
@@ -119,18 +122,25 @@ def test_a_full_buffer_is_flushed(storage: Storage) -> None:
 
 def test_only_what_decides_nothing_may_wait() -> None:
     """A drain that was accepted is gone on with by the next driver; the other answers are for those who asked."""
-    answers = [ev.RequestAnswered("r", "stop", "accepted", 1.0), ev.RequestAnswered("r", "drain", "refused: …", 1.0)]
+    answers = [
+        ev.RequestAnswered("r", "stop", told("accepted"), 1.0),
+        ev.RequestAnswered("r", "drain", told("refused: …"), 1.0),
+    ]
     waiting = [late(1), ev.CheckpointAborted(1, "CHECKPOINT_EXPIRED", 1.0), *answers]
     assert not any(event.decides for event in waiting)
     deciding = [event for event in one_of_each() if type(event) not in {type(one) for one in waiting}]
-    assert all(event.decides for event in [*deciding, ev.RequestAnswered("r", "drain", "accepted", 1.0)])
+    assert all(event.decides for event in [*deciding, ev.RequestAnswered("r", "drain", told("accepted"), 1.0)])
 
 
 def test_r10_a_crash_loses_what_waits_and_nothing_that_the_next_driver_needs(storage: Storage) -> None:
     """Of a checkpoint whose end was lost its number is known, and that nobody will complete it."""
     journal = claimed(storage)
     journal.write(ev.CheckpointTriggered(1, 1.0))
-    for event in (ev.CheckpointAborted(1, "IO_EXCEPTION", 2.0), late(1), ev.RequestAnswered("r", "stop", "x", 2.0)):
+    for event in (
+        ev.CheckpointAborted(1, "IO_EXCEPTION", 2.0),
+        late(1),
+        ev.RequestAnswered("r", "stop", told("accepted"), 2.0),
+    ):
         journal.write(event)
     successor = claimed(storage, "t2")
     state = successor.state

@@ -19,11 +19,14 @@ from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_j
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 from tests.journal.samples import GRAPH, WORKER, of_splits, one_of_each, random_events
+
+told = RequestOutcome.parse
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "job-state-v1" / "state.json"
 
@@ -124,7 +127,7 @@ def test_the_fold_of_one_of_each() -> None:
 def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
     state = folded(one_of_each())
     ev.SubtaskFinished("daily/0", "t1", 140.0).apply(state)
-    ev.RequestAnswered("r-2", "drain", "accepted", 141.0).apply(state)
+    ev.RequestAnswered("r-2", "drain", told("accepted"), 141.0).apply(state)
     ev.Restored(2, {"daily": {"early": 1}}, 142.0).apply(state)
     assert state.ended == {"daily": {"rates__daily": 2}, "rates": {"rates": 0}}
     assert state.dropped == {"daily": {"early": 1}}
@@ -143,7 +146,7 @@ def test_r9_what_is_released_stays_released_whatever_is_told_late() -> None:
 
 def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
     state = folded(one_of_each())
-    ev.RequestAnswered("r-2", "drain", "accepted", 141.0).apply(state)
+    ev.RequestAnswered("r-2", "drain", told("accepted"), 141.0).apply(state)
     ev.StatusChanged(JobStatus.RESTARTING, 142.0).apply(state)
     assert state.draining
     ev.StatusChanged(JobStatus.STOPPED, 143.0).apply(state)
@@ -153,21 +156,24 @@ def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
 def test_how_a_request_went_is_told_once_it_is_known() -> None:
     state = folded(one_of_each())
     for outcome in ("accepted", "already stopping", "already draining"):
-        ev.RequestAnswered("r-2", "stop", outcome, 141.0).apply(state)
+        ev.RequestAnswered("r-2", "stop", told(outcome), 141.0).apply(state)
     assert state.outcomes == {}
-    ev.RequestAnswered("r-2", "stop", "failed: no savepoint", 142.0).apply(state)
-    ev.RequestAnswered("r-3", "drain", "refused: the job is being stopped", 143.0).apply(state)
-    assert state.outcomes == {"r-2": "failed: no savepoint", "r-3": "refused: the job is being stopped"}
+    ev.RequestAnswered("r-2", "stop", told("failed: no savepoint"), 142.0).apply(state)
+    ev.RequestAnswered("r-3", "drain", told("refused: the job is being stopped"), 143.0).apply(state)
+    assert state.outcomes == {
+        "r-2": RequestOutcome.failed("no savepoint"),
+        "r-3": RequestOutcome.refused("the job is being stopped"),
+    }
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
     for number in range(HISTORY):
-        ev.RequestAnswered(f"s-{number}", "stop", "completed: savepoint 1 is released", 144.0).apply(state)
+        ev.RequestAnswered(f"s-{number}", "stop", told("completed: savepoint 1 is released"), 144.0).apply(state)
     assert list(state.outcomes) == [f"s-{number}" for number in range(HISTORY)]
 
 
 def test_the_golden_state_with_outcomes_is_read_and_written_again() -> None:
     golden = json.loads(GOLDEN.with_name("state-with-outcomes.json").read_text())
     state = state_from_json(golden)
-    assert state.outcomes == {"r-1": "completed: savepoint 2 is released"}
+    assert state.outcomes == {"r-1": RequestOutcome.completed("savepoint 2 is released")}
     assert state_to_json(state) == golden
 
 
@@ -255,7 +261,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 
 def test_everything_in_the_state_is_in_its_document_but_the_damage() -> None:
     state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits()])
-    state.outcomes, state.introduced, state.given_up = {"r-1": "failed"}, {"daily": (1, 2)}, {"daily"}
+    state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     names = {field.name for field in fields(JobState)} - {"damage"}
     assert state_to_json(state).keys() == names | {"format", "version"}
 

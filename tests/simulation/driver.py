@@ -71,7 +71,7 @@ def restored_from(world: World) -> Restored:
         elif isinstance(event, ev.SubtaskFinished):
             finished.add(event.subtask)
         elif isinstance(event, ev.RequestAnswered):
-            draining = draining or (event.kind == "drain" and event.outcome == "accepted")
+            draining = draining or (event.kind == "drain" and event.decides)
     return Restored(
         last_triggered=triggered,
         last_completed=completed,

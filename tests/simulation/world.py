@@ -21,9 +21,9 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
     SubtaskFinished,
 )
-from airflow_provider_ckpt.journal.requests import LAST_WORDS
 from airflow_provider_ckpt.model.channel import channels, pointwise_producers
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
@@ -233,7 +233,7 @@ class World:
     def check_answers(self, epoch: int, asked: Collection[str]) -> None:
         """At the end of a run everybody who asked was told how it went, once; a stop is not called completed
         that ended otherwise."""
-        answers: dict[str, list[str]] = {request: [] for request in asked}
+        answers: dict[str, list[RequestOutcome]] = {request: [] for request in asked}
         status = ""
         for e, event in self.journal:
             if e == epoch and isinstance(event, RequestAnswered):
@@ -241,10 +241,10 @@ class World:
             elif e == epoch and isinstance(event, StatusChanged):
                 status = event.status
         for request, outcomes in answers.items():
-            last = [outcome for outcome in outcomes if outcome.startswith(LAST_WORDS)]
+            last = [outcome for outcome in outcomes if outcome.is_last]
             if len(last) != 1 or outcomes[-1] != last[0]:
                 raise BrokenError(f"request {request} of epoch {epoch} was answered {outcomes}")
-            if last[0].startswith("completed") and status not in ("FINISHED", "STOPPED"):
+            if last[0].took_place and status not in ("FINISHED", "STOPPED"):
                 raise BrokenError(f"request {request} is completed, but the run ended {status}")
 
     def _check_cut(self, event: CheckpointCompleted) -> None:

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
@@ -163,7 +164,7 @@ def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House
     house.complete(1)
     house.complete(2, released=False)
     house.complete(3, released=False)
-    house.journal.write(ev.RequestAnswered("r", "drain", "accepted", 2.0))
+    house.journal.write(ev.RequestAnswered("r", "drain", RequestOutcome.parse("accepted"), 2.0))
     house.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
     house.journal.write(ev.CheckpointTriggered(7, 3.0, "checkpoint"))
     found = restored(house.journal.state)

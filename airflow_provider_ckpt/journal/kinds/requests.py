@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart
-from airflow_provider_ckpt.journal.requests import ACCEPTED, LAST_WORDS
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 
 
 @dataclass
 class AnsweredRequests(StatePart):
     answered: set[str] = field(default_factory=set)
-    outcomes: dict[str, str] = field(default_factory=dict, metadata=LATER)
-    """Request -> how it went (``completed: …``, ``failed: …``, ``refused: …``), the last ``HISTORY``; one that was
-    only taken so far is in ``answered`` alone."""
+    outcomes: dict[str, RequestOutcome] = field(default_factory=dict, metadata=LATER)
+    """Request -> the last word on it, of the last ``HISTORY``; one that was only taken so far is in ``answered``
+    alone."""
     draining: bool = False
     """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
 
@@ -25,23 +25,23 @@ class RequestAnswered(JournalEvent):
 
     request: str
     kind: str
-    outcome: str
+    outcome: RequestOutcome
     at: float
 
     @property
     def decides(self) -> bool:
         """A drain is gone on with by later drivers. What is said of the others is for those who asked."""
-        return self.kind == "drain" and self.outcome == ACCEPTED
+        return self.kind == "drain" and self.outcome.result is RequestResult.ACCEPTED
 
     def apply(self, state: AnsweredRequests) -> None:
         state.answered.add(self.request)
-        if self.outcome.startswith(LAST_WORDS):
+        if self.outcome.is_last:
             _remember_first(state.outcomes, self.request, self.outcome)
         if self.decides:
             state.draining = True
 
 
-def _remember_first(history: dict[str, str], name: str, value: str) -> None:
+def _remember_first(history: dict[str, RequestOutcome], name: str, value: RequestOutcome) -> None:
     """The oldest entry goes first: names are in no order."""
     history[name] = value
     if len(history) > HISTORY:
