@@ -54,7 +54,7 @@ class Admission:
     def _refuse_running(self, message: SubtaskRunning) -> str | None:
         if self._subtasks.has_ended(message.subtask):
             return "stale"
-        if message.plan < self._pauses.plan(message.subtask):
+        if message.plan < self._pauses.plan(message.subtask).number:
             return "stale"  # from before it stood still
         pause = self._pauses.current
         return "stale" if pause is not None and self._pauses.awaits(message.subtask, pause.reason) else None

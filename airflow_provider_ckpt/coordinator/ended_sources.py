@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class EndedSources(PlanChanges):
@@ -98,7 +100,6 @@ class EndedSources(PlanChanges):
         for other in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
             self.begun(Pause(subtask, DropSource(other[1])))
 
-    def dropped(self, subtask: str) -> tuple[str, ...]:
-        """What the subtask's query leaves out from now on, sorted."""
+    def amended(self, plan: VertexPlan, subtask: str) -> VertexPlan:
         vertex = self._vertex[subtask]
-        return tuple(sorted(uid for owner, uid in self._dropped if owner == vertex))
+        return replace(plan, dropped=tuple(sorted(uid for owner, uid in self._dropped if owner == vertex)))

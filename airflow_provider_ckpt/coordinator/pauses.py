@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,17 @@ class PlanChanges(ABC):
         """The subtask stands still behind ``batch_id`` (-1: before its first batch). Returns what has to be in the
         journal before it goes on; None if it is there already."""
 
+    @abstractmethod
+    def amended(self, plan: VertexPlan, subtask: str) -> VertexPlan:
+        """``plan`` with all that is changed for the subtask by now; asked of each kind in turn."""
+
 
 class Pauses:
-    """The pause in progress, and the plan that every subtask runs under: 0 as deployed, one more at each resume."""
+    """The pause in progress, and the plan that every subtask runs under."""
 
     def __init__(self, changes: Collection[PlanChanges]) -> None:
         self._changes = tuple(changes)
-        self._plans: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         self._by: PlanChanges | None = None
         self.current: Pause | None = None
         self.stands_still = False
@@ -56,21 +61,25 @@ class Pauses:
         by.begun(pause)
         self.current, self._by, self.stands_still = pause, by, False
 
-    def stood_still(self, batch_id: int, now: float) -> tuple[int, Event | None]:
-        """The subtask of the current pause stands still. Returns the number of the plan that it goes on with, and what
-        is to be journaled before."""
+    def stood_still(self, batch_id: int, now: float) -> Event | None:
+        """The subtask of the current pause stands still. Returns what is to be journaled before it goes on, which is
+        with its next :meth:`plan`."""
         assert self.current is not None
         assert self._by is not None
         self.stands_still = True
-        number = self._plans[self.current.subtask] = self.plan(self.current.subtask) + 1
-        return number, self._by.change(self.current, batch_id, now)
+        self._numbers[self.current.subtask] = self._numbers.get(self.current.subtask, 0) + 1
+        return self._by.change(self.current, batch_id, now)
 
     def awaits(self, subtask: str, reason: PauseReason) -> bool:
         """Whether the subtask has still to say that it stands still for this reason."""
         return self.current == Pause(subtask, reason) and not self.stands_still
 
-    def plan(self, subtask: str) -> int:
-        return self._plans.get(subtask, 0)
+    def plan(self, subtask: str) -> VertexPlan:
+        """What the subtask is to run now: number 0 as first deployed in the epoch, one more at each resume."""
+        plan = VertexPlan(self._numbers.get(subtask, 0), ())
+        for changes in self._changes:
+            plan = changes.amended(plan, subtask)
+        return plan
 
     def begin_again(self, subtask: str) -> None:
         """Its next attempt stands still for nothing that the one before was told; what is wanted yet is said again."""

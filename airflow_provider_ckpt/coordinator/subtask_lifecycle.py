@@ -26,7 +26,6 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SourceEnded, SubtaskEndOfData, SubtaskFinished
-from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class SubtaskLifecycle:
@@ -98,18 +97,17 @@ class SubtaskLifecycle:
 
     def paused(self, message: SubtaskPaused, now: float) -> None:
         parts, subtask = self._parts, message.subtask
-        number, change = parts.pauses.stood_still(message.batch_id, now)
+        change = parts.pauses.stood_still(message.batch_id, now)
         if change is not None:
             parts.out.append(Append(change))
-        parts.send(ResumeSubtask, subtask, plan=VertexPlan(number, parts.sources.dropped(subtask)))
+        parts.send(ResumeSubtask, subtask, plan=parts.pauses.plan(subtask))
 
     # -- what they are told
 
     def deploy(self) -> None:
         for subtask in self._parts.scheduler.due():
             self._parts.subtasks.set_status(subtask, SubtaskStatus.STARTING)
-            plan = VertexPlan(self._parts.pauses.plan(subtask), self._parts.sources.dropped(subtask))
-            self._parts.send(DeploySubtask, subtask, plan=plan)
+            self._parts.send(DeploySubtask, subtask, plan=self._parts.pauses.plan(subtask))
 
     def assign_splits(self, now: float) -> None:
         """What a subtask is to read is in the journal before it is told (R14)."""

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import EndMode
 
 
 @dataclass(frozen=True)
 class BuildQuery:
-    """Build the query without ``dropped``; then call ``planned``."""
+    """Build the query of ``plan``; then call ``planned``."""
 
-    dropped: frozenset[str]
+    plan: VertexPlan
 
 
 @dataclass(frozen=True)

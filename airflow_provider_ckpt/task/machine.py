@@ -161,7 +161,7 @@ class TaskMachine:
 
     def _build(self) -> list[Action]:
         self.phase = TaskPhase.STARTING
-        return [BuildQuery(frozenset(self.plan.dropped))]
+        return [BuildQuery(self.plan)]
 
     def _running(self) -> Action:
         return Tell(SubtaskRunning, {"plan": self.plan.number})

@@ -239,8 +239,8 @@ class StreamingRunner(Runner):
 
     def _do(self, action: Action) -> None:
         match action:
-            case BuildQuery(dropped):
-                self.work.append(lambda: self._build(dropped))
+            case BuildQuery(plan):
+                self.work.append(lambda: self._build(frozenset(plan.dropped)))
             case RunQuery():
                 self.work.append(self._start)
             case StandStill():

@@ -48,7 +48,7 @@ def told(actions: list[Action]) -> list[tuple[Any, dict[str, Any]]]:
 
 def test_from_its_deployment_to_its_end() -> None:
     task = mixed()
-    assert task.deploy(FIRST, None) == [BuildQuery(frozenset())]
+    assert task.deploy(FIRST, None) == [BuildQuery(FIRST)]
     assert task.planned(BOTH, runs_out=False, seen=seen()) == [RunQuery()]
     assert told(task.started(seen())) == [(SubtaskRunning, {"plan": 0})]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
@@ -91,7 +91,7 @@ def test_a_pause_and_a_resume() -> None:
     assert task.pause(DROP) == [StandStill()]
     assert task.phase is TaskPhase.PAUSING
     assert told(task.stood_still(4)) == [(SubtaskPaused, {"reason": DROP, "batch_id": 4})]
-    assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(frozenset({"history"}))]
+    assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(VertexPlan(1, ("history",)))]
     assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
     assert told(task.started(seen("history"))) == [(SubtaskRunning, {"plan": 1})]
 

@@ -171,8 +171,8 @@ class VertexRunner:
         """What takes long is handed to the runner's own thread, in order."""
         for action in actions:
             match action:
-                case BuildQuery(dropped):
-                    self._submit(functools.partial(self._build, dropped))
+                case BuildQuery(plan):
+                    self._submit(functools.partial(self._build, plan))
                 case RunQuery():
                     self._submit(self._run)
                 case StandStill():
@@ -197,8 +197,8 @@ class VertexRunner:
         with self._lock:
             self._carry_out(self._machine.deploy(plan, end_of_data, final_batch_planned=planned))
 
-    def _build(self, dropped: frozenset[str]) -> None:
-        self._publication.dropped = dropped
+    def _build(self, plan: VertexPlan) -> None:
+        self._publication.dropped = dropped = frozenset(plan.dropped)
         built = self._builder.build(dropped)
         with self._lock:
             self._built = built

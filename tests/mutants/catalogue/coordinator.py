@@ -106,9 +106,9 @@ COORDINATOR = (
     Mutant(
         "next-attempt-deployed-with-an-old-plan",
         "R20",
-        "coordinator/subtask_lifecycle.py",
-        "VertexPlan(self._parts.pauses.plan(subtask), self._parts.sources.dropped(subtask))",
-        "VertexPlan(0, ())",
+        "coordinator/pauses.py",
+        "            plan = changes.amended(plan, subtask)",
+        "            pass",
         _ATTEMPTS,
         "a source that was dropped is read again by the next attempt",
     ),
@@ -225,8 +225,8 @@ COORDINATOR = (
         "R2",
         "coordinator/subtask_lifecycle.py",
         "        if change is not None:\n            parts.out.append(Append(change))\n"
-        "        parts.send(ResumeSubtask, subtask, plan=VertexPlan(number, parts.sources.dropped(subtask)))",
-        "        parts.send(ResumeSubtask, subtask, plan=VertexPlan(number, parts.sources.dropped(subtask)))\n"
+        "        parts.send(ResumeSubtask, subtask, plan=parts.pauses.plan(subtask))",
+        "        parts.send(ResumeSubtask, subtask, plan=parts.pauses.plan(subtask))\n"
         "        if change is not None:\n            parts.out.append(Append(change))",
         ("tests/coordinator/test_finishing.py",),
         "a query ran without its source, and the next driver names it again",

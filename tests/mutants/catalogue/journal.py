@@ -66,7 +66,7 @@ JOURNAL = (
         "every-answer-decides",
         "R22",
         "journal/kinds/requests.py",
-        '        return self.kind == "drain" and self.outcome == ACCEPTED',
+        '        return self.kind == "drain" and self.outcome.result is RequestResult.ACCEPTED',
         "        return True",
         _STATE + _JOURNAL,
         "a drain that was refused is gone on with by the next driver",

@@ -1,0 +1,71 @@
+"""Reasons to stand still: another one is a class beside that which drops sources, and changes the same plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
+from airflow_provider_ckpt.coordinator.pauses import Pause, Pauses, PlanChanges
+from airflow_provider_ckpt.journal.events import Event, SourceDropped
+from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from tests.coordinator.harness import graph, vertex
+
+HISTORY = Pause("v/0", DropSource("history"))
+AGAIN = Pause("v/0", DropSource("other"))
+
+
+class Another(PlanChanges):
+    """It wants ``v/0`` to stand still once, and marks the plan from then on."""
+
+    def __init__(self) -> None:
+        self.waiting, self.is_done = [AGAIN], False
+
+    def wanted(self) -> list[Pause]:
+        return list(self.waiting)
+
+    def begun(self, pause: Pause) -> None:
+        self.waiting.remove(pause)
+
+    def begin_again(self, subtask: str, unheard: Pause | None) -> None:
+        self.waiting += [unheard] if unheard is not None else []
+
+    def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
+        self.is_done = True
+        return SourceDropped("v", "changed", batch_id, now)
+
+    def amended(self, plan: VertexPlan, subtask: str) -> VertexPlan:
+        return replace(plan, dropped=(*plan.dropped, "changed")) if self.is_done else plan
+
+
+def two_kinds() -> tuple[Pauses, Another]:
+    sources = EndedSources(graph(vertex("v", sources="history live", bounded="history")), {}, {})
+    sources.report("v/0", "history", 3, droppable=True)
+    another = Another()
+    return Pauses([sources, another]), another
+
+
+def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
+    pauses, another = two_kinds()
+    (first, sources), (second, by) = pauses.wanted()
+    assert (first, second, by) == (HISTORY, AGAIN, another)
+    assert pauses.plan("v/0") == VertexPlan(0, ())
+
+    pauses.begin(first, sources)
+    assert isinstance(pauses.stood_still(3, 1.0), SourceDropped)
+    assert pauses.plan("v/0") == VertexPlan(1, ("history",))
+    pauses.over("v/0")
+
+    pauses.begin(second, by)
+    assert pauses.stood_still(4, 2.0) == SourceDropped("v", "changed", 4, 2.0)
+    assert pauses.plan("v/0") == VertexPlan(2, ("history", "changed"))
+    assert not pauses.wanted()
+
+
+def test_a_next_attempt_is_asked_again_by_the_kind_whose_pause_it_has_not_heard_of() -> None:
+    pauses, another = two_kinds()
+    pauses.begin(AGAIN, another)
+    pauses.begin_again("v/0")
+    assert pauses.current is None
+    assert [pause for pause, _ in pauses.wanted()] == [HISTORY, AGAIN]
+    assert pauses.plan("v/0") == VertexPlan(0, ())
