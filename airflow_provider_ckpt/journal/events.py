@@ -14,10 +14,10 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import (
 from airflow_provider_ckpt.journal.kinds.epochs import EpochClaimed, PlanRecorded, Restored
 from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
-from airflow_provider_ckpt.journal.kinds.snapshot import StateSnapshot
 from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished
+from airflow_provider_ckpt.journal.snapshot import StateSnapshot
 
 __all__ = [
     "CheckpointAborted",

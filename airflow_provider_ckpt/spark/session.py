@@ -85,11 +85,6 @@ def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def activate(spark: SparkSession) -> None:
-    """Make it the active session of the calling thread."""
-    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-
-
 def _logs_as_configured(user: Mapping[str, str]) -> bool:
     """Whether somebody has configured logging: spark.log.level would override it."""
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")

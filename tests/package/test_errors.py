@@ -69,7 +69,5 @@ def test_no_error_is_declared_that_nothing_raises() -> None:
 
 
 def test_an_error_stands_in_the_folder_that_raises_it_or_below() -> None:
-    homes = {name: error.__module__.split(".")[1] for name, error in ERRORS.items()}
-    assert {home for home in homes.values() if home != "errors"} == {
-        path.parent.name for path in MODULES if path.parent != PACKAGE
-    }
+    homes = {error.__module__ for error in ERRORS.values()}
+    assert homes == {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in MODULES}

@@ -46,10 +46,10 @@ from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
-from airflow_provider_ckpt.spark.errors import PreparedLostError, QueryFailedError
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.errors import PreparedLostError, QueryFailedError
 from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.spark.errors import FrozenListLostError
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads, StreamReader
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles

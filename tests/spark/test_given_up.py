@@ -18,7 +18,7 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
 from airflow_provider_ckpt.sinks.errors import OutputLostError
-from airflow_provider_ckpt.spark.errors import LateSourceError, ReturnedSourceError
+from airflow_provider_ckpt.spark.query.errors import LateSourceError, ReturnedSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task import inputs
 from tests.spark.faults import HookedStorage, at_prepared

@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.spark.errors import (
-    PlannedFilesGoneError,
-    QueryFailedError,
-    UnreadableColonError,
-    UnreadableNameError,
-)
+from airflow_provider_ckpt.spark.query.errors import UnreadableColonError, UnreadableNameError
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
+from airflow_provider_ckpt.spark.task.errors import PlannedFilesGoneError, QueryFailedError
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, colon_name
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder

@@ -54,5 +54,5 @@ def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(tm
     assert state.status == "STOPPED"
     assert state.checkpoints[state.last_completed].kind == "savepoint"
     assert state.last_released == state.last_completed
-    assert [outcome.partition(":")[0] for outcome in state.outcomes.values()] == ["completed"]
+    assert [outcome.result for outcome in state.outcomes.values()] == ["completed"]
     assert world.released_ids() == sorted(expected)

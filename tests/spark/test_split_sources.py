@@ -22,7 +22,7 @@ from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import Sink
-from airflow_provider_ckpt.spark.errors import WatermarkOverSplitsError
+from airflow_provider_ckpt.spark.query.errors import WatermarkOverSplitsError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.faults import Fault, FaultySink, FaultyStorage, HookedStorage

@@ -89,7 +89,7 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
     held = HookedStorage(storage, at_prepared("doubled", 2, until_it_has_failed))
     run = world.run(mixed(world), hear, held, checkpoint_interval=36_000, tolerable_failed_checkpoints=1)
     assert (run.status, run.cause) == ("FINISHED", None)
-    outcome = world.state().outcomes[asked[0]]
+    outcome = str(world.state().outcomes[asked[0]])
     assert outcome.startswith("failed: the stop did not take place: 2 savepoints failed (1 tolerated)")
     assert outcome.endswith("the job goes on")
     assert world.released_ids() == sorted(expected)
@@ -107,7 +107,7 @@ def test_a_stop_that_has_to_leave_without_a_savepoint_is_to_be_run_again(world: 
     run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=30)
     assert run.status == "RESTARTING"
     assert (run.cause or "").startswith("the stop did not take place: 1 savepoints failed (0 tolerated)")
-    assert world.state().outcomes[asked[0]] == f"failed: {run.cause}"
+    assert str(world.state().outcomes[asked[0]]) == f"failed: {run.cause}"
     again = world.run(mixed(world), world.drain_at(len(expected)))
     assert again.status == "FINISHED"
     assert world.released_ids() == sorted(expected)

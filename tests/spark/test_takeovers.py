@@ -24,8 +24,9 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
-from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError, SchemaChangedError, UnreadableNameError
+from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnreadableNameError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage, at_prepared

@@ -22,8 +22,8 @@ from airflow_provider_ckpt.journal.events import PlanRecorded
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.sinks.file_writer import Format
-from airflow_provider_ckpt.spark.errors import SchemaChangedError
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError
 from airflow_provider_ckpt.spark.query.unions import Union, read_unions, unite, without_ended
 from tests.spark.harness import Line, Run, World
 from tests.spark.jobs import timed

@@ -12,19 +12,19 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
-from airflow_provider_ckpt.spark.errors import (
+from airflow_provider_ckpt.spark.query.active_session import activate
+from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, streaming_leaves
+from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
 )
-from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, streaming_leaves
 from airflow_provider_ckpt.spark.query.frozen import refuse_unreadable_names
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
-from airflow_provider_ckpt.spark.session import activate
 
 EdgeFrame = Callable[[str], DataFrame]
 """Edge uid -> the frame that reads it."""

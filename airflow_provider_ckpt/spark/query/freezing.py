@@ -11,7 +11,7 @@ from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import SourceFrozen
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.spark.errors import UnreadableNameError
+from airflow_provider_ckpt.spark.query.errors import UnreadableNameError
 from airflow_provider_ckpt.spark.query.frozen import (
     FrozenFiles,
     freeze,

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.spark.errors import FrozenListLostError, UnreadableColonError, UnreadableNameError
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError, UnreadableColonError, UnreadableNameError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document

@@ -17,13 +17,6 @@ from airflow_provider_ckpt.job.options import Mode, RunOptions, RuntimeMode
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.sinks.sink import SinkInput
-from airflow_provider_ckpt.spark.errors import (
-    HeldWatermarkError,
-    UnsupportedQueryError,
-    WatermarkOverPartitionError,
-    WatermarkOverSplitsError,
-    WatermarkOverUnionError,
-)
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     batch_refusal,
     holds_watermark,
@@ -37,6 +30,13 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
+from airflow_provider_ckpt.spark.query.errors import (
+    HeldWatermarkError,
+    UnsupportedQueryError,
+    WatermarkOverPartitionError,
+    WatermarkOverSplitsError,
+    WatermarkOverUnionError,
+)
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
 from airflow_provider_ckpt.spark.query.unions import Unions

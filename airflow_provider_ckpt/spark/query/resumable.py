@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.spark.errors import (
+from airflow_provider_ckpt.spark.query.errors import (
     GraphChangedError,
     LateSourceError,
     ReturnedSourceError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.spark.errors import LosingOptionError, LosingSettingError
+from airflow_provider_ckpt.spark.query.errors import LosingOptionError, LosingSettingError
 
 _TRUE = ("ignoremissingfiles", "ignorecorruptfiles", "filenameonly")
 _WHY = {

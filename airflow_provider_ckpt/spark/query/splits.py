@@ -16,14 +16,14 @@ from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.jobmaster.split_progress import subtasks_needed
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.spark.errors import (
+from airflow_provider_ckpt.spark.query.active_session import activate
+from airflow_provider_ckpt.spark.query.errors import (
     FunctionFailedError,
     NotABatchError,
     NotADataFrameError,
     SplitSchemaError,
 )
 from airflow_provider_ckpt.spark.query.unions import shape
-from airflow_provider_ckpt.spark.session import activate
 from airflow_provider_ckpt.storage.layout import job_path
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from airflow_provider_ckpt.model.definition import UnionDefinition
-from airflow_provider_ckpt.spark.errors import SchemaChangedError
 from airflow_provider_ckpt.spark.query.edge_schema import plain
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError
 
 
 @dataclass(frozen=True)

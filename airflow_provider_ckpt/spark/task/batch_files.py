@@ -12,7 +12,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.errors import ColonNameError, GlobNameError, PlannedFilesGoneError, QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import (
+    ColonNameError,
+    GlobNameError,
+    PlannedFilesGoneError,
+    QueryFailedError,
+)
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
 
 

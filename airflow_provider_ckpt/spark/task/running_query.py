@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.errors import QueryFailedError
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.quiet import add_pool

@@ -29,11 +29,12 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.errors import FunctionFailedError, SplitFailedError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
 from airflow_provider_ckpt.spark.query.splits import as_planned, split_frame
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.errors import SplitFailedError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.quiet import add_pool
 from airflow_provider_ckpt.task.actions import Action, BuildQuery, EndData, EndPartition, RunQuery, Tell

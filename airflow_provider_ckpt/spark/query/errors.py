@@ -1,0 +1,158 @@
+"""What is wrong with a query before it runs: with what the user's functions return, its sources, or a change."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
+
+
+class FunctionFailedError(InvalidInputError):
+    """The user's function raised; its own traceback is kept as ``__cause__``."""
+
+    template = "the function of operator {uid!r} ({location}) failed: {cause}"
+
+
+class NotADataFrameError(InvalidInputError):
+    template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame"
+
+
+class NotAStreamError(InvalidInputError):
+    template = (
+        "operator {uid!r} ({location}) gave a batch DataFrame where a stream is needed; use the reader it is "
+        "given (read.format(...).load(...)), not spark.read"
+    )
+
+
+class OneSourceError(InvalidInputError):
+    template = (
+        "the function of source {uid!r} ({location}) loaded {loads} sources through its reader; it must load "
+        "exactly one: write one @job.source function for each"
+    )
+
+
+class WatermarkOverUnionError(InvalidInputError):
+    template = (
+        "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "
+        "would make history late, and its rows would be dropped; set it on each source "
+        "(@job.source(watermark=(column, delay))) or call withWatermark on the input before anything else"
+    )
+
+
+class WatermarkOverPartitionError(InvalidInputError):
+    template = (
+        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, which unites or joins several "
+        "sources in a query of its own: it would go with the fastest of them, and rows of the others would be late. "
+        "Set it on the sources and work on those, or let the two share a query (no chain=False, no sink or second "
+        "consumer between them)"
+    )
+
+
+class HeldWatermarkError(InvalidInputError):
+    """R13: an ended input must not hold event time."""
+
+    template = (
+        "bounded input {uid!r} of {vertex!r} ({location}) has a watermark and is the only input of its parameter, "
+        "so it cannot be left out when it ends, and the other inputs' event time would stand still for ever; "
+        "read it without a watermark"
+    )
+
+
+class GraphChangedError(InvalidInputError):
+    template = (
+        "the job is not the one its journal describes (operators that are gone: {gone}; that moved to another "
+        "query: {moved}); change it back (a renamed operator keeps its state with uid= and its old name), run it under "
+        "another job id, or give up the state of operators that are gone with allow_non_restored_state "
+        "(--allow-non-restored-state)"
+    )
+
+
+class ReturnedSourceError(InvalidInputError):
+    template = (
+        "source {source!r} was given up earlier, and the query of {vertex!r}, which went on without it, remembers by "
+        "that name what it had read: give the source another uid"
+    )
+
+
+class LateSourceError(InvalidInputError):
+    template = (
+        "source {source!r} is new in the query of {vertex!r}, which keeps state by event time and has run: its event "
+        "time does not go back, and rows of the new source that are behind it would be dropped as late; run the job "
+        "under another id, or give {vertex!r} another uid so that it starts empty"
+    )
+
+
+class SchemaChangedError(InvalidInputError):
+    template = (
+        "the output of {vertex!r} changed between two tries, from {before} to {after}; "
+        "run it under another job id, or change it back"
+    )
+
+
+class FrozenListLostError(TerminalError):
+    """The frozen list of a bounded source is lost. A new one would hold other files."""
+
+    template = (
+        "{uri} {problem}. It is the list of the files of a bounded source, made once when the job first started; a new "
+        "one could hold other files. Nothing was deleted on account of it: put it back from a backup and run the job "
+        "again, or run the job under another id, from its input"
+    )
+
+
+class LosingOptionError(InvalidInputError):
+    template = "source {uid!r} ({location}) has the option {key}={value}: {why}; leave it out"
+
+
+class LosingSettingError(InvalidInputError):
+    template = "Spark setting {key}={value!r} is refused: {why}; remove the setting"
+
+
+class UnreadableNameError(InvalidInputError):
+    """The same, seen before the job starts."""
+
+    template = (
+        "source {uid!r} ({location}) has a file whose name Spark's streaming reader takes for a pattern: {path}. It "
+        "would read other files twice. Rename the file and its folders so that they hold none of {{ }} [ ] * ? \\, or "
+        "run the job in batch mode."
+    )
+
+
+class UnreadableColonError(InvalidInputError):
+    """The same, seen before anything is read."""
+
+    template = (
+        "source {uid!r} ({location}) has a file with a colon in its name, which Spark cannot read from a local disk: "
+        "{path}. Rename the file."
+    )
+
+
+class CleanSourceError(InvalidInputError):
+    template = (
+        "source {uid!r} ({location}) has the option cleanSource={value}: Spark would delete or move files that no "
+        "checkpoint covers yet, and a job that goes back to one could not read them again; leave it out, and clean up "
+        "what a released checkpoint covers"
+    )
+
+
+class UnsupportedQueryError(InvalidInputError):
+    template = "Spark cannot run the query of {vertex!r} ({location}) {how}: {cause}{hint}"
+
+
+class NotABatchError(InvalidInputError):
+    template = (
+        "source {uid!r} ({location}) gave a stream for a split; it must return a batch DataFrame, such as that of the "
+        "reader it is given (read.format(...).load(...))"
+    )
+
+
+class SplitSchemaError(InvalidInputError):
+    template = (
+        "split {split!r} of source {uid!r} ({location}) has other columns than the first one: {found} instead of "
+        "{planned}. All splits of a source have the same columns, of the same types: select and cast them"
+    )
+
+
+class WatermarkOverSplitsError(InvalidInputError):
+    template = (
+        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, whose splits are read in no order: "
+        "rows of a split that is read later would be late, and dropped. Group by columns, or run the job in batch "
+        "mode, where results are final without a watermark"
+    )

@@ -1,0 +1,73 @@
+"""What a running task fails with."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import TerminalError, TransientError
+from airflow_provider_ckpt.task.errors import SourceFilesGoneError
+
+
+class InputsIncompleteError(TransientError):
+    """A vertex in BATCH mode was to start, and a producer of its inputs is not at its end of data. Data: vertex,
+    producers."""
+
+    template = "vertex {vertex!r} cannot start: {producers} did not come to the end of data"
+
+
+class QueryFailedError(TransientError):
+    template = "the query of vertex {vertex!r} failed: {cause}"
+
+
+class PreparedLostError(TerminalError):
+    """The note of what a batch has staged is lost, and Spark has committed the batch: it will not be run again."""
+
+    template = (
+        "{uri} {problem}. It says what the last batch has staged that Spark committed, and without it the rows of that "
+        "batch would be lost. Nothing was deleted on account of it: put it back from a backup and run the job again, "
+        "or run the job under another id, from its input"
+    )
+
+
+class PlannedFilesGoneError(SourceFilesGoneError):
+    """Files that a micro-batch was planned with are gone when it runs: Spark would leave them out in silence."""
+
+    template = (
+        "{count} of the files that the next batch reads from source {uid!r} are gone, {path} among them. Nothing of "
+        "the batch was written. Put the files back and resume the job, or run it under another job id to do without "
+        "them."
+    )
+
+
+class FileColumnTypeError(TerminalError):
+    """A Parquet file holds a column in a type that its source does not read. Data: vertex, file, column, expected,
+    actual."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file (Parquet's name), "
+        "and is read as {expected}. Nothing of the batch was released. Write the file anew with the type that is read, "
+        "under its name, and go on with --resume-failed; or run the job under another id, with a schema for both"
+    )
+
+
+class GlobNameError(TerminalError):
+    """Spark takes the name of a file for a pattern, and would read the other files of its batch twice."""
+
+    template = (
+        "source {uid!r} has a file whose name Spark's streaming reader takes for a pattern: {path}. It would read "
+        "other files twice. Nothing of the batch was written. Rename the file and its folders so that they hold none "
+        "of {{ }} [ ] * ? \\, and resume the job."
+    )
+
+
+class ColonNameError(TerminalError):
+    """Hadoop cannot read a file on a local disk whose name holds a colon."""
+
+    template = (
+        "source {uid!r} has a file with a colon in its name, which Spark cannot read from a local disk: {path}. "
+        "Nothing of the batch was written. Rename the file, and resume the job."
+    )
+
+
+class SplitFailedError(TransientError):
+    """What was raised is kept as ``__cause__``."""
+
+    template = "split {split!r} of source {uid!r} failed: {cause}"
