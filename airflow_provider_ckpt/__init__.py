@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+    from airflow_provider_ckpt.operators.job_request import CheckpointedJobDrainOperator, CheckpointedJobStopOperator
+    from airflow_provider_ckpt.operators.retry_policy import ProgressRetryPolicy
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
     from airflow_provider_ckpt.sinks.file_sink import FileSink
@@ -42,6 +44,8 @@ __all__ = [
     "BoundSink",
     "CheckpointHook",
     "CheckpointSensor",
+    "CheckpointedJobDrainOperator",
+    "CheckpointedJobStopOperator",
     "CheckpointedSparkJobOperator",
     "CkptError",
     "FileSink",
@@ -61,6 +65,7 @@ __all__ = [
     "NoRootError",
     "NoSuchJobError",
     "OvertakenError",
+    "ProgressRetryPolicy",
     "RequestOutcome",
     "RequestOvertakenError",
     "RequestResult",
@@ -83,6 +88,8 @@ _MODULES = {
     "BoundSink": "sinks.sink",
     "CheckpointHook": "hooks.checkpoint",
     "CheckpointSensor": "sensors.checkpoint",
+    "CheckpointedJobDrainOperator": "operators.job_request",
+    "CheckpointedJobStopOperator": "operators.job_request",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
     "FileSink": "sinks.file_sink",
@@ -102,6 +109,7 @@ _MODULES = {
     "NoRootError": "storage.errors",
     "NoSuchJobError": "journal.errors",
     "OvertakenError": "errors",
+    "ProgressRetryPolicy": "operators.retry_policy",
     "RequestOutcome": "model.request_outcome",
     "RequestOvertakenError": "journal.errors",
     "RequestResult": "model.request_outcome",

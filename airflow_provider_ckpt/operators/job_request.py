@@ -1,0 +1,125 @@
+"""Ask a running job to end, as a task: before a deployment, at the end of the month, when its feed is to be closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_provider_ckpt.client import JobClient
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.model.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_ckpt.client import JobRequest
+    from airflow_provider_ckpt.journal.state import JobState
+
+
+class JobRequestOperator(BaseOperator):
+    """What the two requests have in common. A retry asks again; the driver answers both."""
+
+    kind: ClassVar[str]
+    already: ClassVar[tuple[JobStatus, ...]]
+    """The status of a job of which nothing needs to be asked."""
+    template_fields: Sequence[str] = ("job_id", "ckpt_conn_id", "root")
+    ui_color = "#e2d4f0"
+
+    def __init__(
+        self,
+        *,
+        job_id: str,
+        wait: bool = True,
+        timeout: Duration = 600.0,
+        ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
+        root: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.job_id = job_id
+        self.wait = wait
+        self.timeout = parse_duration(timeout, "timeout")
+        self.ckpt_conn_id = ckpt_conn_id
+        self.root = root
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        with airflow_failures():
+            client = CheckpointHook(self.ckpt_conn_id, root=self.root).client(self.job_id)
+            state = client.state()
+            if state.status in self.already:
+                self.log.info("Job %s is %s: there is nothing to ask", self.job_id, state.status)
+                return _result(state)
+            asked = self._ask(client)
+            self.log.info(
+                "Asked epoch %s of job %s to %s (request %s)", asked.epoch, self.job_id, self.kind, asked.name
+            )
+            return self._awaited(client, asked) if self.wait else _result(state)
+
+    def _ask(self, client: JobClient) -> JobRequest:
+        raise NotImplementedError
+
+    def _awaited(self, client: JobClient, asked: JobRequest) -> dict[str, Any]:
+        answer = client.answer(asked, self.timeout)
+        if answer.is_served:
+            self.log.info("Job %s: %s %s", self.job_id, self.kind, answer.outcome or answer.state.status)
+            return _result(answer.state)
+        told = answer.outcome or f"its driver ended it {answer.state.status} and said nothing"
+        raise AirflowException(f"Job {self.job_id}: {self.kind} {told}")
+
+
+class CheckpointedJobStopOperator(JobRequestOperator):
+    """Ask the driver of a job to stop, and wait until it has: a savepoint is taken and released, no source is
+    finished, and the job's next run goes on from there.
+
+    Succeeds at once for a job that is STOPPED or FINISHED. Fails, and may be retried, when the stop did not take place
+    (the job then goes on) or when ``timeout`` is over; fails for good when there is no such job, or no driver has it.
+
+    Returns (XCom) ``{job_id, status, checkpoint, released}``.
+
+    :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
+    :param wait: False: ask, and do not wait; the status returned is that of before.
+    :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
+    :param ckpt_conn_id: connection of type ``ckpt``. (templated)
+    :param root: root URI, goes before the connection's. (templated)
+    """
+
+    kind = "stop"
+    already = (JobStatus.STOPPED, JobStatus.FINISHED)
+
+    def _ask(self, client: JobClient) -> JobRequest:
+        return client.stop()
+
+
+class CheckpointedJobDrainOperator(JobRequestOperator):
+    """Ask the driver of a job to drain, and wait until it has: every source ends where it stands, what is in flight is
+    processed and released, and the job is FINISHED for good.
+
+    Succeeds at once for a job that is FINISHED; a STOPPED one has not been drained, and is refused. Everything else is
+    as of :class:`CheckpointedJobStopOperator`.
+
+    :param job_id: the job. (templated)
+    :param wait: False: ask, and do not wait; the status returned is that of before.
+    :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
+    :param ckpt_conn_id: connection of type ``ckpt``. (templated)
+    :param root: root URI, goes before the connection's. (templated)
+    """
+
+    kind = "drain"
+    already = (JobStatus.FINISHED,)
+
+    def _ask(self, client: JobClient) -> JobRequest:
+        return client.drain()
+
+
+def _result(state: JobState) -> dict[str, Any]:
+    return {
+        "job_id": state.job_id,
+        "status": None if state.status is None else str(state.status),
+        "checkpoint": state.last_completed or None,
+        "released": state.last_released or None,
+    }

@@ -1,0 +1,137 @@
+"""Stop and drain, as tasks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.operators.job_request import (
+    CheckpointedJobDrainOperator,
+    CheckpointedJobStopOperator,
+    JobRequestOperator,
+)
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.journaled import complete, driver, end
+from tests.airflow.support import StateStore, context
+
+KINDS = {"stop": CheckpointedJobStopOperator, "drain": CheckpointedJobDrainOperator}
+JobOf = Callable[[str], Journal]
+
+
+def operator(kind: str, root: Storage, **arguments: object) -> JobRequestOperator:
+    return KINDS[kind](task_id="ask", job_id="orders", root=root.uri, ckpt_conn_id=None, **arguments)  # type: ignore[arg-type]
+
+
+def ask(task: JobRequestOperator) -> dict[str, object]:
+    return task.execute(context(StateStore()))
+
+
+@contextmanager
+def answering(job: Journal, root: Storage, outcome: RequestOutcome, status: str | None) -> Iterator[None]:
+    """A driver beside the task, that answers the first request there is."""
+    over = threading.Event()
+
+    def answer() -> None:
+        while not (found := pending_requests(root, "orders", 1, ())):
+            if over.wait(0.01):
+                return
+        job.write(RequestAnswered(found[0].name, found[0].kind, outcome, 5.0))
+        if status is not None:
+            end(job, status)
+        job.flush()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("drain", "FINISHED")])
+def test_it_waits_until_what_was_asked_has_taken_place(root: Storage, journal: JobOf, kind: str, status: str) -> None:
+    job = driver(journal("orders"))
+    complete(job, 1, 2)
+    with answering(job, root, RequestOutcome.completed("it is so"), status):
+        assert ask(operator(kind, root, timeout="1m")) == {
+            "job_id": "orders",
+            "status": status,
+            "checkpoint": 2,
+            "released": 2,
+        }
+
+
+def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: Storage, journal: JobOf) -> None:
+    job = driver(journal("orders"))
+    refused = RequestOutcome.failed("no savepoint within 60 s; the job goes on")
+    with (
+        answering(job, root, refused, None),
+        pytest.raises(AirflowException, match="stop failed: no savepoint") as told,
+    ):
+        ask(operator("stop", root, timeout="1m"))
+    assert not isinstance(told.value, AirflowFailException)
+
+
+def test_a_driver_that_ends_the_job_otherwise_is_no_success(root: Storage, journal: JobOf) -> None:
+    job = driver(journal("orders"))
+    stopped = RequestOutcome.failed("the job was stopped before it was drained")
+    with answering(job, root, stopped, "STOPPED"), pytest.raises(AirflowException, match="drain failed: the job was"):
+        ask(operator("drain", root, timeout="1m"))
+
+
+def test_it_gives_up_after_its_timeout_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
+    driver(journal("orders")).flush()
+    with pytest.raises(AirflowException, match=r"has not ended within 0\.01 s") as told:
+        ask(operator("stop", root, timeout=0.01))
+    assert not isinstance(told.value, AirflowFailException)
+
+
+def test_without_waiting_the_request_is_left_for_the_driver(root: Storage, journal: JobOf) -> None:
+    driver(journal("orders")).flush()
+    assert ask(operator("drain", root, wait=False))["status"] == "RUNNING"
+    assert [request.kind for request in pending_requests(root, "orders", 1, ())] == ["drain"]
+
+
+@pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("stop", "FINISHED"), ("drain", "FINISHED")])
+def test_a_job_that_is_so_already_is_asked_nothing(root: Storage, journal: JobOf, kind: str, status: str) -> None:
+    job = driver(journal("orders"))
+    end(job, status)
+    assert ask(operator(kind, root))["status"] == status
+    assert pending_requests(root, "orders", 1, ()) == []
+
+
+@pytest.mark.parametrize(("kind", "status"), [("drain", "STOPPED"), ("stop", "FAILED"), ("stop", "RESTARTING")])
+def test_a_job_without_a_driver_cannot_be_asked(root: Storage, journal: JobOf, kind: str, status: str) -> None:
+    """A success would say what is not so: a STOPPED job has not been drained."""
+    job = driver(journal("orders"))
+    end(job, status)
+    with pytest.raises(AirflowFailException, match=f"cannot be asked to {kind}: its status is {status}"):
+        ask(operator(kind, root))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_that_was_never_run_is_told_with_those_that_were(root: Storage, journal: JobOf, kind: str) -> None:
+    driver(journal("visits")).flush()
+    with pytest.raises(AirflowFailException, match=r"there is no job 'orders'.*visits"):
+        ask(operator(kind, root))
+
+
+def test_in_a_dag_the_job_is_rendered(
+    run: Callable[..., object], root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end(driver(journal("orders")), "STOPPED")
+    with DAG("deploy", schedule=None, params={"job": "orders"}) as dag:
+        CheckpointedJobStopOperator(task_id="stop", job_id="{{ params.job }}", root=root.uri)
+    dag_run, tasks = run(dag)  # type: ignore[misc]
+    assert dag_run.state == "success"
+    assert tasks["stop"].xcom_pull(task_ids="stop")["status"] == "STOPPED"

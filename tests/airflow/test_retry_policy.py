@@ -1,0 +1,159 @@
+"""A task is tried again as long as its job gets further."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, RetryAction
+
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.journal.events import (
+    CheckpointCompleted,
+    SourceEnded,
+    SubtaskEndOfData,
+    SubtaskFinished,
+)
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.operators.pointer import KEY as POINTER_KEY
+from airflow_provider_ckpt.operators.pointer import Pointer
+from airflow_provider_ckpt.operators.retry_policy import KEY, Failures, ProgressRetryPolicy
+from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.journaled import driver
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+
+
+def completed(checkpoint: int, batch_id: int) -> CheckpointCompleted:
+    return CheckpointCompleted(checkpoint, 1.0, 2.0, "checkpoint", {"v/0": Snapshot(9, batch_id=batch_id)}, {})
+
+
+class Task:
+    """One task whose job fails, again and again."""
+
+    def __init__(self, root: Storage, patience: int) -> None:
+        self.store = StateStore({POINTER_KEY: Pointer("orders", root.uri, 1, 9).to_json()})
+        self.context = context(self.store)
+        self.context["ti"].task = SimpleNamespace(ckpt_conn_id=None)
+        self.policy = ProgressRetryPolicy(patience)
+
+    def fails(self) -> RetryAction:
+        return self.policy.evaluate(RuntimeError("an executor is lost"), 1, 9, self.context).action
+
+
+def test_failures_count_only_while_the_job_gets_no_further(root: Storage, journal: Callable[[str], Journal]) -> None:
+    job, task = driver(journal("orders")), Task(root, patience=1)
+    assert task.fails() is RetryAction.RETRY
+    job.write(completed(1, batch_id=4))
+    assert [task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.RETRY]
+    job.write(completed(2, batch_id=5))
+    assert [task.fails(), task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.RETRY, RetryAction.FAIL]
+    assert task.store.values[KEY] == {"job_id": "orders", "progress": [6, 0, 0], "without_progress": 2}
+
+
+def test_a_checkpoint_that_covers_nothing_new_is_no_progress(root: Storage, journal: Callable[[str], Journal]) -> None:
+    """A job that fails at the same row again and again completes checkpoints on its way there."""
+    job, task = driver(journal("orders")), Task(root, patience=1)
+    job.write(completed(1, batch_id=4))
+    actions = []
+    for checkpoint in range(2, 5):
+        job.write(completed(checkpoint, batch_id=4))
+        actions.append(task.fails())
+    assert actions == [RetryAction.RETRY, RetryAction.RETRY, RetryAction.FAIL]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SourceEnded("v", "history", 3, 1.0),
+        SubtaskEndOfData("v/0", "0001-a", 1.0),
+        SubtaskFinished("v/0", "0001-a", 1.0),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_ended_is_progress_without_a_checkpoint(
+    root: Storage, journal: Callable[[str], Journal], event: Any
+) -> None:
+    """In batch mode there is one checkpoint, at the end."""
+    job, task = driver(journal("orders")), Task(root, patience=0)
+    job.write(completed(1, batch_id=0))
+    assert task.fails() is RetryAction.RETRY
+    job.write(event)
+    assert [task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.FAIL]
+
+
+def test_another_job_begins_with_nothing() -> None:
+    """``on_clear="restart"``: its id is another one."""
+    before = Failures.from_json({"job_id": "orders", "progress": [9, 1, 0], "without_progress": 2})
+    assert before.without_progress == 2
+    again = before.after("orders~g1", before.progress)
+    assert (again.job_id, again.without_progress) == ("orders~g1", 0)
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"job_id": "orders"}, {"job_id": 1, "progress": [1], "x": 0}])
+def test_what_somebody_has_edited_counts_as_nothing(value: Any) -> None:
+    assert Failures.from_json(value) == Failures()
+
+
+def test_a_journal_that_cannot_be_read_is_no_reason_to_end_and_counts_nothing(
+    root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver(journal("orders"))
+    task = Task(root, patience=0)
+
+    def broken(*_: Any) -> Any:
+        raise OSError("the file server does not answer")
+
+    monkeypatch.setattr("airflow_provider_ckpt.client.JobClient.look", broken)
+    assert [task.fails(), task.fails()] == [RetryAction.DEFAULT, RetryAction.DEFAULT]
+    assert KEY not in task.store.values
+
+
+def test_a_task_that_failed_before_it_knew_its_job_is_airflows(root: Storage) -> None:
+    task = Task(root, patience=0)
+    task.store.values.clear()
+    assert task.fails() is RetryAction.DEFAULT
+    assert ProgressRetryPolicy().evaluate(RuntimeError(), 1, 9, None).action is RetryAction.DEFAULT
+
+
+@pytest.mark.parametrize("patience", [-1, 1.5, True, "2", None])
+def test_a_patience_that_is_no_number_is_refused_when_the_dag_is_read(patience: Any) -> None:
+    with pytest.raises(InvalidTaskArgumentError, match="patience"):
+        ProgressRetryPolicy(patience)
+
+
+def test_airflow_asks_it_and_stops_trying(
+    run: Callable[..., Any], spark_submit: FakeSparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten retries are left; of four tries one got further."""
+    (tmp_path / "orders.py").write_text("")
+    root = tmp_path / "root"
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": str(root)}))
+    made = open_root(open_storage(tmp_path / "made"))
+    driver(Journal(made, "nightly")).write(completed(1, batch_id=4))
+    spark_submit.play(status("started", epoch=1), exit=1)
+    spark_submit.play(status("started", epoch=1), exit=1, copy=(tmp_path / "made", root))
+    for _ in range(9):
+        spark_submit.play(status("started", epoch=1), exit=1)
+    with DAG("shop_progress", schedule=None) as dag:
+        CheckpointedSparkJobOperator(
+            task_id="orders",
+            job=f"{tmp_path}/orders.py:job",
+            job_id="nightly",
+            spark_binary=spark_submit.path,
+            retries=10,
+            retry_delay=timedelta(0),
+            retry_policy=ProgressRetryPolicy(patience=1),
+        )
+    dag_run, tasks = run(dag)
+    assert dag_run.state == "failed"
+    assert len(spark_submit.calls) == 4
+    assert tasks["orders"].try_number == 4
