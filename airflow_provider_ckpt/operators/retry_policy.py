@@ -58,7 +58,7 @@ class ProgressRetryPolicy(RetryPolicy):
             return RetryDecision.default()
 
     def _decided(self, context: Context) -> RetryDecision:
-        values: Mapping[str, Any] = context  # type: ignore[assignment]
+        values: Mapping[str, Any] = context
         store, task = values["task_state_store"], values["ti"].task
         pointer = Pointer.from_json(store.get(POINTER_KEY))
         if pointer is None:

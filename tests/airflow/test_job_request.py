@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from airflow.sdk import DAG
@@ -127,11 +128,11 @@ def test_a_job_that_was_never_run_is_told_with_those_that_were(root: Storage, jo
 
 
 def test_in_a_dag_the_job_is_rendered(
-    run: Callable[..., object], root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Any], root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end(driver(journal("orders")), "STOPPED")
     with DAG("deploy", schedule=None, params={"job": "orders"}) as dag:
         CheckpointedJobStopOperator(task_id="stop", job_id="{{ params.job }}", root=root.uri)
-    dag_run, tasks = run(dag)  # type: ignore[misc]
+    dag_run, tasks = run(dag)
     assert dag_run.state == "success"
     assert tasks["stop"].xcom_pull(task_ids="stop")["status"] == "STOPPED"
