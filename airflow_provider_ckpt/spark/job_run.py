@@ -33,7 +33,7 @@ from airflow_provider_ckpt.spark.notices import ends_at_once, finished_without_a
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.query.late_files import find_late_files
+from airflow_provider_ckpt.spark.query.late_files import find_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import check_finished_job, sinks_without_rows
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
 from airflow_provider_ckpt.spark.reaching import SparkReach
@@ -224,7 +224,9 @@ class _Execution:
         job_id, graph, spark = self._options.job_id, self._plan.graph, self._prepared.spark
 
         def name_late_files() -> None:
-            for event in find_late_files(spark, journal.state, self._plan.reads, frozen, late):
+            over, ends = of_finished(self._storage, journal.state)
+            reads = {**over, **self._plan.reads}
+            for event in find_late_files(spark, journal.state, reads, {**ends, **frozen}, late):
                 journal.write(event)
                 self._status.event(event, journal.state)
             journal.flush()  # nobody comes after to do it

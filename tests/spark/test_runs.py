@@ -182,6 +182,19 @@ def test_late_files_are_reported_with_whether_they_were_read(world: World) -> No
     assert len(run.of("late_files")) == len({*reported.values()})
 
 
+def test_files_that_come_when_a_source_is_over_are_reported_by_the_next_run(world: World) -> None:
+    """Its function is not called any more: what it read is in the journal. They were seen in the same run only."""
+    expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
+    stop = world.ask("stop", lambda: world.state().dropped != {} and world.released_count() >= len(expected))
+    assert world.run(mixed(world), stop).status == "STOPPED"
+    world.put("history", "late", [{"id": 600, "k": 1}])
+    assert world.run(mixed(world), world.ask("drain", lambda: True)).status == "FINISHED"
+    (found,) = world.state().late_files
+    assert (found.uid, found.read) == ("history", False)
+    assert [path.rpartition("/")[2] for path in found.paths] == ["late.parquet"]
+    assert world.released_ids() == sorted(expected)
+
+
 def test_history_that_is_moved_away_after_it_was_read_does_not_fail_the_job(world: World) -> None:
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
     archive = world.base / "archive"

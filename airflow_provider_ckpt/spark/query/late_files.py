@@ -9,13 +9,17 @@ from collections.abc import Collection, Iterator, Mapping
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructType
 
 from airflow_provider_ckpt.journal.events import LateFilesFound
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, list_files, unescaped_path
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
+_ANY_SCHEMA = StructType().add("value", StringType())
+"""Files are listed, not read: with a schema Spark infers none from their contents."""
 
 
 def find_late_files(
@@ -39,3 +43,17 @@ def find_late_files(
             paths = tuple(path for path in late if (unescaped_path(path) in read) is was_read)
             if paths:
                 yield LateFilesFound(uid, paths, was_read, time.time())
+
+
+def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
+    """What the bounded file sources read that are over, and what their ends were, by uid. Their functions are not
+    called any more, so it is told from what the journal recorded while they were. Raises FrozenListLostError."""
+    recorded = None if state.plan is None else state.plan.definition
+    reads: dict[str, SourceReads] = {}
+    frozen: dict[str, FrozenFiles] = {}
+    for uid, source in ({} if recorded is None else recorded.sources).items():
+        known = state.frozen.get(uid)
+        if source.format is not None and source.paths and known is not None and known.path is not None:
+            reads[uid] = SourceReads(source.format, dict(source.selects), list(source.paths), schema=_ANY_SCHEMA)
+            frozen[uid] = read_frozen(storage, f"{state.job_id}/{known.path}")
+    return reads, frozen
