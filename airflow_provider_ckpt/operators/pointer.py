@@ -102,7 +102,7 @@ class Pointer:
     def after(self, line: StatusLine) -> Pointer:
         """The pointer once the driver has said ``line``; a line without a field leaves it as it was."""
         data = line.data
-        status = _STATUS.get(line.kind, JobStatus.RUNNING)
+        status = _status(line)
         # The driver says 0 for "none yet".
         completed, released = data.get("checkpoint") or None, data.get("released") or None
         if "released" not in data and status.ended_well:
@@ -127,6 +127,12 @@ class Pointer:
             released=state.last_released or None,
             finished_operators=tuple(state.finished_operators()),
         )
+
+
+def _status(line: StatusLine) -> JobStatus | SubmissionStatus:
+    """The job's own where the driver tells it: a run that failed may be RESTARTING, which is not FAILED."""
+    told = line.data.get("status")
+    return JobStatus(told) if told in set(JobStatus) else _STATUS.get(line.kind, JobStatus.RUNNING)
 
 
 def _or(new: Any, old: Any) -> Any:

@@ -60,6 +60,12 @@ def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:
     assert (pointer.status, pointer.checkpoint, pointer.released) == ("FINISHED", 9, 9)
 
 
+@pytest.mark.parametrize("told", ["RESTARTING", "FAILED"])
+def test_the_status_of_a_run_that_failed_is_the_job_s_own(told: str) -> None:
+    """They differ in what a retry does."""
+    assert POINTER.after(line("failed", status=told)).to_json()["status"] == told
+
+
 def test_a_job_that_says_that_nothing_is_released_is_believed() -> None:
     assert POINTER.after(line("stopped", checkpoint=9, released=0)).released is None
 

@@ -39,7 +39,7 @@ def test_every_schedule_keeps_the_invariants_and_finishes(first: int) -> None:
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
 def test_every_schedule_with_sources_with_splits_does_so_too(first: int) -> None:
-    """R14, W17: assignments, completions and what a checkpoint covers, by drivers of another parallelism each."""
+    """R14: assignments, completions and what a checkpoint covers, by drivers of another parallelism each."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, splits=True)
 

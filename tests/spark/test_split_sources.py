@@ -144,7 +144,7 @@ def completed(world: World, subtasks: int) -> dict[str, int]:
 
 
 def done(world: World, given: Sequence[dict[str, Any]], subtasks: int = 2) -> set[str]:
-    """By the logs, and by what the last checkpoint covers: the head of a log may have passed an entry (W17)."""
+    """By the logs, and by what the last checkpoint covers: the head of a log may have passed an entry (R14)."""
     state = world.state()
     covered = numbers(covered_splits(state, "parts", state.last_completed))
     return {given[number]["id"] for number in covered} | completed(world, subtasks).keys()

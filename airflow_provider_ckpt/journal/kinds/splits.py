@@ -16,7 +16,7 @@ class Splits(StatePart):
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=LATER)
     """Source -> what was read, as far as it was told: for display. What counts is in the logs of the subtasks."""
     splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=LATER)
-    """Source -> checkpoint -> what it covers beyond the one before. The logs may have forgotten these (W17)."""
+    """Source -> checkpoint -> what it covers beyond the one before. The logs may have forgotten these (R14)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class SplitsDone(JournalEvent):
 @dataclass(frozen=True)
 class SplitsCovered(JournalEvent):
     """What ``checkpoint`` covers beyond the one before. Written before its completion, and in one entry with it: so it
-    is durable before a log forgets what the checkpoint covers (W17)."""
+    is durable before a log forgets what the checkpoint covers (R14)."""
 
     source: str
     checkpoint: int
