@@ -110,21 +110,28 @@ def refused(world: World, job: Job, names: str) -> str:
     return said
 
 
-def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World) -> None:
-    """What it does not name any more Spark would read, and the job release, once more."""
+@pytest.mark.parametrize("copies", [0, 1, 2])
+def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World, copies: int) -> None:
+    """What it does not name any more Spark would read, and the job release, once more. ``copies``: how many attempts
+    have copied the entry from the one before."""
     world.put_ids("live", 2, 5)
     job = Job("one")
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
     job.sink("out", live, FileSink(world.path("out")))
-    assert world.run(job, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
-    entry = last_number(folder_of(world, "live") / "sources" / "live")
+    for run in range(copies + 1):
+        if run:
+            world.put_ids("live", 1, 5, 100 * run)
+        last = 10 + 5 * run
+        assert world.run(job, world.ask("stop", lambda last=last: world.released_count() == last)).status == "STOPPED"
+    entry = folder_of(world, "live") / "sources" / "live" / "0"
     assert len(entry.read_text().splitlines()) == 3
     with damaged(world, [entry], lambda whole: b"\n".join(whole.split(b"\n")[:2])):
         assert "checksum" in refused(world, job, "sources/live/")
-    world.put_ids("live", 1, 5, 10)
-    run = world.run(job, world.drain_at(15), resume_failed=True)
+    before = world.released_ids()
+    added = world.put_ids("live", 1, 5, 1000)
+    run = world.run(job, world.drain_at(len(before) + 5), resume_failed=True)
     assert run.status == "FINISHED"
-    assert world.released_ids() == [*range(15)]
+    assert world.released_ids() == sorted([*before, *added])
 
 
 def stopped_in_history(world: World, job: Job, reader: str = "doubled") -> None:
