@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from airflow_provider_ckpt.sparkfiles import checksum
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.storage import Storage
 
 _COMPACT_EVERY = 10
@@ -97,8 +98,14 @@ class SeenFiles:
         return {n: name for n, name in found.items() if n >= compact and (n > self._read_up_to or n == compact)}
 
     def _parse(self, name: str, after: int, up_to: int) -> list[str]:
-        lines = self._storage.read(f"{self._path}/{name}").decode().splitlines()[1:]
-        return [entry["path"] for entry in _entries(lines) if after < entry["batchId"] <= up_to]
+        path = f"{self._path}/{name}"
+        data = self._storage.read(path)
+        try:
+            lines = data.decode().splitlines()[1:]
+            return [str(entry["path"]) for entry in _entries(lines) if after < int(entry["batchId"]) <= up_to]
+        except (ValueError, KeyError, TypeError):
+            uri = self._storage.full_uri(path)
+            raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
