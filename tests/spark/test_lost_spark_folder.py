@@ -118,10 +118,10 @@ def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: Worl
     job = Job("one")
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
     job.sink("out", live, FileSink(world.path("out")))
-    for run in range(copies + 1):
-        if run:
-            world.put_ids("live", 1, 5, 100 * run)
-        last = 10 + 5 * run
+    for copied in range(copies + 1):
+        if copied:
+            world.put_ids("live", 1, 5, 100 * copied)
+        last = 10 + 5 * copied
         assert world.run(job, world.ask("stop", lambda last=last: world.released_count() == last)).status == "STOPPED"
     entry = folder_of(world, "live") / "sources" / "live" / "0"
     assert len(entry.read_text().splitlines()) == 3
