@@ -20,8 +20,10 @@ from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed
 
@@ -404,3 +406,28 @@ def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None
         expected |= world.put_ids("live", 1, 2, more)
     run = world.run(mixed(world), world.ask("drain", all_released), conf=conf)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
+def test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published(world: World) -> None:
+    """Also when it is tried again and again: a person may want it back as it was."""
+    expected = world.put_ids("live", 2, 5)
+
+    good = Job("one")
+    live = good.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    good.sink("out", live, FileSink(world.path("out")))
+    assert world.run(good, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
+    first = folder_of(world, "live")
+    expected |= world.put_ids("live", 1, 5, 100)
+    for _ in range(2):
+        storage = HookedStorage(world.storage, at_prepared("live", 1, failing))
+        assert world.run(good, storage=storage).status == "RESTARTING"
+        assert first.is_dir()
+        assert first.with_name(f"{first.name}.json").is_file()
+        assert len([path for path in first.parent.iterdir() if path.is_dir()]) == 2
+    run = world.run(good, world.drain_at(len(expected)))
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+    assert not first.exists()
+
+
+def failing() -> None:
+    raise StorageTransientError(verb="replace", uri="prepared", reason="gone")
