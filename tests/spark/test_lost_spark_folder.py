@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: Worl
         if copied:
             world.put_ids("live", 1, 5, 100 * copied)
         last = 10 + 5 * copied
-        assert world.run(job, world.ask("stop", lambda last=last: world.released_count() == last)).status == "STOPPED"
+        assert world.run(job, world.ask("stop", partial(released, world, last))).status == "STOPPED"
     entry = folder_of(world, "live") / "sources" / "live" / "0"
     assert len(entry.read_text().splitlines()) == 3
     with damaged(world, [entry], lambda whole: b"\n".join(whole.split(b"\n")[:2])):
@@ -427,6 +428,10 @@ def test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published
     run = world.run(good, world.drain_at(len(expected)))
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
     assert not first.exists()
+
+
+def released(world: World, rows: int) -> bool:
+    return world.released_count() == rows
 
 
 def failing() -> None:
