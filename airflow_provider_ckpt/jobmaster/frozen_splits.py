@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_provider_ckpt.jobmaster.errors import FrozenSplitsLostError
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
@@ -30,8 +32,11 @@ def read_frozen_splits(storage: Storage, path: str) -> tuple[Split, ...]:
     uri = storage.full_uri(path)
     try:
         body = decode_document(storage.read(path), KIND, VERSION, uri=uri)
+        splits: tuple[Split, ...] = read_field(body, "splits", reader(tuple[Split, ...]))
+        return splits
     except ObjectNotFoundError as error:
         raise FrozenSplitsLostError(uri=uri, problem="is gone") from error
     except MalformedDocumentError as error:
         raise FrozenSplitsLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-    return tuple(Split(one["id"], one["value"]) for one in body["splits"])
+    except UnknownFormError as error:
+        raise FrozenSplitsLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error

@@ -9,8 +9,10 @@ from typing import Any, get_args
 
 from airflow_provider_ckpt.journal.errors import UnknownEventError
 from airflow_provider_ckpt.journal.events import Event
-from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.tagged import Tagged
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 _EVENTS: Tagged[Event] = Tagged(get_args(Event))
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
@@ -24,15 +26,29 @@ def encode(event: Event) -> str:
 def decode(data: Mapping[str, Any], written_by: str = "unknown") -> Event:
     """The event of parsed JSON. ``written_by``: the release that wrote it.
 
-    Raises UnknownEventError for a type, a field or a value of a later release.
+    Raises UnknownEventError for a type, a field or a value of a later release, DamagedFormError for what no release has
+    written.
     """
     try:
         return _EVENTS.from_json(data)
+    except MalformedDocumentError as error:
+        raise DamagedFormError(what=str(error)) from None
     except UnknownFormError as error:
-        kind, what = data.get("type"), error.data["what"]
-        if _EVENTS.knows(kind) and not what.startswith(kind):
+        what = error.data["what"]
+        kind = data.get("type") if isinstance(data, Mapping) else None
+        if isinstance(kind, str) and _EVENTS.knows(kind) and not what.startswith(kind):
             what = f"{kind}: {what}"
+        if isinstance(error, DamagedFormError):
+            raise DamagedFormError(what=what) from None
         raise UnknownEventError(what=what, written_by=written_by, release=release()) from None
+
+
+def decode_all(body: Any) -> list[Event]:
+    """Those of an entry of the journal. Raises as :func:`decode`."""
+    if not isinstance(body, Mapping):
+        raise DamagedFormError(what=f"its body is {body!r}")
+    written_by = str(body.get("release", "unknown"))
+    return [decode(data, written_by) for data in read_field(body, "events", reader(list[Any]))]
 
 
 def release() -> str:

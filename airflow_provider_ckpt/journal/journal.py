@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.journal.codec import decode, encode, release
+from airflow_provider_ckpt.journal.codec import decode_all, encode, release
 from airflow_provider_ckpt.journal.errors import (
     CorruptJournalError,
     FencedError,
@@ -56,7 +56,7 @@ class Journal:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.job_id = check_job_id(job_id)
-        self._log = AppendLog(storage, journal_path(job_id), format="journal", keep=_takes_over)
+        self._log = AppendLog(storage, journal_path(job_id), format="journal", keep=_takes_over, parse=decode_all)
         self._buffer_bytes = buffer_bytes
         self._flush_interval = flush_interval
         self._clock = clock
@@ -108,7 +108,7 @@ class Journal:
 
     def _fold(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            for event in _events(entry):
+            for event in entry.value:
                 event.apply(self._state)
 
     # ---- owning
@@ -258,8 +258,3 @@ def _takes_over(entry: Entry) -> bool:
 def _body(texts: list[str]) -> str:
     events = ",\n".join(texts)
     return f'{{"release": {json.dumps(release())}, "events": [\n{events}\n]}}'
-
-
-def _events(entry: Entry) -> Iterator[Event]:
-    written_by = entry.body.get("release", "unknown")
-    return (decode(data, written_by) for data in entry.body["events"])

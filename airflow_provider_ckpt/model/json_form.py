@@ -16,7 +16,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, Literal, TypeVar, Union
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
 
 T = TypeVar("T")
 Read = Callable[[Any], Any]
@@ -74,9 +74,10 @@ def fields_to_json(value: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """The value of the type ``kind`` that :func:`to_json` wrote. Texts and numbers are taken as they are.
+    """The value of the type ``kind`` that :func:`to_json` wrote.
 
-    Raises UnknownFormError for fields of a later release, for missing ones, and for values that ``kind`` does not have.
+    Raises UnknownFormError for fields and values of a later release, DamagedFormError for missing fields and for values
+    of another type.
     """
     value: T = _reader(kind)(data)  # type: ignore[arg-type]
     return value
@@ -92,7 +93,7 @@ def _reader(kind: Any) -> Read:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
         return _one_of(arguments)
-    if origin in (Union, types.UnionType):
+    if origin in (Union, types.UnionType) and _types(kind) is None:
         return _optional([one for one in arguments if one is not types.NoneType])
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(origin, *arguments)
@@ -104,7 +105,31 @@ def _reader(kind: Any) -> Read:
         return _member(kind)
     if isinstance(kind, type) and issubclass(kind, TextForm):
         return _text(kind)
-    return _object(kind) if is_dataclass(kind) else _same
+    if is_dataclass(kind):
+        return _object(kind)
+    return _same if (types_known := _types(kind)) is None else _plain(types_known)
+
+
+@functools.cache
+def _types(kind: Any) -> frozenset[type] | None:
+    """What a text, a number or None is in JSON, and one of several of them; None for anything else."""
+    if typing.get_origin(kind) in (Union, types.UnionType):
+        found = [_types(one) for one in typing.get_args(kind)]
+        return None if None in found else frozenset[type]().union(*(one for one in found if one is not None))
+    if isinstance(kind, type) and issubclass(kind, str) and not issubclass(kind, Enum):
+        return frozenset({str})
+    if kind is float:
+        return frozenset({float, int})
+    return frozenset({kind}) if kind in (int, bool, types.NoneType) else None
+
+
+def _plain(known: frozenset[type]) -> Read:
+    def read(data: Any) -> Any:
+        if type(data) not in known and not (isinstance(data, str) and str in known):
+            raise _of_another_type(data)
+        return data
+
+    return read
 
 
 def _same(data: Any) -> Any:
@@ -113,7 +138,7 @@ def _same(data: Any) -> Any:
 
 def _optional(kinds: list[Any]) -> Read:
     if len(kinds) > 1:
-        return _same  # of texts and numbers
+        return _same
     read = reader(kinds[0])
     return read if read is _same else lambda data: None if data is None else read(data)
 
@@ -121,7 +146,8 @@ def _optional(kinds: list[Any]) -> Read:
 def _one_of(known: tuple[Any, ...]) -> Read:
     def read(data: Any) -> Any:
         if data not in known:
-            raise UnknownFormError(what=f"{data!r} is none of {', '.join(map(repr, known))}")
+            error = UnknownFormError if isinstance(data, str) else DamagedFormError
+            raise error(what=f"{data!r} is none of {', '.join(map(repr, known))}")
         return data
 
     return read
@@ -132,7 +158,8 @@ def _member(kind: type[Enum]) -> Read:
         try:
             return kind(data)
         except ValueError:
-            raise UnknownFormError(what=f"{data!r} is no {kind.__name__}") from None
+            error = UnknownFormError if isinstance(data, str) else DamagedFormError
+            raise error(what=f"{data!r} is no {kind.__name__}") from None
 
     return read
 
@@ -151,7 +178,7 @@ def _mapping(origin: type, key: Any, value: Any) -> Read:
     def whole(data: Any) -> Any:
         _check(data, Mapping)
         if key is int:
-            return {int(name): read(one) for name, one in data.items()}
+            return {_number(name): read(one) for name, one in data.items()}
         return dict(data) if read is _same else {name: read(one) for name, one in data.items()}
 
     return whole
@@ -163,7 +190,7 @@ def _pair(kinds: tuple[Any, ...]) -> Read:
     def whole(data: Any) -> Any:
         _check(data, list | tuple)
         if len(data) != len(reads):
-            raise UnknownFormError(what=f"{data!r} instead of {len(reads)} values")
+            raise DamagedFormError(what=f"{data!r} instead of {len(reads)} values")
         return tuple(read(one) for read, one in zip(reads, data, strict=True))
 
     return whole
@@ -181,27 +208,54 @@ def _collection(origin: type, kind: Any) -> Read:
 
 def _object(kind: Any) -> Read:
     hints = typing.get_type_hints(kind)
+    own = {field.name for field in _recorded(kind) if field.metadata.get("json") == "own"}
     reads = {
-        field.name: field.metadata["read"] if field.metadata.get("json") == "own" else reader(hints[field.name])
+        field.name: field.metadata["read"] if field.name in own else reader(hints[field.name])
         for field in _recorded(kind)
     }
     needed = {field.name for field in _recorded(kind) if field.default is MISSING and field.default_factory is MISSING}
-    not_plain = {name: read for name, read in reads.items() if read is not _same}
+    plain = {name: known for name in reads.keys() - own if (known := _types(hints[name])) is not None}
+    not_plain = {name: read for name, read in reads.items() if read is not _same and name not in plain}
 
     def whole(data: Any) -> Any:
         _check(data, Mapping)
         if not needed <= data.keys() <= reads.keys():
             more, missing = sorted(data.keys() - reads.keys()), sorted(needed - data.keys())
-            raise UnknownFormError(what=f"{kind.__name__} with the unknown fields {more} and without {missing}")
-        read_ones = {name: read(data[name]) for name, read in not_plain.items() if name in data}
+            error = UnknownFormError if more else DamagedFormError
+            raise error(what=f"{kind.__name__} with the unknown fields {more} and without {missing}")
+        for name, known in plain.items():
+            if name in data and type(data[name]) not in known:
+                read_field(data, name, reads[name])
+        read_ones = {name: read_field(data, name, read) for name, read in not_plain.items() if name in data}
         return kind(**{**data, **read_ones})
 
     return whole
 
 
+def read_field(data: Json, name: str, read: Read) -> Any:
+    """One of an object; ``read``: see :func:`reader`. Raises as :func:`from_json`, and the error names the field."""
+    if name not in data:
+        raise DamagedFormError(what=f"it has no {name!r}")
+    try:
+        return read(data[name])
+    except UnknownFormError as error:
+        raise type(error)(what=f"{name}: {error.data['what']}") from None
+
+
 def _check(data: Any, kind: Any) -> None:
     if not isinstance(data, kind):
-        raise UnknownFormError(what=f"{data!r}, a {type(data).__name__}")
+        raise _of_another_type(data)
+
+
+def _of_another_type(data: Any) -> DamagedFormError:
+    return DamagedFormError(what=f"{data!r}, a {type(data).__name__}")
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise DamagedFormError(what=f"the key {text!r} is no number") from None
 
 
 @functools.cache

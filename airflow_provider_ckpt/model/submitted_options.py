@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ckpt.model.json_form import read_field, reader
+
+_READ = {
+    "params": Mapping[str, str],
+    "checkpoint_interval": float,
+    "min_pause": float,
+    "checkpoint_timeout": float,
+}
+
 
 @dataclass(frozen=True)
 class SubmittedOptions:
@@ -13,6 +22,15 @@ class SubmittedOptions:
     it here is the same in all versions; times are seconds."""
 
     document: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, document: Any) -> SubmittedOptions:
+        """Raises UnknownFormError."""
+        options = cls(reader(Mapping[str, Any])(document))
+        for name, kind in _READ.items():
+            if name in options.document:
+                read_field(options.document, name, reader(kind))
+        return options
 
     @property
     def params(self) -> Mapping[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
 from airflow_provider_ckpt.model.json_form import Json, fields_to_json, reader
 
 T = TypeVar("T")
@@ -25,7 +25,11 @@ class Tagged(Generic[T]):
 
     def from_json(self, data: Json) -> T:
         """Raises UnknownFormError."""
+        if not isinstance(data, Mapping):
+            raise DamagedFormError(what=f"{data!r}, a {type(data).__name__}")
         kind = data.get("type")
+        if not isinstance(kind, str):
+            raise DamagedFormError(what=f"of type {kind!r}")
         if not self.knows(kind):
             raise UnknownFormError(what=f"of type {kind!r}")
         fields = dict(data)

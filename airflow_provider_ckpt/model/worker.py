@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+
+from airflow_provider_ckpt.model.json_form import own_form, reader, to_json
 
 
 @dataclass(frozen=True)
@@ -13,10 +15,11 @@ class Worker:
     host: str | None = None
     boot_id: str | None = None
     pid: int | None = None
-    started: str | None = None
+    started: str | None = field(default=None, metadata=own_form(to_json, reader(str | float | None)))
+    """A number in journals of the first release."""
     application_id: str | None = None
     """Of Spark."""
 
     def __str__(self) -> str:
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
         return ", ".join(f"{name} {value}" for name, value in sorted(known.items()) if value is not None) or "unknown"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.model.json_form import Json
 from airflow_provider_ckpt.model.tagged import Tagged
 from airflow_provider_ckpt.partitions.errors import UnknownRecordError
@@ -19,6 +21,8 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 def record_from_json(body: Json) -> Record:
     """Raises UnknownRecordError for a record type this version does not know, UnknownFormError for its fields."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("type"), str):
+        raise DamagedFormError(what=f"{body!r} is no record")
     if not _RECORDS.knows(body.get("type")):
         raise UnknownRecordError(kind=str(body.get("type")))
     return _RECORDS.from_json(body)

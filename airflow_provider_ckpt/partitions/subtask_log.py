@@ -37,7 +37,7 @@ VERSION = 1
 
 
 def subtask_entries(storage: Storage, path: str) -> AppendLog:
-    return AppendLog(storage, path, format=FORMAT, version=VERSION, keep=_is_open)
+    return AppendLog(storage, path, format=FORMAT, version=VERSION, keep=_is_open, parse=record_from_json)
 
 
 def _is_open(entry: Entry) -> bool:
@@ -46,7 +46,7 @@ def _is_open(entry: Entry) -> bool:
 
 
 def numbered(entries: list[Entry]) -> list[Numbered]:
-    return [(entry.number, record_from_json(entry.body)) for entry in entries]
+    return [(entry.number, entry.value) for entry in entries]
 
 
 class SubtaskLog:

@@ -131,6 +131,16 @@ class UnknownHandleError(TerminalError):
     )
 
 
+class DamagedHandleError(TerminalError):
+    """What a subtask's log says of a staged batch lacks something. Data: sink, job, handle, problem."""
+
+    template = (
+        "What the log of job {job!r} says of a batch that sink {sink} has staged is not what was written: {problem} "
+        "({handle}). Nothing was released on account of it: bring the job's folder back from a backup and go on with "
+        "--resume-failed, or run the job under another id, from its input."
+    )
+
+
 class OutputLostError(InvalidInputError):
     template = (
         "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "

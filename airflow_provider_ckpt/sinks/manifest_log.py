@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.sinks.file_names import manifests_folder
 from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
 from airflow_provider_ckpt.sinks.sink_name import SinkName
@@ -62,14 +63,17 @@ class Manifest:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Manifest:
+        """Raises UnknownFormError."""
+        name = SinkName.from_json(body)
+        supersedes = read_field(body, "supersedes", SinkName.all_from_json) if "supersedes" in body else ()
         return cls(
-            job_id=body["job"],
-            sink=body["sink"],
-            checkpoint=body["checkpoint"],
-            rows=body["rows"],
-            batches=tuple(body["batches"]),
-            files=tuple(ReleasedFile(file["path"], file["size"]) for file in body["files"]),
-            supersedes=tuple(SinkName.from_json(name) for name in body.get("supersedes", ())),
+            job_id=name.job_id,
+            sink=name.sink,
+            checkpoint=read_field(body, "checkpoint", reader(int)),
+            rows=read_field(body, "rows", reader(int)),
+            batches=read_field(body, "batches", reader(tuple[str, ...])),
+            files=read_field(body, "files", reader(tuple[ReleasedFile, ...])),
+            supersedes=supersedes,
         )
 
 
@@ -81,7 +85,7 @@ class ManifestLog:
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
-        self._log = NumberedLog(storage, manifests_folder(job_id, uid), MANIFEST, VERSION)
+        self._log = NumberedLog(storage, manifests_folder(job_id, uid), MANIFEST, VERSION, Manifest.from_json)
         self._recent: dict[int, Manifest] = {}
 
     def length(self) -> int:
@@ -91,8 +95,8 @@ class ManifestLog:
     def catch_up(self) -> Manifest | None:
         """Read what was appended since, by anyone; return the newest manifest."""
         with self._log.lock:
-            while (document := self._log.next()) is not None:
-                self._remember(self._log.length() - 1, Manifest.from_json(document["body"]))
+            while (manifest := self._log.next()) is not None:
+                self._remember(self._log.length() - 1, manifest)
             length = self._log.length()
             return self.manifest(length - 1) if length else None
 
@@ -130,7 +134,7 @@ class ManifestLog:
         """An entry below :meth:`length`."""
         with self._log.lock:
             if number not in self._recent:
-                self._remember(number, Manifest.from_json(self._log.read(number)["body"]))
+                self._remember(number, self._log.read(number))
             return self._recent[number]
 
     def _remember(self, number: int, manifest: Manifest) -> None:

@@ -5,30 +5,38 @@ from __future__ import annotations
 import re
 import secrets
 import threading
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
+T = TypeVar("T")
 _NAME = re.compile(r"(\d{8,})\.json")
 
 
-class NumberedLog:
+class NumberedLog(Generic[T]):
     """Never truncated, without gaps. Its end is found by one listing (a request per thousand entries, R17), which
     also shows whether somebody deleted entries: a log that lost some would release or supersede twice, so that
     raises ReleaseLogDamagedError, as an entry that cannot be read does, and is never taken for an earlier end. Then
     the next number is asked for.
 
-    Who appends has seen the entry before. Thread-safe. ``version``: the newest one that is read.
+    Who appends has seen the entry before. Thread-safe. ``version``: the newest one that is read; ``parse`` makes a
+    value of an entry's body, and raises UnknownFormError for one that is not what was written.
     """
 
-    def __init__(self, storage: Storage, folder: str, kind: str, version: int) -> None:
+    def __init__(
+        self, storage: Storage, folder: str, kind: str, version: int, parse: Callable[[Mapping[str, Any]], T]
+    ) -> None:
         self._storage = storage
         self._folder = folder
         self._kind = kind
         self._version = version
+        self._parse = parse
         self._length: int | None = None
         self.lock = threading.RLock()
 
@@ -39,16 +47,16 @@ class NumberedLog:
                 self._length = self._listed()
             return self._length
 
-    def next(self) -> dict[str, Any] | None:
+    def next(self) -> T | None:
         """The entry behind the last one seen, if it is there by now; it counts as seen then."""
         with self.lock:
             number = self.length()
             try:
-                document = self._read(number)
+                value = self._value(number)
             except ObjectNotFoundError:
                 return None
             self._length = number + 1
-            return document
+            return value
 
     def append(self, version: int, body: dict[str, Any]) -> bool:
         """Append behind the last entry seen; False if somebody else did: look at :meth:`next`."""
@@ -58,15 +66,15 @@ class NumberedLog:
             try:
                 self._storage.create(self._path(number), data)
             except AlreadyExistsError:
-                if self._read(number)["writer"] != writer:  # else only the reply was lost (R17)
+                if self._read(number).get("writer") != writer:  # else only the reply was lost (R17)
                     return False
             self._length = number + 1
             return True
 
-    def read(self, number: int) -> dict[str, Any]:
+    def read(self, number: int) -> T:
         """An entry that was seen before."""
         try:
-            return self._read(number)
+            return self._value(number)
         except ObjectNotFoundError:
             raise self._damaged(f"entry {number} is gone, and there are {self.length()}") from None
 
@@ -86,6 +94,13 @@ class NumberedLog:
 
     def _damaged(self, problem: str) -> ReleaseLogDamagedError:
         return ReleaseLogDamagedError(uri=self._storage.full_uri(self._folder), problem=problem)
+
+    def _value(self, number: int) -> T:
+        document = self._read(number)
+        try:
+            return self._parse(read_field(document, "body", reader(Mapping[str, Any])))
+        except UnknownFormError as error:
+            raise self._damaged(f"entry {number} is not what was written ({error.data['what']})") from error
 
     def _read(self, number: int) -> dict[str, Any]:
         path = self._path(number)

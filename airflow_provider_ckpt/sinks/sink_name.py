@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.model.json_form import read_field, reader
 
 
 @dataclass(frozen=True, order=True)
@@ -15,5 +18,12 @@ class SinkName:
         return {"job": self.job_id, "sink": self.sink}
 
     @classmethod
-    def from_json(cls, body: Mapping[str, str]) -> SinkName:
-        return cls(body["job"], body["sink"])
+    def from_json(cls, body: Mapping[str, Any]) -> SinkName:
+        """Raises DamagedFormError."""
+        text = reader(str)
+        return cls(read_field(body, "job", text), read_field(body, "sink", text))
+
+    @classmethod
+    def all_from_json(cls, names: Any) -> tuple[SinkName, ...]:
+        """Raises DamagedFormError."""
+        return tuple(map(cls.from_json, reader(list[Mapping[str, Any]])(names)))

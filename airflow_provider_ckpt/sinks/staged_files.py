@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.sinks.errors import (
+    DamagedHandleError,
     StagedElsewhereError,
     StagedFileChangedError,
     StagedFilesMissingError,
@@ -16,6 +20,22 @@ from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
 HANDLE_FORMAT = "airflow-provider-ckpt/file-handle"
+
+
+@dataclass(frozen=True)
+class _StagedFile:
+    path: str
+    size: int
+    target: str
+
+
+_FIELDS = {
+    "id": reader(str),
+    "uri": reader(str),
+    "since_manifest": reader(int),
+    "rows": reader(int),
+    "files": reader(list[_StagedFile]),
+}
 
 
 class StagedFiles:
@@ -56,8 +76,16 @@ class StagedFiles:
         }
 
     def checked(self, handle: Handle) -> Handle:
+        """Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError."""
         if handle.get("format") != HANDLE_FORMAT or handle.get("version") != 1:
             raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
+        try:
+            for name, read in _FIELDS.items():
+                read_field(handle, name, read)
+        except UnknownFormError as error:
+            raise DamagedHandleError(
+                sink=self._context.uid, job=self._context.job_id, handle=handle, problem=error.data["what"]
+            ) from None
         if handle["uri"] != self._storage.uri:
             raise StagedElsewhereError(
                 sink=self._context.uid,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.sinks.file_names import TURNS
 from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
 from airflow_provider_ckpt.sinks.sink_name import SinkName
@@ -31,25 +33,27 @@ class Turn:
         return {"kind": self.kind, **self.name.to_json(), "mode": self.mode, "supersedes": names}
 
     @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Turn:
-        supersedes = tuple(SinkName.from_json(name) for name in body["supersedes"])
-        return cls(body["kind"], SinkName.from_json(body), body["mode"], supersedes)
+    def from_json(cls, body: Mapping[str, Any]) -> Turn:
+        """Raises UnknownFormError."""
+        supersedes = read_field(body, "supersedes", SinkName.all_from_json)
+        kind, mode = read_field(body, "kind", reader(Kind)), read_field(body, "mode", reader(str))
+        return cls(kind, SinkName.from_json(body), mode, supersedes)
 
 
 class TurnLog:
     """Few entries: one for each sink that refuses or replaces what others released, two if it replaces."""
 
     def __init__(self, storage: Storage) -> None:
-        self._log = NumberedLog(storage, TURNS, TURN, VERSION)
+        self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json)
         self._turns: list[Turn] = []
 
     def catch_up(self) -> list[Turn]:
         """All turns so far, by number."""
         with self._log.lock:
             for number in range(len(self._turns), self._log.length()):
-                self._turns.append(Turn.from_json(self._log.read(number)["body"]))
-            while (document := self._log.next()) is not None:
-                self._turns.append(Turn.from_json(document["body"]))
+                self._turns.append(self._log.read(number))
+            while (turn := self._log.next()) is not None:
+                self._turns.append(turn)
             return list(self._turns)
 
     def append(self, turn: Turn) -> bool:

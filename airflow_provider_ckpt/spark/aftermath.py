@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
@@ -17,6 +18,9 @@ def see_to(status: StatusReporter, state: JobState, what: str, step: Callable[[]
     called failed for what nobody waits for, and each step is taken again by the next start under this id."""
     try:
         step()
+    except OvertakenError as error:  # the later driver does what is left, and has said so
+        log.info("after the end of job %s: %s: %s", state.job_id, what, error)
+        log.debug("after the end of job %s", state.job_id, exc_info=error)
     except Exception as error:  # of the storage, of Spark, of a sink
         log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
         reason = f"{type(error).__name__}: {error}"

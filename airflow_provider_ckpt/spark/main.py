@@ -81,12 +81,13 @@ def _run(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCo
 
 def _refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
     """What lies in the folder of a sink is taken for its data."""
+    from airflow_provider_ckpt.storage.nesting import lies_in
     from airflow_provider_ckpt.storage.opening import canonical_uri
 
     for operator in job.sinks:
         for place in operator.sink.spark_folders(location.options):
-            folder = canonical_uri(place.uri).rstrip("/")
-            if f"{root.uri.rstrip('/')}/".startswith(f"{folder}/"):
+            if lies_in(root.uri, place.uri):
+                folder = canonical_uri(place.uri).rstrip("/")
                 raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
 
 

@@ -77,20 +77,31 @@ class AttemptFolders:
             pass  # the attempt's own marker: its reply was lost
         return folder
 
-    def delete_before(self, attempt: AttemptId) -> None:
-        """Delete the folders of earlier attempts; markers first, so that no half-deleted folder is chosen.
+    def delete_before(self, attempt: AttemptId, keep: AttemptId | None = None) -> None:
+        """Delete the folders of earlier attempts but ``keep``; markers first, so that no half-deleted folder is chosen.
 
         After a look at the fence: whoever claims the job after that look finds the marker of ``attempt``, and copies
         none of those.
         """
         names = {name.removesuffix(".json") for name in self._storage.list(self._path)}
         for other in map(AttemptId.find, sorted(names)):
-            if other is not None and other < attempt:
+            if other is not None and other < attempt and other != keep:
                 self._storage.delete(self._marker(other))
                 self._storage.delete_tree(f"{self._path}/{other}")
 
     def _marker(self, attempt: AttemptId) -> str:
         return f"{self._path}/{attempt}.json"
+
+
+def published_last(records: list[Numbered]) -> AttemptId | None:
+    """The attempt that published the last batch."""
+    opened = found = None
+    for _, record in records:
+        if isinstance(record, Open):
+            opened = record.attempt
+        elif isinstance(record, Batch):
+            found = opened
+    return found
 
 
 def before(records: list[Numbered], attempt: AttemptId | None, since: int = 0) -> list[AttemptId]:

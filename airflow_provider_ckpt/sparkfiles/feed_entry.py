@@ -26,13 +26,13 @@ def decode(data: bytes) -> list[str]:
     """The lines of files. Raises ValueError, KeyError, TypeError for what is no whole entry."""
     version, *lines = data.decode().splitlines() or [""]
     if version == UNCOUNTED:
-        return lines
+        return list(map(_checked, lines))
     if version != COUNTED or not lines:
         raise ValueError(f"begins with {version!r} and has {len(lines)} lines behind it")
     count = _object(lines[0])["size"]
     if count != len(lines) - 1:
         raise ValueError(f"has {len(lines) - 1} of {count} lines")
-    return lines[1:]
+    return list(map(_checked, lines[1:]))
 
 
 def line(uri: str, size: int, modified: int, *, is_folder: bool = False) -> str:
@@ -49,6 +49,14 @@ def line(uri: str, size: int, modified: int, *, is_folder: bool = False) -> str:
         },
         separators=(",", ":"),
     )
+
+
+def _checked(text: str) -> str:
+    entry = _object(text)
+    for name, kind in (("path", str), ("size", int), ("modificationTime", int)):
+        if not isinstance(entry[name], kind):
+            raise ValueError(f"{name} is {entry[name]!r}")
+    return text
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from airflow_provider_ckpt.sparkfiles import checksum
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.storage import Storage
 
 _COMPACT_EVERY = 10
@@ -96,8 +98,14 @@ class SeenFiles:
         return {n: name for n, name in found.items() if n >= compact and (n > self._read_up_to or n == compact)}
 
     def _parse(self, name: str, after: int, up_to: int) -> list[str]:
-        lines = self._storage.read(f"{self._path}/{name}").decode().splitlines()[1:]
-        return [entry["path"] for entry in _entries(lines) if after < entry["batchId"] <= up_to]
+        path = f"{self._path}/{name}"
+        data = self._storage.read(path)
+        try:
+            lines = data.decode().splitlines()[1:]
+            return [str(entry["path"]) for entry in _entries(lines) if after < int(entry["batchId"]) <= up_to]
+        except (ValueError, KeyError, TypeError):
+            uri = self._storage.full_uri(path)
+            raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
@@ -127,7 +135,7 @@ def forget_after(storage: Storage, path: str, offset: int) -> None:
     compact = max((name for name in later if name.endswith(".compact")), key=numbers.__getitem__, default=None)
     lines = [] if compact is None else storage.read(f"{path}/{compact}").decode().splitlines()[1:]
     for name in later:
-        storage.delete(f"{path}/{name}")
+        checksum.delete(storage, f"{path}/{name}")
     if compact is not None and offset >= 0:
         _write_log(storage, path, [line for line in lines if line], offset)
 
@@ -141,7 +149,7 @@ def _write_log(storage: Storage, path: str, lines: list[str], offset: int) -> No
         names[last_compact] = f"{last_compact}.compact"
     for number, name in names.items():
         own = [line for batch, line in by_batch if batch == number or batch < number == last_compact]
-        storage.replace(f"{path}/{name}", "\n".join(["v1", *own]).encode())
+        checksum.replace(storage, f"{path}/{name}", "\n".join(["v1", *own]).encode())
 
 
 def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:

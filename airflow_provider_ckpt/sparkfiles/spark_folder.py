@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 
+from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import (
     colon_name,
@@ -41,10 +42,11 @@ class SparkFolder:
         return self.storage.spark_uri(self.path)
 
     def copy_from(self, other: SparkFolder) -> int:
-        """Copy another attempt's folder (hard links on a local disk); returns the number of files.
+        """Copy another attempt's folder (hard links on a local disk), with Hadoop's checksums; returns the number of
+        files without those.
 
         The other driver may still be alive and writing: temporary files are skipped, and a commit is
-        copied before what it points to.
+        copied before what it points to. It never writes other content under a name that is there.
         """
         copied = 0
         done: set[str] = set()
@@ -62,7 +64,8 @@ class SparkFolder:
 
     def _copy(self, other: SparkFolder, name: str) -> None:
         if not _NAMES_SCHEMAS.match(name):
-            self.storage.copy(f"{other.path}/{name}", f"{self.path}/{name}")
+            is_small = not name.startswith("state/")
+            checksum.copy(self.storage, f"{other.path}/{name}", f"{self.path}/{name}", small=is_small)
             return
         try:
             lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
@@ -70,7 +73,7 @@ class SparkFolder:
         except ValueError:
             uri = self.storage.full_uri(f"{other.path}/{name}")
             raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
-        self.storage.replace(f"{self.path}/{name}", moved.encode())
+        checksum.replace(self.storage, f"{self.path}/{name}", moved.encode())
 
     def _moved(self, line: str) -> str:
         """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""
@@ -126,7 +129,7 @@ class SparkFolder:
         meta["batchWatermarkMs"] = MAX_WATERMARK
         meta["batchTimestampMs"] = now_ms
         body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
-        self.storage.create(f"{self.path}/offsets/{after + 1}", body.encode())
+        checksum.create(self.storage, f"{self.path}/offsets/{after + 1}", body.encode())
         return after + 1
 
     def is_final(self) -> bool:
@@ -150,7 +153,7 @@ class SparkFolder:
         for log in ("commits", "offsets"):
             for name in self.storage.list(f"{self.path}/{log}"):
                 if name.isdigit() and int(name) > batch_id:
-                    self.storage.delete(f"{self.path}/{log}/{name}")
+                    checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
     def forget_unreadable(self) -> bool:
         """Forget what is planned, or taken, behind the newest commit, if it names a file that Spark's reader takes for
@@ -180,8 +183,7 @@ class SparkFolder:
         """Drop a planned batch that never committed (only late files of an ended source)."""
         newest, commit = self.newest_offsets(), self.newest_commit()
         if newest is not None and newest != commit:
-            self.storage.delete(f"{self.path}/offsets/{newest}")
-            self.storage.delete(f"{self.path}/offsets/.{newest}.crc")
+            checksum.delete(self.storage, f"{self.path}/offsets/{newest}")
 
     def _newest(self, log: str) -> int | None:
         numbers = [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
 _METADATA = "/_metadata/"
+_SCHEMAS = "/_stateSchema/"
+_SCHEMA = re.compile(r"/state/([^/]+/_stateSchema/.+)$")
 
 
 class StateCheck:
@@ -38,8 +41,10 @@ class StateCheck:
             return
         there = dict(self._storage.files(self._state))
         for name, size in there.items():
-            if _METADATA in name and not name.rpartition("/")[2].startswith("."):
+            if (_METADATA in name or _SCHEMAS in name) and not name.endswith(".crc"):
                 self._metadata(name, size)
+        for operator in sorted({part.partition("/")[0] for part, _ in versions}):
+            self._schemas(operator, there)
         for part, version in versions:
             name = self._newest(part, version, there)
             if there[name] == 0:
@@ -54,6 +59,28 @@ class StateCheck:
         path = f"{self._state}/{name}"
         if not is_as_written(self._storage, path, self._storage.read(path)):
             self._refuse(name, "is not what Spark wrote, by its checksum")
+
+    def _schemas(self, operator: str, there: dict[str, int]) -> None:
+        """Spark writes what is missing anew, from the query as it is now: whatever it was, it fits then."""
+        told = [name for name in there if name.startswith(f"{operator}{_METADATA}") and not name.endswith(".crc")]
+        if not told:
+            self._refuse(f"{operator}/_metadata", "is missing")
+        named = set().union(*(self._named_schemas(name) for name in told))
+        for name in sorted(named - there.keys()):
+            self._refuse(name, "is missing")
+        own = re.compile(rf"{re.escape(operator)}/\d+/(.+/)?_metadata/schema")
+        if not named and not any(map(own.fullmatch, there)):
+            self._refuse(f"{operator}/0/_metadata/schema", "is missing")
+
+    def _named_schemas(self, name: str) -> set[str]:
+        """The files of schemas that an operator's metadata name (version 2); none if each store has its own."""
+        try:
+            _, body = self._storage.read(f"{self._state}/{name}").decode().splitlines()
+            stores = json.loads(body)["stateStoreInfo"]
+            paths = [path for store in stores for path in store.get("stateSchemaFilePaths") or ()]
+            return {found[1] for path in paths if (found := _SCHEMA.search(path)) is not None}
+        except (ValueError, LookupError, TypeError, AttributeError):
+            self._refuse(name, "is not what Spark wrote")
 
     def _newest(self, part: str, version: str, there: dict[str, int]) -> str:
         """The snapshot of the version; its change log, if it has none."""

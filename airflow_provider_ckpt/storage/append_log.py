@@ -16,8 +16,10 @@ from __future__ import annotations
 import json
 import secrets
 import threading
+from collections.abc import Callable
 from typing import Any
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     BelowHeadError,
@@ -43,6 +45,7 @@ class AppendLog:
     ``format`` is the short name of the entries' format (``journal`` is written
     ``airflow-provider-ckpt/journal``) and ``version`` the newest one known. ``keep`` says which entries a
     truncation never deletes; given here it costs nothing, given to :meth:`truncate` each entry is read again.
+    ``parse`` makes :attr:`Entry.value` of a body that is read; DamagedFormError of it makes the entry a damaged one.
 
     Every verb may raise StorageTransientError and the other errors of the storage.
     """
@@ -55,8 +58,9 @@ class AppendLog:
         format: str,  # noqa: A002 - the word of the file
         version: int = 1,
         keep: KeepRule | None = None,
+        parse: Callable[[Any], Any] = lambda body: None,
     ) -> None:
-        self._files = LogFiles(storage, path, format, version)
+        self._files = LogFiles(storage, path, format, version, parse)
         self._kept = KeptEntries(self._files, keep)
         self._lock = threading.RLock()
         self._loaded = False
@@ -109,14 +113,15 @@ class AppendLog:
         """New entries since the last read, by reading the next numbers until one is absent (no list).
 
         The first empty call in a row, and each sixteenth, also asks whether the head has passed this reader.
-        Raises BelowHeadError, CorruptLogError (the entries before the damage are in its ``intact``).
+        Raises BelowHeadError, CorruptLogError (the entries before the damage are in its ``intact``). Any other error
+        behind entries that could be read is left to the next call: these would be lost with it.
         """
         with self._lock:
             if not self._loaded:
                 return self.load()
             self._refuse_damaged()
             entries: list[Entry] = []
-            while (entry := self._read_next(entries)) is not None:
+            while (entry := self._read_on(entries)) is not None:
                 self._advance(entry)
                 entries.append(entry)
             if entries:
@@ -126,6 +131,16 @@ class AppendLog:
                     self.check_head()
                 self._empty_tails += 1
             return entries
+
+    def _read_on(self, before: list[Entry]) -> Entry | None:
+        try:
+            return self._read_next(before)
+        except CorruptLogError:
+            raise
+        except CkptError:
+            if not before:
+                raise
+            return None
 
     def _read_next(self, before: list[Entry]) -> Entry | None:
         try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
 from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
@@ -25,12 +27,14 @@ _LISTS = 20
 
 @dataclass(frozen=True)
 class Entry:
-    """``writer`` is a nonce, unique to one append. ``kept``: it lies below the head, which jumped over it."""
+    """``writer`` is a nonce, unique to one append. ``kept``: it lies below the head, which jumped over it. ``value``:
+    what the log's ``parse`` makes of the body of an entry that was read."""
 
     number: int
     writer: str
     body: Any
     kept: bool = False
+    value: Any = None
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,14 @@ class Listing:
 class LogFiles:
     """Reads and writes single objects; keeps no state."""
 
-    def __init__(self, storage: Storage, path: str, kind: str, version: int) -> None:
+    def __init__(
+        self, storage: Storage, path: str, kind: str, version: int, parse: Callable[[Any], Any] = lambda body: None
+    ) -> None:
         self._storage = storage
         self._path = path
         self._kind = kind.removeprefix(PREFIX)
         self._version = version
+        self._parse = parse
 
     @property
     def uri(self) -> str:
@@ -72,7 +79,7 @@ class LogFiles:
         self._storage.create(self._entry_path(number), f'{start[:-1]}, "body": {body}}}\n'.encode())
 
     def read(self, number: int, *, kept: bool = False) -> Entry | None:
-        """None if absent. Raises CorruptLogError (with nothing intact), NewerFormatError."""
+        """None if absent. Raises CorruptLogError (with nothing intact), NewerFormatError, what ``parse`` does."""
         try:
             data = self._storage.read(self._entry_path(number))
         except ObjectNotFoundError:
@@ -81,14 +88,19 @@ class LogFiles:
             document = decode_document(data, self._kind, self._version, uri=self.entry_uri(number))
             if document["number"] != number:
                 raise ValueError(f"it says that it is number {document['number']!r}")
-            return Entry(number, str(document["writer"]), document["body"], kept)
+            writer, body = str(document["writer"]), document["body"]
         except KeyError as error:
-            reason = f"it has no {error.args[0]!r}"
+            raise self.corrupt(number, f"it has no {error.args[0]!r}") from None
         except ValueError as error:
-            reason = str(error)
+            raise self.corrupt(number, str(error)) from None
         except MalformedDocumentError as error:
-            reason = error.data["reason"]
-        raise self.corrupt(number, reason)
+            raise self.corrupt(number, error.data["reason"]) from None
+        try:
+            return Entry(number, writer, body, kept, self._parse(body))
+        except DamagedFormError as error:
+            raise self.corrupt(number, error.data["what"]) from None
+        except UnknownFormError as error:
+            raise UnknownFormError(what=f"{self.entry_uri(number)}: {error.data['what']}") from None
 
     def corrupt(self, number: int, reason: str) -> CorruptLogError:
         uri = self.entry_uri(number)

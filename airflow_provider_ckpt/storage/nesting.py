@@ -9,8 +9,15 @@ from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 from airflow_provider_ckpt.storage.opening import canonical_uri
 
 _LOCAL = "file://"
-_SPELLINGS = ((re.compile(r"s3[an]?://([^/]*@)?"), "s3:/"), (re.compile(r"abfss?://"), "abfs:/"))
+_SPELLINGS = (
+    (re.compile(r"s3[an]?://([^/]*@)?", re.IGNORECASE), "s3:/"),
+    (re.compile(r"abfss?://", re.IGNORECASE), "abfs:/"),
+)
 """One store by whatever scheme, and with whatever credentials."""
+_HOST = re.compile(r"(hdfs|webhdfs|swebhdfs)://([^/]+)", re.IGNORECASE)
+_PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
+"""Where the authority is a host: its name has no case, and Hadoop's port is meant if none is told. (A bucket's name is
+taken as it is.)"""
 
 
 def segments(uri: str) -> list[str]:
@@ -22,10 +29,22 @@ def segments(uri: str) -> list[str]:
         plain = uri
     if plain.startswith(_LOCAL):
         plain = os.path.realpath(plain.removeprefix(_LOCAL))
+    plain = _HOST.sub(_host, plain, count=1)
     for spelling, store in _SPELLINGS:
         if match := spelling.match(plain):
             plain = f"{store}{plain[match.end() :]}"
     return [part for part in plain.split("/") if part]
+
+
+def lies_in(uri: str, folder: str) -> bool:
+    """Or is the same."""
+    inner, outer = segments(uri), segments(folder)
+    return inner[: len(outer)] == outer
+
+
+def _host(found: re.Match[str]) -> str:
+    scheme, host = found[1].lower(), found[2].lower()
+    return f"{scheme}://{host.removesuffix(_PORTS[scheme])}"
 
 
 def is_hidden(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from airflow_provider_ckpt.storage.errors import InvalidStorageOptionsError, InvalidStorageUriError
 from airflow_provider_ckpt.storage.location import Location
@@ -50,12 +51,12 @@ def _split(uri: str) -> tuple[str | None, str]:
         raise InvalidStorageUriError(uri=uri, reason="it is empty")
     scheme, separator, rest = uri.partition("://")
     if not separator:
-        return None, uri.removeprefix("file:")
+        return None, re.sub("^file:", "", uri, flags=re.IGNORECASE)
     if "::" in uri:
         raise InvalidStorageUriError(uri=shown, reason="a chain of file systems ('::') may cache what it reads")
     scheme = scheme.lower()
     if scheme in ("file", "local"):
-        return None, rest
+        return None, re.sub("^localhost(?=/)", "", rest, flags=re.IGNORECASE)  # RFC 8089
     user = user_info(f"{scheme}://", rest) or ""
     if ":" in user or (user and scheme in ("s3", "s3a")):
         raise InvalidStorageUriError(uri=shown, reason="it holds a password or a key; give it in the storage options")

@@ -46,6 +46,7 @@ from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.spark.task import publisher as publisher_module
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
@@ -172,7 +173,8 @@ class AtOnce(Executor):
 
 
 @pytest.fixture
-def subtask(tmp_path: Path) -> Subtask:
+def subtask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subtask:
+    monkeypatch.setattr(publisher_module, "_STOPPED_WITHIN", 0.0)  # no driver is there to stop the query
     return Subtask(open_storage(tmp_path))
 
 
@@ -571,3 +573,33 @@ def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
     with pytest.raises(Unwatched):
         master(storage, journal, [StopRequested("stop", "r-1"), StopRequested("stop", "r-2")]).run()
     assert Journal(storage, "job").replay().answered == {"r-1", "r-2"}
+
+
+@pytest.mark.parametrize("when", ["before", "while it is staged"])
+def test_spark_is_told_of_an_interruption_when_a_batch_finds_its_driver_overtaken(
+    subtask: Subtask, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """It logs any other error with its stack traces, and ours; the driver has one line for it."""
+    monkeypatch.setattr(publisher_module, "_STOPPED_WITHIN", 60.0)
+
+    class Driver(list[Any]):
+        """Stops the query when it is told."""
+
+        def append(self, report: object) -> None:
+            super().append(report)
+            publisher.is_stopping = True
+
+    subtask.plan(0)
+    subtask.posted = Driver()
+    publisher = subtask.publisher()
+    if when == "before":
+        subtask.take_job()
+    else:
+        subtask.while_staging = subtask.take_job
+    with pytest.raises(RuntimeError, match=r"java\.lang\.InterruptedException"):
+        publisher.foreach_batch(NOTHING, 0)
+    [report] = subtask.posted
+    assert isinstance(report, SubtaskFenced)
+    assert report.cause == str(publisher.failure)
+    assert "job job was taken over: epoch 2 is owned by attempt t2 (there)" in report.cause
+    assert subtask.batches() == []

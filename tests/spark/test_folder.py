@@ -12,6 +12,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.checksum import is_as_written
 from airflow_provider_ckpt.sparkfiles.spark_folder import MAX_WATERMARK, SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points
@@ -51,6 +52,18 @@ def put(world: World, name: str, first: int, last: int) -> None:
     world.put("in", name, [{"id": number} for number in range(first, last)])
 
 
+def has_checksums(world: World, path: str) -> int:
+    """Every file that Spark or we wrote has one that fits, and no checksum is without its file; returns how many."""
+    storage = open_storage(world.base)
+    files = {file for file in (world.base / path).rglob("*") if file.is_file()}
+    sums = {file for file in files if file.name.startswith(".") and file.name.endswith(".crc")}
+    for file in files - sums:
+        assert file.with_name(f".{file.name}.crc") in sums, file
+        assert is_as_written(storage, str(file.relative_to(world.base)), file.read_bytes()), file
+    assert {file.with_name(file.name[1:-4]) for file in sums} == files - sums
+    return len([file for file in sums if not file.name.endswith(".crc.crc")])
+
+
 def test_r8_an_attempt_goes_on_in_its_own_copy_and_leaves_the_other_alone(counts: Counts, world: World) -> None:
     put(world, "a", 0, 15)
     storage = open_storage(world.base)
@@ -59,6 +72,7 @@ def test_r8_an_attempt_goes_on_in_its_own_copy_and_leaves_the_other_alone(counts
     before = storage.files("v/1")
     second = SparkFolder(storage, "v/2")
     assert second.copy_from(first) > 0
+    assert has_checksums(world, "v/2") == has_checksums(world, "v/1") > 0
     put(world, "b", 15, 25)
     assert counts.run(second) == [(10, 10)]
     assert storage.files("v/1") == before
@@ -79,6 +93,7 @@ def test_r12_the_final_batch_fires_every_window_once(counts: Counts, world: Worl
     assert folder.planned_watermark(planned) == MAX_WATERMARK
     assert counts.run(folder, once=True) == [(20, 5)]
     assert folder.at_boundary()
+    assert has_checksums(world, "v/1") > 0
     assert counts.run(folder) == []
 
 
@@ -97,6 +112,7 @@ def test_r4_a_rewound_folder_goes_on_right_after_the_batch_with_its_state(counts
     again.rewind(batch)
     assert again.newest_commit() == again.newest_offsets() == batch
     assert counts.run(again) == [(10, 10)]
+    assert has_checksums(world, "v/2") > 0
 
 
 def test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed(world: World) -> None:

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,10 @@ from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed
 
@@ -110,21 +113,28 @@ def refused(world: World, job: Job, names: str) -> str:
     return said
 
 
-def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World) -> None:
-    """What it does not name any more Spark would read, and the job release, once more."""
+@pytest.mark.parametrize("copies", [0, 1, 2])
+def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World, copies: int) -> None:
+    """What it does not name any more Spark would read, and the job release, once more. ``copies``: how many attempts
+    have copied the entry from the one before."""
     world.put_ids("live", 2, 5)
     job = Job("one")
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
     job.sink("out", live, FileSink(world.path("out")))
-    assert world.run(job, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
-    entry = last_number(folder_of(world, "live") / "sources" / "live")
+    for copied in range(copies + 1):
+        if copied:
+            world.put_ids("live", 1, 5, 100 * copied)
+        last = 10 + 5 * copied
+        assert world.run(job, world.ask("stop", partial(released, world, last))).status == "STOPPED"
+    entry = folder_of(world, "live") / "sources" / "live" / "0"
     assert len(entry.read_text().splitlines()) == 3
     with damaged(world, [entry], lambda whole: b"\n".join(whole.split(b"\n")[:2])):
         assert "checksum" in refused(world, job, "sources/live/")
-    world.put_ids("live", 1, 5, 10)
-    run = world.run(job, world.drain_at(15), resume_failed=True)
+    before = world.released_ids()
+    added = world.put_ids("live", 1, 5, 1000)
+    run = world.run(job, world.drain_at(len(before) + 5), resume_failed=True)
     assert run.status == "FINISHED"
-    assert world.released_ids() == [*range(15)]
+    assert world.released_ids() == sorted([*before, *added])
 
 
 def stopped_in_history(world: World, job: Job, reader: str = "doubled") -> None:
@@ -397,3 +407,32 @@ def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None
         expected |= world.put_ids("live", 1, 2, more)
     run = world.run(mixed(world), world.ask("drain", all_released), conf=conf)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
+def test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published(world: World) -> None:
+    """Also when it is tried again and again: a person may want it back as it was."""
+    expected = world.put_ids("live", 2, 5)
+
+    good = Job("one")
+    live = good.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    good.sink("out", live, FileSink(world.path("out")))
+    assert world.run(good, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
+    first = folder_of(world, "live")
+    expected |= world.put_ids("live", 1, 5, 100)
+    for _ in range(2):
+        storage = HookedStorage(world.storage, at_prepared("live", 1, failing))
+        assert world.run(good, storage=storage).status == "RESTARTING"
+        assert first.is_dir()
+        assert first.with_name(f"{first.name}.json").is_file()
+        assert len([path for path in first.parent.iterdir() if path.is_dir()]) == 2
+    run = world.run(good, world.drain_at(len(expected)))
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+    assert not first.exists()
+
+
+def released(world: World, rows: int) -> bool:
+    return world.released_count() == rows
+
+
+def failing() -> None:
+    raise StorageTransientError(verb="replace", uri="prepared", reason="gone")

@@ -101,6 +101,12 @@ def storage(tmp_path: Path) -> Storage:
     for store in STORES:
         made.replace(f"v/1/state/{store}.zip", snapshot(**{"000008-x": 3}))
         made.replace(f"v/1/state/{store.rpartition('/')[0]}/SSTs/000008-x.sst", b"abc")
+    made.replace("v/1/state/0/_metadata/metadata", b'v1\n{"stateStoreInfo":[{"storeName":"default"}]}')
+    made.replace("v/1/state/0/0/_metadata/schema", b"v2...")
+    path = "file:/elsewhere/state/1/_stateSchema/left/0_s"
+    told = {"stateStoreInfo": [{"stateSchemaFilePaths": [path]}, {"storeName": "right"}]}
+    made.replace("v/1/state/1/_metadata/v2/0", f"v2\n{json.dumps(told)}".encode())
+    made.replace("v/1/state/1/_stateSchema/left/0_s", b"v3...")
     made.replace("v/1/state/0/0/7_older.zip", b"")
     made.replace("v/1/state/0/0/.8_a.zip.crc", b"")
     return made
@@ -127,6 +133,14 @@ def test_whole_state_is_gone_on_from(storage: Storage) -> None:
         ("1/0/right/8_d.zip", snapshot()[:-40], "is not what Spark wrote"),
         ("0/0/8_a.zip", snapshot().replace(b"MANIFEST", b"MANIFESX", 1), "is not what Spark wrote"),
         ("0/0/SSTs/000008-x.sst", None, "is missing"),
+        ("0/_metadata/metadata", b"v1\n{", "is not what Spark wrote"),
+        ("0/_metadata/metadata", b"v1\n[]", "is not what Spark wrote"),
+        ("0/_metadata/metadata", b"", "is empty"),
+        ("0/0/_metadata/schema", None, "is missing"),
+        ("0/0/_metadata/schema", b"", "is empty"),
+        ("1/_metadata/v2/0", b"v2", "is not what Spark wrote"),
+        ("1/_stateSchema/left/0_s", None, "is missing"),
+        ("1/_stateSchema/left/0_s", b"", "is empty"),
         ("1/0/left/SSTs/000008-x.sst", b"ab", "has 2 bytes of 3"),
     ],
 )
@@ -172,3 +186,22 @@ def test_an_error_of_the_storage_is_no_loss(storage: Storage, verb: str) -> None
     with pytest.raises(StorageTransientError) as caught:
         check(broken)
     assert caught.value.retryable
+
+
+def test_an_operator_without_its_metadata_is_refused(storage: Storage) -> None:
+    storage.delete("v/1/state/0/_metadata/metadata")
+    with pytest.raises(SparkStateLostError, match="v/1/state/0/_metadata is missing"):
+        check(storage)
+
+
+@pytest.mark.parametrize("name", ["state/0/_metadata", "state/0/0/_metadata/schema"])
+def test_a_schema_that_is_lost_is_refused_before_the_query_starts(world: World, name: str) -> None:
+    """Spark writes it anew."""
+    expected = world.put_ids("history", 2, 10) | world.put_ids("live", 2, 10, 1000)
+    assert world.run(windows(world), world.ask("stop", read(world, 1))).status == "STOPPED"
+    expected |= world.put_ids("live", 1, 10, 1020)
+    with damaged(world, [folder_of(world, "counts") / name]):
+        refused(world, windows(world), f"/{name} ")
+    run = world.run(windows(world), world.ask("drain", read(world, 2)), resume_failed=True)
+    assert run.status == "FINISHED"
+    assert sum(row["n"] for row in world.released()) == len(expected)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.errors import (
     BelowHeadError,
@@ -651,3 +652,36 @@ def test_a_writer_does_not_wait_for_the_deletions_of_a_truncation(storage: Stora
     log.truncate(3)
     assert waited
     assert not any(waited)
+
+
+def test_what_was_read_before_an_error_is_not_lost_with_it() -> None:
+    """The next call says the error again; a reader that left entries out would leave their rows out."""
+    storage = open_storage("memory://error-behind-entries")
+    writer = AppendLog(storage, "log", format="test")
+    reader = AppendLog(storage, "log", format="test")
+    reader.load()
+    writer.append(1)
+    writer.append(2)
+    AppendLog(storage, "log", format="test", version=2).append(3)
+    assert bodies(reader.tail()) == [1, 2]
+    for _ in range(2):
+        with pytest.raises(NewerFormatError, match=r"00000002\.json"):
+            reader.tail()
+
+
+def test_a_body_that_is_not_what_was_written_is_damage_that_names_the_entry() -> None:
+    def parse(body: Any) -> int:
+        if not isinstance(body, int):
+            raise DamagedFormError(what=f"{body!r} is no number")
+        return body * 10
+
+    storage = open_storage("memory://damaged-body")
+    writer = AppendLog(storage, "log", format="test")
+    reader = AppendLog(storage, "log", format="test", parse=parse)
+    for body in (1, 2, "three", 4):
+        writer.append(body)
+    with pytest.raises(CorruptLogError, match=r"00000002\.json is damaged: 'three' is no number") as error:
+        reader.load()
+    assert [entry.value for entry in error.value.data["intact"]] == [10, 20]
+    with pytest.raises(CorruptLogError):
+        reader.tail()

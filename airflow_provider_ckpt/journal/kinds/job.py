@@ -32,7 +32,7 @@ class JobCreated(JournalEvent):
     job_id: str
     graph: JobGraph
     mode: RuntimeMode
-    options: SubmittedOptions = field(metadata=own_form(_document, SubmittedOptions))
+    options: SubmittedOptions = field(metadata=own_form(_document, SubmittedOptions.read))
     at: float
 
     def apply(self, state: JobProgress) -> None:

@@ -11,6 +11,8 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError, UnreadableColonError, UnreadableNameError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
@@ -97,8 +99,10 @@ def read_frozen(storage: Storage, path: str) -> FrozenFiles:
     uri = storage.full_uri(path)
     try:
         body = decode_document(storage.read(path), KIND, VERSION, uri=uri)
+        return FrozenFiles(read_field(body, "uid", reader(str)), read_field(body, "files", reader(tuple[str, ...])))
     except ObjectNotFoundError as error:
         raise FrozenListLostError(uri=uri, problem="is gone") from error
     except MalformedDocumentError as error:
         raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-    return FrozenFiles(body["uid"], tuple(body["files"]))
+    except UnknownFormError as error:
+        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.spark.task.errors import PreparedLostError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
@@ -59,10 +61,16 @@ class PreparedStore:
         uri = self._storage.full_uri(path)
         try:
             body = decode_document(data, KIND, VERSION, uri=uri)
+            return Prepared(
+                read_field(body, "attempt", reader(AttemptId)),
+                read_field(body, "batch_id", reader(int)),
+                read_field(body, "files", reader(tuple[PartitionFile, ...])),
+                read_field(body, "handles", reader(Mapping[str, Mapping[str, Any]])),
+            )
         except MalformedDocumentError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-        files = tuple(PartitionFile(file["path"], file["size"]) for file in body["files"])
-        return Prepared(AttemptId.parse(body["attempt"]), body["batch_id"], files, body["handles"])
+        except UnknownFormError as error:
+            raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error
 
     def delete_before(self, attempt: AttemptId) -> None:
         """Those of earlier attempts, when nothing that they prepared can be published any more: what Spark had

@@ -14,11 +14,13 @@ which order, is :class:`Publication`'s.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobVertex
@@ -26,6 +28,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.batch_files import files_of_batch, refuse_other_files, refuse_unreadable_names
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import PreparedLostError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
@@ -34,6 +37,10 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.inputs import Inputs
 from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.task.task import InputAdvanced
+
+_STOPPED_WITHIN = 10.0
+"""Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
+_POLL = 0.02
 
 
 class Publisher:
@@ -112,10 +119,20 @@ class Publisher:
             self.check_fenced()
         except BaseException as error:
             self.failure = error
+            if isinstance(error, OvertakenError):
+                self._await_stop(error)
             if self.is_stopping:
                 # Spark knows an interruption by its name in the message, and overflows the stack on a long one
                 raise RuntimeError("java.lang.InterruptedException: the query was stopped in a batch") from None
             raise
+
+    def _await_stop(self, error: OvertakenError) -> None:
+        """The driver says in one line who has the job, and stops the query. An error that comes out of a batch before
+        is logged by Spark, with its stack traces and ours."""
+        report_crash(self._context, self.subtask, self.attempt, error)
+        until = time.monotonic() + _STOPPED_WITHIN
+        while not self.is_stopping and time.monotonic() < until:
+            time.sleep(_POLL)
 
     def publish_committed(self) -> None:
         """Append the entry of the prepared batch if Spark has committed it."""

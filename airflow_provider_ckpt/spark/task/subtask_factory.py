@@ -28,7 +28,7 @@ from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.prepared_store import PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
-from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before, published_last
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
@@ -96,11 +96,17 @@ class SubtaskFactory:
             prepared=prepared,
             dropped=dropped,
         )
+        gone_on = published_last(log.records())
         publisher.recover(() if rewound else map(prepared.read, before(log.records(), attempt, since)))
         publisher.check_fenced()  # nothing was appended yet that would have told
-        folders.delete_before(attempt)
+        folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
-        return VertexRunner(context, publisher, self._builder(vertex, edges))
+
+        def forget_earlier() -> None:
+            publisher.check_fenced()
+            folders.delete_before(attempt)
+
+        return VertexRunner(context, publisher, self._builder(vertex, edges), forget_earlier)
 
     def _edges(self, subtask: SubtaskId, is_new: bool) -> dict[str, EdgeInput]:
         """By channel. ``is_new``: no query of the subtask has read anything that counts."""

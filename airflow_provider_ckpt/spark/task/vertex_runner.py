@@ -44,15 +44,23 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 
 
 class VertexRunner:
-    """One attempt of one subtask."""
+    """One attempt of one subtask. ``forget_earlier``: called once, when it has published a batch: until then a person
+    may want what the attempt before has left (a query that Spark refuses, a schema that state does not fit)."""
 
-    def __init__(self, context: RunContext, publisher: Publisher, builder: QueryBuilder) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        publisher: Publisher,
+        builder: QueryBuilder,
+        forget_earlier: Callable[[], None] | None = None,
+    ) -> None:
         self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
         self._context, self._publisher, self._builder = context, publisher, builder
         self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
         self._lock, self._publication = publisher.lock, publisher.publication
         self._machine = TaskMachine(self._inputs.names)
-        publisher.after_publish = self._advance
+        self._forget_earlier = forget_earlier
+        publisher.after_publish = self._published
         self._query = RunningQuery(context, publisher)
         self._built: BuiltQuery | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
@@ -150,6 +158,12 @@ class VertexRunner:
             self._guard(self._publisher.publish_committed)
 
     # ---- from facts to actions; the lock is held
+
+    def _published(self) -> None:
+        forget, self._forget_earlier = self._forget_earlier, None
+        if forget is not None:
+            self._submit(forget)
+        self._advance()
 
     def _advance(self) -> None:
         self._carry_out(self._machine.advance(self._seen()))

@@ -1,0 +1,234 @@
+"""A durable file that is JSON and lacks a field, or has a value of another type, is refused by an error of ours that
+names the file. Every field of every golden file, and of the kinds of files that have none, is taken away in turn.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.journal.codec import decode
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.state_json import state_from_json
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.json_form import from_json
+from airflow_provider_ckpt.partitions.codec import record_from_json
+from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.staged_files import StagedFiles
+from airflow_provider_ckpt.sinks.turn_log import TurnLog
+from airflow_provider_ckpt.spark.query.frozen import freeze, read_frozen
+from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
+from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import read_root
+from airflow_provider_ckpt.storage.storage import Storage
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+Read = Callable[[Storage, str], None]
+"""Reads the file of that name in a storage as the package does; an error of ours is expected."""
+
+
+def json_of(storage: Storage, name: str) -> Any:
+    return json.loads(storage.read(name))
+
+
+def journal(storage: Storage, name: str) -> None:
+    """Shown up to the damage, which names the entry."""
+    for told in Journal(storage, "orders").replay().damage:
+        assert name in told
+        raise DamagedError(told)
+
+
+class DamagedError(CkptError):
+    def __init__(self, told: str) -> None:
+        super().__init__(message=told)
+
+
+def request(storage: Storage, name: str) -> None:
+    """The driver answers it with what is wrong."""
+    [found] = pending_requests(storage, "orders", 7, ())
+    if found.kind == "invalid":
+        raise DamagedError(str(found.problem))
+
+
+def handle(storage: Storage, name: str) -> None:
+    context = SinkContext("orders", "lake", {})
+    StagedFiles(open_storage("memory://golden/daily revenue"), context).checked(json_of(storage, name))
+
+
+def manifests(storage: Storage, name: str) -> None:
+    ManifestLog(storage, "orders", "lake").read()
+
+
+def turns(storage: Storage, name: str) -> None:
+    TurnLog(storage).catch_up()
+
+
+def append_log(storage: Storage, name: str) -> None:
+    AppendLog(storage, "", format="test").load()
+
+
+def feed(storage: Storage, name: str) -> None:
+    EdgeFeed(storage, "p/e", "p", epoch=2)
+
+
+def prepared(storage: Storage, name: str) -> None:
+    PreparedStore(storage, "prepared").read(AttemptId(1, 0, "a"))
+
+
+SINK = "_ckpt/orders/lake/manifests/00000000.json"
+READERS: list[tuple[str, str, Read]] = [
+    ("root-v1/ckpt-root.json", "ckpt-root.json", lambda storage, name: void(read_root(storage))),
+    ("append-log-v1/00000003.json", "00000003.json", append_log),
+    ("append-log-v1/00000000.json", "00000000.json", append_log),
+    ("append-log-v1/00000004.json", "00000004.json", append_log),
+    ("append-log-v1/head-00000003.json", "head-00000003.json", append_log),
+    *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: void(SubtaskLog(s, "log").load()))
+      for n in range(7)],
+    *[(f"journal-v1/orders/journal/{n:08d}.json", f"orders/journal/{n:08d}.json", journal) for n in (0, 2, 3, 4, 5)],
+    ("journal-v1/orders/journal/head-00000002.json", "orders/journal/head-00000002.json", journal),
+    ("job-state-v1/state.json", "state.json", lambda storage, name: void(state_from_json(json_of(storage, name)))),
+    ("job-state-v1/state-with-outcomes.json", "state.json", lambda s, name: void(state_from_json(json_of(s, name)))),
+    ("splits-v1/events.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
+    ("splits-v1/batch.json", "batch.json", lambda s, name: void(record_from_json(json_of(s, name)))),
+    ("splits-v1/frozen.json", "frozen.json", lambda s, name: void(read_frozen_splits(s, name))),
+    ("sinks-v1/file-handle.json", "handle.json", handle),
+    ("sinks-v1/manifest-00000000.json", SINK, manifests),
+    ("sinks-v2/manifest-00000000.json", SINK, manifests),
+    *[(f"sinks-v2/turn-{n:08d}.json", f"_ckpt/~turns/{n:08d}.json", turns) for n in range(3)],
+    ("request-v1/request.json", "orders/requests/r.json", request),
+    ("request-v1/leaving.json", "orders/requests/r.json", request),
+    ("run-options-v1.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
+    ("run-options-v1-params.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
+    ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),
+    ("job-definition-v1-with-unions.json", "plan.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
+    ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
+    ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
+    ("feed-entry-v2/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
+    ("prepared", "prepared/0001-a.json", prepared),
+    ("frozen-files", "frozen.json", lambda storage, name: void(read_frozen(storage, name))),
+]  # fmt: skip
+
+
+def void(found: object) -> None:
+    assert found is not None
+
+
+FREE = re.compile(
+    r"body\.(path|rows)|body|writer|head|"  # of logs: what nobody reads, and what a log of tests holds
+    r"(body\.)?release|"
+    r"(sinks\.\w+\.target|.*unions\.\d+\.(schema|inputs\.\w+)|.*handles\.\w+|.*splits\.\d+\.value)(\..*)?|"
+    r".*releases\.\d+\.sinks\..*|.*events\.\d+\.sinks\..*|.*created\.options\..*|.*events\.\d+\.options\..*|"
+    r"leaves|uid|number|"
+    r"action|isDir|blockSize|blockReplication"
+)
+"""What any JSON may stand in, or what is not read."""
+PARTS = re.compile(
+    "job-state|splits-v1/(events|batch)|run-options|job-definition|execution-graph|file-handle|root|request-"
+)
+"""What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
+
+
+@pytest.mark.parametrize(("golden", "name", "read"), READERS, ids=[golden for golden, _, _ in READERS])
+def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_ours(
+    tmp_path: Path, golden: str, name: str, read: Read
+) -> None:
+    storage = open_storage(f"memory://{tmp_path}")
+    for other, beside, _ in READERS:  # the other entries of a log
+        if other.rpartition("/")[0] == golden.rpartition("/")[0] != "":
+            storage.replace(beside, content(other))
+    whole = content(golden)
+    storage.replace(name, whole)
+    read(storage, name)
+    told, taken = [], []
+    for how, where, damaged in damages(whole):
+        storage.replace(name, damaged)
+        try:
+            read(storage, name)
+        except CkptError as error:
+            told.append((where, str(error)))
+        else:  # gone it may be if it came later, or is one of a map's keys
+            taken += [where] if how == "other" and not FREE.fullmatch(where) else []
+    assert taken == []
+    assert told
+    entry = f"entry {int(Path(name).stem)} " if name.startswith("_ckpt/") else name
+    assert PARTS.search(golden) or [where for where, error in told if entry not in error] == []
+
+
+def content(golden: str) -> bytes:
+    """That of a golden file; of a kind that has none, what is written today."""
+    storage = open_storage("memory://written-today")
+    if golden == "prepared":
+        files = (PartitionFile("a", 1),)
+        PreparedStore(storage, "prepared").write(Prepared(AttemptId(1, 0, "a"), 3, files, {"lake": {"rows": 1}}))
+        return storage.read("prepared/0001-a.json")
+    if golden == "frozen-files":
+        freeze(storage, "frozen.json", "history", ["file:///a", "file:///b"])
+        return storage.read("frozen.json")
+    data = (GOLDEN / golden).read_bytes()
+    if golden == "execution-graph-v1.json":  # as it stands in an event
+        return json.dumps(json.loads(data)["graph"]).encode()
+    return data
+
+
+def damages(whole: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """(without or other, which field, the damaged file); of a file of lines, in each of its lines."""
+    try:
+        documents, lines = [json.loads(whole)], None
+    except ValueError:
+        lines = whole.decode().splitlines()
+        documents = [json.loads(line) for line in lines[1:]]
+    for number, document in enumerate(documents):
+        if lines is not None and document["isDir"]:
+            continue  # how many lines follow: see tests/spark/test_feed_entry.py
+        for path in paths(document):
+            for how, changed in (("without", dropped(document, path)), ("other", replaced(document, path))):
+                if changed is not None:
+                    text = json.dumps(changed)
+                    if lines is not None:
+                        text = "\n".join([*lines[: number + 1], text, *lines[number + 2 :]])
+                    yield how, ".".join(map(str, path)), text.encode()
+
+
+def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in items:
+        yield (*above, key)
+        yield from paths(one, (*above, key))
+
+
+def dropped(document: Any, path: tuple[Any, ...]) -> Any:
+    if isinstance(path[-1], int):
+        return None
+    changed = copy.deepcopy(document)
+    inner(changed, path).pop(path[-1])
+    return changed
+
+
+def replaced(document: Any, path: tuple[Any, ...]) -> Any:
+    changed = copy.deepcopy(document)
+    holder = inner(changed, path)
+    holder[path[-1]] = "text" if isinstance(holder[path[-1]], dict | list) else [{}]
+    return changed
+
+
+def inner(document: Any, path: tuple[Any, ...]) -> Any:
+    for key in path[:-1]:
+        document = document[key]
+    return document

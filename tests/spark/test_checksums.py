@@ -1,0 +1,134 @@
+"""Hadoop's checksums in the copies of Spark's folder, and beside what we write in them. No Spark runs here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.log_state import Numbered
+from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.sparkfiles import checksum
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points
+
+BATCHES = 11
+FIRST, SECOND, THIRD = (AttemptId(epoch, 0, "a") for epoch in (1, 2, 3))
+OPENS: list[Numbered] = [(n, Open(one, one.epoch, str(one))) for n, one in enumerate((FIRST, SECOND, THIRD))]
+SCHEMA = "state/0/_metadata/v2/7"
+
+
+def spark_wrote(storage: Storage, folder: str) -> None:
+    """Batches 0 to 10, of which the last is planned only; each has read one entry of "live"."""
+    entries = []
+    put(storage, f"{folder}/metadata", '{"id":"x"}')
+    for number in range(BATCHES):
+        offsets = f'v2\n{{"batchWatermarkMs":0}}\nlive:{{"logOffset":{number}}}'
+        put(storage, f"{folder}/offsets/{number}", offsets)
+        if number < BATCHES - 1:
+            put(storage, f"{folder}/commits/{number}", "v1\n{}")
+        entries.append(json.dumps({"path": f"file:///{number}", "batchId": number}))
+        if number == 9:
+            put(storage, f"{folder}/sources/live/9.compact", "\n".join(["v1", *entries]))
+        else:
+            put(storage, f"{folder}/sources/live/{number}", f"v1\n{entries[-1]}")
+    paths = {"stateStoreInfo": [{"stateSchemaFilePaths": ["file:/elsewhere/state/0/_stateSchema/default/0_s"]}]}
+    put(storage, f"{folder}/{SCHEMA}", f"v2\n{json.dumps(paths)}")
+    put(storage, f"{folder}/state/0/0/1.zip", "z" * 1300)
+
+
+def put(storage: Storage, path: str, text: str) -> None:
+    checksum.create(storage, path, text.encode())
+
+
+def life(storage: Storage, attempt: AttemptId, *, rewind_to: int | None = None) -> SparkFolder:
+    folders = AttemptFolders(storage, "v")
+    folder = folders.create(attempt, folders.previous(OPENS, attempt), rewind_to, ["live"])
+    folders.delete_before(attempt)
+    return folder
+
+
+def made(storage: Storage) -> Storage:
+    spark_wrote(storage, f"v/{FIRST}")
+    AttemptFolders(storage, "v").create(FIRST, None)
+    return storage
+
+
+def unfit(base: Path, attempt: AttemptId) -> list[str]:
+    """Files without a checksum or with one of other content, and checksums without a file."""
+    storage, top = open_storage(base), base / f"v/{attempt}"
+    found = []
+    for path in filter(Path.is_file, top.rglob("*")):
+        if path.name.endswith(".crc"):
+            there = path.with_name(path.name[1:-4]).is_file()
+        else:
+            there = path.with_name(f".{path.name}.crc").is_file()
+            there &= checksum.is_as_written(storage, str(path.relative_to(base)), path.read_bytes())
+        if not there:
+            found.append(path.name)
+    return found
+
+
+@pytest.mark.parametrize("rewind_to", [None, 2, 9])
+def test_every_file_of_a_copy_has_its_checksum_wherever_an_attempt_died(tmp_path: Path, rewind_to: int | None) -> None:
+    whole = WrappedStorage(made(open_storage(tmp_path / "measure")))
+    start = whole.verbs.count
+    life(whole, SECOND, rewind_to=rewind_to)
+    assert unfit(tmp_path / "measure", SECOND) == []
+    for at, when in crash_points(whole.verbs.count - start):
+        base = tmp_path / f"{when}-{at}"
+        made(open_storage(base))
+        with pytest.raises(SimulatedCrash):
+            life(CrashingStorage(open_storage(base), at, when), SECOND, rewind_to=rewind_to)
+        folder = life(open_storage(base), THIRD, rewind_to=rewind_to)
+        assert folder.newest_commit() == (BATCHES - 2 if rewind_to is None else rewind_to)
+        assert unfit(base, THIRD) == [], (when, at)
+
+
+@pytest.mark.parametrize("cut", ["sources/live/10", "offsets/10", "commits/9", "metadata", SCHEMA])
+def test_what_is_cut_in_a_copy_of_a_copy_is_noticed(tmp_path: Path, cut: str) -> None:
+    storage = made(open_storage(tmp_path))
+    life(storage, SECOND)
+    folder = life(storage, THIRD)
+    folders, last = AttemptFolders(storage, "v"), Batch(9, {"live": '{"logOffset":9}'})
+    folders.refuse_lost(THIRD, last, rewinds=False)
+    data = storage.read(f"{folder.path}/{cut}")
+    storage.replace(f"{folder.path}/{cut}", data + b"\n{}")
+    if cut != SCHEMA:
+        with pytest.raises(SparkFolderLostError, match="checksum"):
+            folders.refuse_lost(THIRD, last, rewinds=False)
+    assert unfit(tmp_path, THIRD) == [cut.rpartition("/")[2]]
+
+
+def test_a_small_file_that_lost_its_checksum_gets_one_in_the_copy(tmp_path: Path) -> None:
+    """As the releases before have left them. Of state, whose files are large, Spark alone writes checksums."""
+    storage = made(open_storage(tmp_path))
+    for path in (tmp_path / f"v/{FIRST}").rglob(".*.crc"):
+        path.unlink()
+    life(storage, SECOND)
+    assert unfit(tmp_path, SECOND) == ["1.zip"]
+
+
+def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp_path: Path) -> None:
+    storage = made(open_storage(tmp_path))
+    folder = life(storage, SECOND)
+    folder.forget_planned()
+    assert folder.at_boundary()
+    assert unfit(tmp_path, SECOND) == []
+    assert folder.plan_final_batch(BATCHES - 2, 1_700_000_000_000) == BATCHES - 1
+    assert unfit(tmp_path, SECOND) == []
+
+
+def test_another_storage_has_no_checksums(tmp_path: Path) -> None:
+    storage = made(open_storage(f"memory://{tmp_path}"))
+    folder = life(storage, SECOND)
+    folder.forget_planned()
+    folder.plan_final_batch(BATCHES - 2, 1_700_000_000_000)
+    assert not storage.exists(f"{folder.path}/offsets/.{BATCHES - 1}.crc")
+    assert not storage.exists(f"{folder.path}/.metadata.crc")
