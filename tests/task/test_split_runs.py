@@ -74,7 +74,7 @@ def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sin
         """Two subtasks stand still with a split each, until a checkpoint says that the other two have finished."""
         if not isinstance(runner, SplitRunner):
             return True
-        if runner.assigned.next() is not None and (len(stuck) < 2 or runner.subtask in stuck):
+        if runner.reading.next() is not None and (len(stuck) < 2 or runner.subtask in stuck):
             stuck.add(runner.subtask)
             if finished(job) >= 2:
                 raise ValueError("on purpose")
