@@ -401,7 +401,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     told = subtask.first_told()
     runner.close()
     assert ran == ["the final batch"]
-    assert told == SubtaskAtEndOfData(1, "v/0", ATTEMPT, "drain")
+    assert told == SubtaskAtEndOfData(1, "v/0", ATTEMPT)
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
