@@ -88,7 +88,7 @@ def test_the_next_attempt_says_first_what_the_one_before_has_published(subtask: 
 def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask: Subtask) -> None:
     """The barrier is put between the entry of the split and word of it."""
     reading = subtask.begin()
-    publish, answered = subtask.log.publish, Event()
+    publish, answered = reading.publication.publish, Event()
 
     def trigger() -> None:
         reading.publication.trigger(3)
@@ -102,7 +102,7 @@ def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask:
         answered.wait(0.5)  # in vain: the barrier has to wait for word of the split
         return position
 
-    subtask.log.publish = publish_and_wait  # type: ignore[method-assign]
+    reading.publication.publish = publish_and_wait  # type: ignore[method-assign]
     reading.complete("a", Batch(0, {}, split="a"))
     driver.join(60)
     assert subtask.told[1:] == [(SplitCompleted, "a"), (BarrierAcknowledged, 3)]
