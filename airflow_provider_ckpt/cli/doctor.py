@@ -18,6 +18,8 @@ from typing import Literal
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root, read_root
 
 Verdict = Literal["ok", "note", "problem"]
 
@@ -163,9 +165,6 @@ def check_airflow() -> Finding:
 
 def try_root(args: argparse.Namespace) -> Finding:
     """What a run would refuse, too; then creates one small object twice (R17), and leaves nothing behind."""
-    from airflow_provider_ckpt.storage.opening import open_storage
-    from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root, read_root
-
     try:
         storage = open_storage(arguments.location(args))
         check_root(storage)

@@ -1,4 +1,7 @@
-"""``ckpt run``: run a job in this process, as its Spark driver."""
+"""``ckpt run``: run a job in this process, as its Spark driver.
+
+What needs PySpark is imported in the functions that need it: no other command does.
+"""
 
 from __future__ import annotations
 

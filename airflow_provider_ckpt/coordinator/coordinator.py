@@ -189,7 +189,7 @@ class Coordinator:
                 completed = self._parts.cycle.acknowledged(message.subtask, message.snapshot, now)
                 self._decider.completed(completed)
             case BarrierDeclined():
-                self._decider.abort(CheckpointFailureReason.of(message.reason), now, message.detail)
+                self._decider.abort(CheckpointFailureReason[message.reason], now, message.detail)
             case SourceAtEnd():
                 self._lifecycle.source_at_end(message, now)
             case SubtaskPaused():

@@ -7,8 +7,8 @@ A report names its world (epoch, subtask, attempt) or is dropped (R22), and has 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
+from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
@@ -42,7 +42,6 @@ class SubtaskAtEndOfData:
     epoch: int
     subtask: str
     attempt: AttemptId
-    mode: Literal["finish", "drain"] = "finish"
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ class BarrierDeclined:
     subtask: str
     attempt: AttemptId
     checkpoint: int
-    reason: str
-    """Name of a CheckpointFailureReason."""
+    reason: DeclineReason
     detail: str = ""
     """What went wrong, for the cause of a run that ends because of it."""
 

@@ -17,10 +17,17 @@ from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import to_json
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
+from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, last_batch_position, log_head
 from airflow_provider_ckpt.storage.envelope import encode_document
-from airflow_provider_ckpt.storage.layout import checkpoint_path, job_path, metadata_path, partition_path
+from airflow_provider_ckpt.storage.layout import (
+    checkpoint_path,
+    job_path,
+    metadata_path,
+    partition_path,
+    subtask_log_path,
+)
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -34,7 +41,8 @@ COMPACT_EVERY = 1024
 
 
 class Retention:
-    """``retained``: how many completed checkpoints keep what a restore of them needs."""
+    """``retained``: how many completed checkpoints keep what a restore of them needs. ``logs``: those of all subtasks,
+    by subtask, to be read: a log has one writer, its task."""
 
     def __init__(
         self,
@@ -42,7 +50,7 @@ class Retention:
         job_id: str,
         graph: JobGraph,
         journal: OwnedJournal,
-        logs: Mapping[str, SubtaskLog],
+        logs: Mapping[str, LogReader],
         *,
         retained: int,
         final_only: frozenset[str],
@@ -102,19 +110,22 @@ class Retention:
 
     def _truncate(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         log_ = self._logs[subtask]
+        records = log_.records()
         consumers = self._consumer_positions(subtask, kept[0])
         for head in data_head(consumers):
+            self._journal.check_fenced()
             partition = partition_path(self._job_id, subtask.vertex, subtask.number)
-            for path in deletable_files(log_.records(), head):
+            for path in deletable_files(records, head):
                 self._storage.delete(f"{partition}/{path}")
-        log_.truncate(
-            log_head(
-                retained=[position(one, subtask) for one in kept],
-                unreleased_from=self._unreleased_from(subtask),
-                consumers=consumers,
-                last_batch=log_.state.last_batch_position,
-            )
+        head = log_head(
+            retained=[position(one, subtask) for one in kept],
+            unreleased_from=self._unreleased_from(subtask),
+            consumers=consumers,
+            last_batch=last_batch_position(records),
         )
+        path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
+        LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head)
+        log_.forget(head)
 
     def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
         positions = []

@@ -9,6 +9,7 @@ import threading
 from typing import Protocol
 
 from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number
+from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import numbered, subtask_entries
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -24,6 +25,9 @@ class LogReader(Protocol):
 
     def records(self, start: int = 0) -> list[Numbered]:
         """The live records with number >= ``start``, in order, those that have come since included."""
+
+    def forget(self, head: int) -> None:
+        """Entries below ``head`` were truncated (:class:`LogTruncation`): keep them in memory no longer."""
 
 
 class TailingLogReader:
@@ -48,6 +52,10 @@ class TailingLogReader:
         with self._lock:
             self._records += numbered(self._entries.tail())
             return from_number(self._records, start)
+
+    def forget(self, head: int) -> None:
+        with self._lock:
+            self._records = [one for one in self._records if one[0] >= head or isinstance(one[1], Open)]
 
     def _state(self) -> LogState:
         return fold(self.records())

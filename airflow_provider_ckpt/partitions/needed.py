@@ -28,6 +28,11 @@ def log_head(
     return max(0, min(bounds))
 
 
+def last_batch_position(records: Iterable[Numbered]) -> int:
+    """-1 if there is none."""
+    return max((number for number, record in records if isinstance(record, Batch)), default=-1)
+
+
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
     """Data files of batches below this position were read by everybody; () without consumers.
 

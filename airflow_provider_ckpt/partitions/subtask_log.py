@@ -160,9 +160,8 @@ class SubtaskLog:
         with self._lock:
             return from_number(self._records, start)
 
-    def truncate(self, head: int) -> None:
-        """Forget entries below ``head``; Open records stay. Appends go on meanwhile."""
-        self._log.truncate(head)
+    def forget(self, head: int) -> None:
+        """As :meth:`LogReader.forget`; Open records stay, as they do in the log."""
         with self._lock:
             self._records = [
                 (number, record) for number, record in self._records if number >= head or isinstance(record, Open)

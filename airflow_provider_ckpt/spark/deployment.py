@@ -28,6 +28,7 @@ from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.progress import Runner
@@ -180,11 +181,8 @@ class Deployment:
         splits = {split.id: split for split in claimed.splits.get(vertex.uid, ())}
         schema = self._plan.schemas[vertex.uid]
         return SplitRunner(
-            self._context,
+            self._of_attempt(subtask),
             vertex,
-            subtask,
-            claimed.attempts[subtask],
-            claimed.logs[subtask],
             factory.outputs(subtask),
             splits,
             schema,
@@ -205,13 +203,14 @@ class Deployment:
     def _batch_runner(self, factory: SubtaskFactory, vertex: JobVertex, subtask: SubtaskId) -> BatchRunner:
         claimed = self._claimed
         return BatchRunner(
-            self._context,
+            self._of_attempt(subtask),
             vertex,
-            subtask,
-            claimed.attempts[subtask],
             claimed.logs,
             factory.outputs(subtask),
             claimed.frozen,
             self._plan.schemas,
             self._batch_thread,
         )
+
+    def _of_attempt(self, subtask: SubtaskId) -> AttemptContext:
+        return AttemptContext(self._context, subtask, self._claimed.attempts[subtask], self._claimed.logs[subtask])

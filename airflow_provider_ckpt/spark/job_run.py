@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -29,14 +30,15 @@ from airflow_provider_ckpt.spark.aftermath import see_to
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
+from airflow_provider_ckpt.spark.finished_job import finish_again
 from airflow_provider_ckpt.spark.notices import ends_at_once, finished_without_a_file, gets_no_rows
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.query.late_files import find_late_files, of_finished
-from airflow_provider_ckpt.spark.query.resumable import check_finished_job, sinks_without_rows
+from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
-from airflow_provider_ckpt.spark.reaching import SparkReach
+from airflow_provider_ckpt.spark.reaching import SparkReach, reach_root
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
@@ -55,26 +57,27 @@ def execute(
     location: Location,
     on_status: OnStatus,
     journal: Journal,
-    reach: SparkReach | None = None,
 ) -> Outcome:
-    """Take the job over and run it to its end. The one way in: for a first start, a retry, a restore, and whatever
-    was interrupted.
+    """Take the job over and run it to its end. The one way in: for a first start, a retry, a restore, whatever was
+    interrupted, and what is over already.
 
-    1. Decide, from the journal; plan and check everything, writing nothing (:func:`prepare`).
+    1. Decide, from the journal; plan and check everything, writing nothing (:func:`prepare`). Spark is started for it,
+       unless the job has finished (:func:`finish_again`).
     2. Make the places ready that the job shares with others: the root's marker, the folders of sinks. It needs no
        claim: whoever comes second finds it done.
     3. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
     4. See to it that the driver before is gone; record what was decided; fence every log.
     5. Run.
 
-    ``journal``: of the job, not claimed; ``reach``: Spark's way to the root, if it needs one of its own. Raises
-    InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and storage errors.
+    ``journal``: of the job, not claimed. Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and
+    storage errors.
     """
+    reached = functools.cache(lambda: reach_root(job, options, storage, location))
     for _ in range(MOVES):
         decision = decide(storage, options, journal.refresh())
         if decision.finished:
-            check_finished_job(decision.state, job, options)
-            return Outcome(JobStatus.FINISHED)
+            return finish_again(job, options, storage, location, on_status, decision.state)
+        reach = reached()
         live = [source.uid for source in job.sources if not source.bounded]
         check_deadlines(options, live, is_new=decision.is_new, now=time.time())
         prepared = prepare(job, options, storage, location, decision)

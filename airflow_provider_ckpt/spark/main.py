@@ -14,11 +14,14 @@ import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.errors import JobImportError
@@ -26,18 +29,20 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine, print_line
+from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError
+from airflow_provider_ckpt.spark.job_run import execute
+from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal
+from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.nesting import lies_in
+from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
+from airflow_provider_ckpt.storage.root import check_root, read_root
 from airflow_provider_ckpt.storage.storage import Storage
-
-if TYPE_CHECKING:
-    from airflow_provider_ckpt.spark.reaching import SparkReach
 
 
 def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> ExitCode:
@@ -62,28 +67,18 @@ def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: 
 
 
 def _run(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
-    from airflow_provider_ckpt.spark.decision import decide
-    from airflow_provider_ckpt.spark.job_run import execute
-
     loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
     _ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)
     root, journal = look(options, location)
     _refuse_root_in_output(loaded.job, root, location)
-    decision = decide(root, options, journal.refresh())
-    if decision.finished:
-        return _finished_already(loaded.job, options, root, location, on_status, decision.state)
-    reach = _reach(loaded.job, options, root, location)
-    outcome = execute(loaded.job, options, root, location, on_status, journal, reach)
+    outcome = execute(loaded.job, options, root, location, on_status, journal)
     return ExitCode.of_run(outcome.status)
 
 
 def _refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
     """What lies in the folder of a sink is taken for its data."""
-    from airflow_provider_ckpt.storage.nesting import lies_in
-    from airflow_provider_ckpt.storage.opening import canonical_uri
-
     for operator in job.sinks:
         for place in operator.sink.spark_folders(location.options):
             if lies_in(root.uri, place.uri):
@@ -91,53 +86,10 @@ def _refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
                 raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
 
 
-def _finished_already(
-    job: Job,
-    options: RunOptions,
-    root: Storage,
-    location: Location,
-    on_status: OnStatus,
-    state: JobState,
-) -> ExitCode:
-    from airflow_provider_ckpt.spark.aftermath import see_to
-    from airflow_provider_ckpt.spark.query.resumable import check_finished_job
-
-    check_finished_job(state, job, options)
-    reporter = StatusReporter(on_status, options.job_id, None)
-    clean = lambda: _clean_up_again(job, options.job_id, root, location, state)  # noqa: E731
-    see_to(reporter, state, "deleting what the job no longer needs", clean)
-    reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing runs again", state)
-    return ExitCode.FINISHED
-
-
-def _reach(job: Job, options: RunOptions, root: Storage, location: Location) -> SparkReach | None:
-    """Spark's way to the root, which is laid here; None if it needs none. Nothing is written."""
-    from airflow_provider_ckpt.spark.reaching import SparkReach, spark_locations
-    from airflow_provider_ckpt.spark.session import build_session
-
-    locations = spark_locations(job, root, location)
-    if not locations:
-        return None
-    reach = SparkReach(build_session(options.job_id, options.conf))
-    reach.connect(locations)
-    return reach if any(storage is root for storage, _ in locations) else None
-
-
 def _application() -> str | None:
     """The id of Spark's application, if there is one already."""
-    from pyspark.sql import SparkSession
-
     session = SparkSession.getActiveSession()
     return None if session is None else session.sparkContext.applicationId
-
-
-def _clean_up_again(job: Job, job_id: str, root: Storage, location: Location, state: JobState) -> None:
-    """The driver that finished the job may have died before it had given everything back."""
-    from airflow_provider_ckpt.jobmaster.collector import clean_up
-    from airflow_provider_ckpt.sinks.binding import bind_sinks
-
-    if state.plan is not None:
-        clean_up(root, job_id, state.plan.graph, bind_sinks(job, job_id, location.options))
 
 
 def load_with_spark(
@@ -150,8 +102,6 @@ def load_with_spark(
     except JobImportError as error:
         if "SESSION_OR_CONTEXT_NOT_EXISTS" not in str(error.__cause__):
             raise
-    from airflow_provider_ckpt.spark.session import build_session
-
     build_session(name, conf)
     return load(reference, params)
 
@@ -159,8 +109,6 @@ def load_with_spark(
 def _ship_functions(loaded: LoadedJob) -> None:
     """What the executors cannot import as it was loaded here, its functions are sent by value."""
     if loaded.by_value:
-        from pyspark import cloudpickle
-
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]
 
 
@@ -169,10 +117,6 @@ def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
 
     Raises RootNotForSparkError, ForeignRootError, NewerFormatError, what :func:`check_root` raises, and the storage's
     errors."""
-    from airflow_provider_ckpt.storage.errors import NoRootError
-    from airflow_provider_ckpt.storage.opening import open_storage
-    from airflow_provider_ckpt.storage.root import check_root, read_root
-
     storage = open_storage(location)
     if storage.uri.startswith("memory:"):
         raise RootNotForSparkError(uri=storage.uri)
@@ -217,8 +161,6 @@ def main(argv: list[str] | None = None) -> int:
 
 def stop_session() -> None:
     """Stop Spark before the interpreter goes: events still under way would find nobody and be logged as errors."""
-    from pyspark.sql import SparkSession
-
     session = SparkSession.getActiveSession()
     if session is not None:
         session.stop()

@@ -9,6 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.spark.errors import (
     BucketSettingsError,
     SparkDeniedError,
@@ -16,6 +17,7 @@ from airflow_provider_ckpt.spark.errors import (
     SparkReachesElsewhereError,
 )
 from airflow_provider_ckpt.spark.hadoop_settings import CREDENTIALS, hadoop_settings, split_setting
+from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.storage.errors import StorageUnreachableError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -50,6 +52,17 @@ def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]
     for operator in job.sinks:
         found += [(open_storage(place), place) for place in operator.sink.spark_folders(location.options)]
     return [(storage, place) for storage, place in found if not storage.spark_uri().startswith("file:")]
+
+
+def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> SparkReach | None:
+    """Connect Spark with every storage of the job. Returns its way to the root; None if that needs none. Raises what
+    :func:`build_session` and :meth:`SparkReach.connect` raise. Nothing is written."""
+    locations = spark_locations(job, root, location)
+    if not locations:
+        return None
+    reach = SparkReach(build_session(options.job_id, options.conf))
+    reach.connect(locations)
+    return reach if any(storage is root for storage, _ in locations) else None
 
 
 class SparkReach:

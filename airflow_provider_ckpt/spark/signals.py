@@ -15,6 +15,10 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
 from airflow_provider_ckpt.client import JobClient
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.report.status_line import StatusLine
@@ -91,9 +95,6 @@ class _JvmSignal:
     @classmethod
     def install(cls, told: Callable[[int], None]) -> _JvmSignal | None:
         """None if there is no JVM of Spark's here."""
-        from pyspark.java_gateway import ensure_callback_server_started
-        from pyspark.sql import SparkSession
-
         session = SparkSession.getActiveSession()
         if session is None:
             return None
@@ -104,8 +105,6 @@ class _JvmSignal:
 
     def restore(self) -> None:
         """While Spark still runs."""
-        from py4j.protocol import Py4JError
-
         try:
             self._set(self._before)
         except (Py4JError, OSError):  # it has gone already

@@ -52,7 +52,6 @@ class TaskMachine:
         self._announced: set[str] = set()
         self._pause: PauseReason | None = None
         self._draining = self._runs_out = False
-        self._mode: EndMode = "finish"
 
     # -- commands
 
@@ -65,7 +64,6 @@ class TaskMachine:
             return []
         self.plan = plan
         if end_of_data is not None:
-            self._mode = end_of_data
             return self._at_end()
         if final_batch_planned:
             return self._end("drain")
@@ -182,9 +180,9 @@ class TaskMachine:
         return [AnnounceEnd(uid, seen.batch_id) for uid in news]
 
     def _end(self, mode: EndMode) -> list[Action]:
-        self.phase, self._mode = TaskPhase.ENDING, mode
+        self.phase = TaskPhase.ENDING
         return [EndData(mode)]
 
     def _at_end(self) -> list[Action]:
         self.phase = TaskPhase.AT_END_OF_DATA
-        return [Tell(SubtaskAtEndOfData, {"mode": self._mode})]
+        return [Tell(SubtaskAtEndOfData)]

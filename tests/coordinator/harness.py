@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 from airflow_provider_ckpt.coordinator.commands import ResumeSubtask
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import (
@@ -131,7 +132,7 @@ class Harness:
         made = Snapshot(batch_id=1, **snapshot)
         return self.handle(BarrierAcknowledged(**self.world(subtask), checkpoint=of, snapshot=made))
 
-    def decline(self, reason: str, subtask: str = "v/0") -> list[Effect]:
+    def decline(self, reason: DeclineReason, subtask: str = "v/0") -> list[Effect]:
         of = self.c.last_triggered
         return self.handle(BarrierDeclined(**self.world(subtask), checkpoint=of, reason=reason))
 

@@ -23,11 +23,14 @@ SYSTEMS 1.10 (barriers on the task)                  the runner's; its rule is s
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 
 from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.effects import Append, EndJob, NotifyCompleted, Release
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason as Reason
+from airflow_provider_ckpt.coordinator.failures import DeclineReason, FailureTracker
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskFailed
@@ -181,25 +184,26 @@ def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_cle
             h.decline("IO_EXCEPTION")
         assert h.c.failures_in_a_row == counted
     h.at(40.0)
-    assert only(EndJob, h.decline("CHECKPOINT_DECLINED"))[0].status == "RESTARTING"
+    assert only(EndJob, h.decline("IO_EXCEPTION"))[0].status == "RESTARTING"
 
 
 @pytest.mark.parametrize("reason", [r for r in Reason if r.started and not r.counted])
 def test_what_the_schedule_did_does_not_count(reason: Reason) -> None:
-    h = Harness()
-    h.at(10.0)
-    assert names(h.decline(reason.name)) == ["CheckpointAborted"]
-    assert h.c.failures_in_a_row == 0
+    tracker = FailureTracker(tolerable=0)
+    tracker.failed(1, reason)
+    assert (tracker.in_a_row, tracker.exceeded) == (0, False)
 
 
 def test_flinks_counted_reasons() -> None:
     assert {r.name for r in Reason if r.counted} == {
         "IO_EXCEPTION",
-        "CHECKPOINT_DECLINED",
         "CHECKPOINT_EXPIRED",
         "FINALIZE_CHECKPOINT_FAILURE",
     }
-    assert Reason.of("whatever a newer runner says") is Reason.CHECKPOINT_DECLINED
+
+
+def test_what_a_subtask_declines_with_is_one_of_the_reasons_and_counts() -> None:
+    assert all(Reason[name].counted for name in typing.get_args(DeclineReason))
 
 
 @pytest.mark.parametrize(("terminal", "status"), [(False, "RESTARTING"), (True, "FAILED")])

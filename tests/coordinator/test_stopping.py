@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.commands import DrainSubtask, FinishSubtask, PauseSubtask, TriggerBarrier
 from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
+from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import BarrierDeclined, SubtaskPaused
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
@@ -74,7 +75,7 @@ def test_what_the_schedule_did_to_a_savepoint_is_tried_again() -> None:
     h = Harness()
     h.request("stop", "r1")
     for now in (1.0, 2.0, 3.0):
-        h.decline("ALL_TASKS_FINISHED")
+        h.c._decider.abort(CheckpointFailureReason.ALL_TASKS_FINISHED, h.now)
         h.at(now)
     h.ack()
     assert _end(h.released()) == ("STOPPED", "")

@@ -53,7 +53,7 @@ SNAPSHOT = Snapshot(
 MESSAGES: list[Any] = [
     SubtaskOpened(*WORLD),
     SubtaskRunning(*WORLD),
-    SubtaskAtEndOfData(*WORLD, mode="drain"),
+    SubtaskAtEndOfData(*WORLD),
     SubtaskDone(*WORLD),
     SubtaskFailed(*WORLD, "ValueError: no", terminal=True, error="ValueError: no", traceback="Traceback"),
     SubtaskFenced(*WORLD, "taken over"),
@@ -98,6 +98,7 @@ def test_a_message_names_its_world(message: Any) -> None:
         {**to_json(DrainSubtask(*WORLD)), "attempt": "the second one"},
         {**to_json(DrainSubtask(*WORLD)), "attempt": None},
         {**to_json(PauseSubtask(*WORLD, DropSource("history"))), "reason": {"type": "Lunch"}},
+        {**to_json(BarrierDeclined(*WORLD, 2, "IO_EXCEPTION")), "reason": "CHECKPOINT_DECLINED"},
     ],
 )
 def test_what_this_version_does_not_know_is_refused(body: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ _NO_SPARK = (
     "tests/sinks/test_manifests.py",
     "tests/sinks/test_modes.py",
     "tests/sinks/test_releases.py",
+    "tests/spark/test_batch_order.py",
     "tests/spark/test_collector.py",
     "tests/spark/test_fences.py",
     "tests/spark/test_folder_races.py",
@@ -26,6 +27,7 @@ _NO_SPARK = (
     "tests/spark/test_running_query.py",
     "tests/spark/test_synced_output.py",
     "tests/spark/test_worker.py",
+    "tests/task/test_split_reading.py",
 )
 
 

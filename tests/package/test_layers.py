@@ -112,6 +112,23 @@ def test_third_parties_are_imported_where_they_belong(path: Path) -> None:
         assert allowed is None or mine in allowed, f"{path}:{line} imports {module}"
 
 
+LATE = {
+    "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
+    "client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
+    "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
+    "spark.task.outputs": "pyarrow may be absent, and is done without",
+    "storage.opening": "fsspec may be absent: no storage is imported that nobody opens",
+}
+"""The modules with imports inside functions, and why these are not at the top."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
+def test_an_import_inside_a_function_has_a_reason(path: Path) -> None:
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    late = [node.lineno for one in functions for node in ast.walk(one) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert bool(late) is (module_of(path).removeprefix(f"{NAME}.") in LATE), f"{path}: {late}"
+
+
 FROM_OUTSIDE = {*AIRFLOW, "cli"}
 INSIDE = {f"{NAME}.journal.journal", f"{NAME}.journal.requests"}
 

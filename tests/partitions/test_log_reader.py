@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
+from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import BelowHeadError
@@ -54,6 +55,6 @@ def test_a_tail_that_was_truncated_beyond_what_was_read_is_no_end(writer: Subtas
     tail.records()
     for number in range(4):
         writer.publish(Batch(number, {}))
-    writer.truncate(4)
+    LogTruncation(open_storage(tmp_path), "log", lambda: None).truncate(4)
     with pytest.raises(BelowHeadError):
         tail.records()

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.partitions.errors import (
     LogFencedError,
     LogHeldError,
 )
+from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, Open, Record
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -50,6 +51,10 @@ def loaded(storage: Storage) -> SubtaskLog:
     log = SubtaskLog(storage, "log")
     log.load()
     return log
+
+
+def truncate(storage: Storage, head: int) -> None:
+    LogTruncation(storage, "log", lambda: None).truncate(head)
 
 
 def batches(log: SubtaskLog) -> list[int]:
@@ -207,7 +212,8 @@ def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
     successor = opened(storage, epoch=2)
     for number in range(1, 20):
         successor.publish(batch(number))
-    successor.truncate(18)
+    truncate(storage, 18)
+    successor.forget(18)
     with pytest.raises(LogFencedError):
         zombie.publish(batch(1))
     reader = loaded(storage)
@@ -224,7 +230,7 @@ def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(stora
     late = loaded(storage)
     for number in range(1, 12):
         writer.publish(batch(number))
-    writer.truncate(10)
+    truncate(storage, 10)
     assert late.open(AttemptId(2, 0, "a2")).last_batch == batch(11)
     assert late.position == writer.position + 1
     with pytest.raises(LogFencedError, match="attempt 0002-a2"):
@@ -368,14 +374,16 @@ def test_r11_nothing_follows_an_end_of_partition(storage: Storage) -> None:
 HEAD = 4
 
 
-def life(log: SubtaskLog, head: int = HEAD) -> None:
+def life(storage: Storage, head: int = HEAD) -> None:
+    log = SubtaskLog(storage, "log")
     log.load()
     log.open(AttemptId(1, 0, "a1"))
     log.publish(batch(0))
     log.barrier(1, 1)
     log.publish(batch(1))
     log.publish(batch(2))
-    log.truncate(head)
+    truncate(storage, head)
+    log.forget(head)
     log.barrier(1, 2)
     log.end_of_data("finish")
     log.barrier(1, 3)
@@ -384,7 +392,7 @@ def life(log: SubtaskLog, head: int = HEAD) -> None:
 
 def verbs_of_a_life(tmp_path: Path) -> int:
     storage = WrappedStorage(open_storage(tmp_path / "measure"))
-    life(SubtaskLog(storage, "log"))
+    life(storage)
     return storage.verbs.count
 
 
@@ -393,7 +401,7 @@ def test_after_a_crash_at_any_verb_the_log_is_a_prefix_of_the_whole_one(tmp_path
     for at, when in crash_points(verbs_of_a_life(tmp_path)):
         inner = open_storage(tmp_path / f"{when}-{at}")
         with pytest.raises(SimulatedCrash):
-            life(SubtaskLog(CrashingStorage(inner, at, when), "log"))
+            life(CrashingStorage(inner, at, when))
         left = dict(loaded(inner).records())
         assert left == {number: whole[number] for number in left}, (at, when)
         behind_the_head = [number for number in left if number >= HEAD]
@@ -402,7 +410,7 @@ def test_after_a_crash_at_any_verb_the_log_is_a_prefix_of_the_whole_one(tmp_path
 
 def records_without_truncation(tmp_path: Path) -> list[tuple[int, Record]]:
     storage = open_storage(tmp_path / "untruncated")
-    life(SubtaskLog(storage, "log"), head=0)
+    life(storage, head=0)
     return loaded(storage).records()
 
 
@@ -410,7 +418,7 @@ def test_after_a_crash_at_any_verb_the_next_attempt_goes_on_to_the_same_end(tmp_
     for at, when in crash_points(verbs_of_a_life(tmp_path)):
         inner = open_storage(tmp_path / f"{when}-{at}")
         with pytest.raises(SimulatedCrash):
-            life(SubtaskLog(CrashingStorage(inner, at, when), "log"))
+            life(CrashingStorage(inner, at, when))
         log = opened(inner, epoch=2)
         if not log.state.closed:
             last = log.state.last_batch
@@ -430,9 +438,8 @@ def test_r17_a_lost_reply_neither_fences_nor_appends_twice(tmp_path: Path, repea
     for lost in range(1, verbs_of_a_life(tmp_path) + 1):
         inner = open_storage(tmp_path / str(lost))
         storage = LossyStorage(inner, frozenset({lost}), repeats=repeats)
-        log = SubtaskLog(storage, "log")
         try:
-            life(log)
+            life(storage)
         except StorageTransientError:
             # a truncation is given up, and done again later; nothing of what was to be appended is lost
             assert "head-" in storage.verbs.log[lost - 1] or storage.verbs.log[lost - 1].startswith("delete")

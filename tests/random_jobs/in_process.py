@@ -14,9 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.spark.main import _clean_up_again
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.storage.location import Location
 from tests.chaos.evidence import Evidence
 from tests.random_jobs.build import build
 from tests.random_jobs.data import Data
@@ -130,9 +128,6 @@ class InProcess:
             return self._refused(error, fresh)
         except TransientError as error:
             return self._gone(error, plan, fault)
-        if run.status == "FINISHED" and not run.lines:  # it had finished before: whoever is started again cleans up
-            storage = self.world.storage
-            _clean_up_again(job, self.world.job_id, storage, Location(storage.uri), self.world.state())
         self._told_left = any(LEFT in line["message"] for line in run.of("warning"))
         self.story.tell(f"{plan}: {run.status} {run.cause or ''} at verb {fault.verbs.count}")
         self._check_status(plan, run.status, run.cause, fault)

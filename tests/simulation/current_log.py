@@ -22,5 +22,8 @@ class CurrentLog:
     def has_ended(self) -> bool:
         return self._logs[self._subtask].has_ended
 
+    def forget(self, head: int) -> None:
+        self._logs[self._subtask].forget(head)
+
     def records(self, start: int = 0) -> list[Numbered]:
         return self._logs[self._subtask].records(start)

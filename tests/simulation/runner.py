@@ -3,6 +3,7 @@ Spark's. What the real task does in a thread of its own is done here at some lat
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +11,7 @@ from random import Random
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.messages import Message
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SourceAtEnd
+from airflow_provider_ckpt.coordinator.reports import SourceAtEnd
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.pause_reason import PauseReason
@@ -30,6 +31,8 @@ from airflow_provider_ckpt.task.actions import (
     StandStill,
     Tell,
 )
+from airflow_provider_ckpt.task.bounded_reading import BoundedReading
+from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.publication import Publication
@@ -44,9 +47,8 @@ class Runner:
     """``outbox`` is what it tells the coordinator, in order. ``log``: its own, opened; ``inputs``: the logs that
     it reads, by subtask."""
 
-    publication_type = Publication
-    """Replaced by a test to show that the simulation notices."""
-    machine_type = TaskMachine
+    publication: Publication
+    machine: TaskMachine
 
     def __init__(
         self,
@@ -78,16 +80,17 @@ class Runner:
         raise NotImplementedError
 
     def put_barrier(self, checkpoint: int) -> None:
-        raise NotImplementedError
+        if not self.log.state.closed:
+            self.publication.trigger(checkpoint)
 
     def finish(self) -> None:
-        self._carry_out(self.machine.finish())
+        raise NotImplementedError
 
     def pause(self, reason: PauseReason) -> None:
-        self._carry_out(self.machine.pause(reason))
+        raise NotImplementedError
 
     def resume(self, plan: VertexPlan) -> None:
-        self._carry_out(self.machine.resume(plan))
+        raise NotImplementedError
 
     def drain(self) -> None:
         raise NotImplementedError
@@ -108,28 +111,6 @@ class Runner:
     def _run_batch(self, random: Random) -> None:
         """One micro-batch, if the query runs and there is something to read."""
 
-    # -- what the machine asks for
-
-    machine: TaskMachine
-
-    def _carry_out(self, actions: Iterable[Action]) -> None:
-        for action in actions:
-            match action:
-                case Tell(kind, fields):
-                    self._tell(kind, **fields)
-                case EndPartition():
-                    self.log.end_of_partition()
-                    self._carry_out(self.machine.partition_ended())
-                case _:
-                    self._do(action)
-
-    def _do(self, action: Action) -> None:
-        raise NotImplementedError
-
-    def _end(self, mode: EndMode) -> None:
-        self.log.end_of_data(mode)
-        self._carry_out(self.machine.data_ended())
-
     # -- rows
 
     def _routed(self, edge: JobEdge, producer: str, path: str) -> list[Row]:
@@ -149,6 +130,11 @@ class Runner:
 
 
 class StreamingRunner(Runner):
+    publication: GatedPublication
+    publication_type = GatedPublication
+    """Replaced by a test to show that the simulation notices."""
+    machine_type = TaskMachine
+
     def _prepare(self, dropped: frozenset[str]) -> None:
         last = self.log.state.last_batch
         self.feeds = {key: q.Feed(self._read_of(last, key), self._position(last, key) - 1) for key in self.channels}
@@ -199,9 +185,14 @@ class StreamingRunner(Runner):
     def deploy(self, plan: VertexPlan) -> None:
         self.work.append(lambda: self._carry_out(self.machine.deploy(plan, self.log.state.end_of_data)))
 
-    def put_barrier(self, checkpoint: int) -> None:
-        if not self.log.state.closed:
-            self.publication.trigger(checkpoint)
+    def finish(self) -> None:
+        self._carry_out(self.machine.finish())
+
+    def pause(self, reason: PauseReason) -> None:
+        self._carry_out(self.machine.pause(reason))
+
+    def resume(self, plan: VertexPlan) -> None:
+        self._carry_out(self.machine.resume(plan))
 
     def drain(self) -> None:
         self._carry_out(self.machine.drain(self._seen()))
@@ -234,23 +225,32 @@ class StreamingRunner(Runner):
         batch_id = self.publication.last_batch() + 1
         offsets = {uid: q.offset_json(end - 1) for uid, end in ends.items()}
         self.query.offsets = ends
-        self.publication.publish(batch_id, offsets, **self._staged(batch_id, rows))
+        self.publication.publish_batch(batch_id, offsets, **self._staged(batch_id, rows))
         self._carry_out(self.machine.advance(self._seen()))
 
-    def _do(self, action: Action) -> None:
-        match action:
-            case BuildQuery(plan):
-                self.work.append(lambda: self._build(frozenset(plan.dropped)))
-            case RunQuery():
-                self.work.append(self._start)
-            case StandStill():
-                self.work.append(self._stand_still)
-            case EndData(mode):
-                self.work.append(lambda: self._end_query(mode))
-            case AnnounceEnd(uid, batch_id):
-                droppable = len({*self.channels, *self.sources} - self.publication.dropped) > 1
-                if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
-                    self._tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
+    def _carry_out(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            match action:
+                case BuildQuery(plan):
+                    self.work.append(functools.partial(self._build, frozenset(plan.dropped)))
+                case RunQuery():
+                    self.work.append(self._start)
+                case StandStill():
+                    self.work.append(self._stand_still)
+                case EndData(mode):
+                    self.work.append(functools.partial(self._end, mode))
+                case EndPartition():
+                    self.publication.end_of_partition()
+                    self._carry_out(self.machine.partition_ended())
+                case AnnounceEnd(uid, batch_id):
+                    self._announce(uid, batch_id)
+                case Tell(kind, fields):
+                    self._tell(kind, **fields)
+
+    def _announce(self, uid: str, batch_id: int) -> None:
+        droppable = len({*self.channels, *self.sources} - self.publication.dropped) > 1
+        if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
+            self._tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
 
     def _build(self, dropped: frozenset[str]) -> None:
         self.publication.dropped = dropped
@@ -265,43 +265,55 @@ class StreamingRunner(Runner):
         self.query.is_running = False
         self._carry_out(self.machine.stood_still(self.publication.last_batch()))
 
-    def _end_query(self, mode: EndMode) -> None:
+    def _end(self, mode: EndMode) -> None:
         self.query.is_running = False
-        self._end(mode)
+        self.publication.end_of_data(mode)
+        self._carry_out(self.machine.data_ended())
 
 
-class BatchRunner(Runner):
+class BoundedRunner(Runner):
+    """The real :class:`BoundedReading`: what is read between two of its calls is a step, or several."""
+
+    reading: BoundedReading
+
+    def _publication(self) -> Publication:
+        return Publication(self.log, epoch=self.epoch, tell=self._tell, notify=lambda: None)
+
+    def _take(self, reading: BoundedReading) -> None:
+        self.reading, self.publication, self.machine = reading, reading.publication, reading.machine
+
+    def deploy(self, plan: VertexPlan) -> None:
+        self.work.append(lambda: self._deploy(plan))
+
+    def _deploy(self, plan: VertexPlan) -> None:
+        if self.reading.deploy(plan):
+            self.reading.begin()
+            self._begun()
+
+    def _begun(self) -> None:
+        """It runs."""
+
+    def finish(self) -> None:
+        self.reading.finish()
+
+    def drain(self) -> None:
+        """All it reads ends by itself."""
+
+
+class BatchRunner(BoundedRunner):
     """It starts over complete inputs, reads all of them and all of its sources at once, and looks at no barrier."""
 
     def _prepare(self, dropped: frozenset[str]) -> None:
-        self.reads = frozenset([*self.channels, *self.vertex.sources])
-        self.machine = self.machine_type(self.reads)
+        self._take(BoundedReading([*self.channels, *self.vertex.sources], self._publication()))
 
     def deploy(self, plan: VertexPlan) -> None:
         incomplete = [by for _, by in self.channels.values() if not self.logs[by].has_ended]
         if incomplete:
             raise BrokenError(f"R23: {self.subtask} is deployed over incomplete inputs {incomplete}")
-        self.work.append(lambda: self._carry_out(self.machine.deploy(plan, self.log.state.end_of_data)))
+        super().deploy(plan)
 
-    def put_barrier(self, checkpoint: int) -> None:
-        if not self.log.state.closed:
-            self._tell(BarrierAcknowledged, checkpoint=checkpoint, snapshot=self.log.barrier(self.epoch, checkpoint))
-
-    def drain(self) -> None:
-        """All it reads ends by itself."""
-
-    def _do(self, action: Action) -> None:
-        nothing = Seen(frozenset(), inputs_ended=True, batch_id=-1)
-        match action:
-            case BuildQuery():
-                self._carry_out(self.machine.planned(self.reads, runs_out=False, seen=nothing))
-            case RunQuery():
-                self._carry_out(self.machine.started(nothing))
-                self.work.append(self._publish)
-            case EndData(mode):
-                self.work.append(lambda: self._end(mode))
-            case _:
-                raise AssertionError(action)
+    def _begun(self) -> None:
+        self.work.append(self._publish)
 
     def _publish(self) -> None:
         rows: list[Row] = []
@@ -312,5 +324,5 @@ class BatchRunner(Runner):
             source = q.Source(uid, self.world.bounded_rows[self.subtask, uid])
             rows += [self._own(path) for path in source.between(0, source.count or 0)]
         inputs = {key: self.logs[by].position for key, (_, by) in self.channels.items()}
-        self.log.publish(Batch(0, {}, inputs, ended=self.vertex.sources, **self._staged(0, rows)))
-        self._carry_out(self.machine.advance(Seen(self.reads, True, 0)))
+        self.publication.publish(Batch(0, {}, inputs, ended=self.vertex.sources, **self._staged(0, rows)))
+        self.work.append(self.reading.end)

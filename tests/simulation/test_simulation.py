@@ -20,8 +20,8 @@ from airflow_provider_ckpt.coordinator.messages import Message
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
+from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
-from airflow_provider_ckpt.task.publication import Publication
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
 from tests.simulation.world import BrokenError
@@ -111,7 +111,7 @@ class TellsOnlyTheFirstAttemptToDrain(Coordinator):
         self._parts.requests.begin_again = lambda subtask: None  # type: ignore[method-assign]
 
 
-class SnapshotsLate(Publication):
+class SnapshotsLate(GatedPublication):
     """It reads on behind a barrier, and takes the snapshot after it has published what it read."""
 
     late: tuple[int, ...] = ()
@@ -123,8 +123,8 @@ class SnapshotsLate(Publication):
             else:
                 self.inputs.carry_out(action)
 
-    def publish(self, *args: Any, **named: Any) -> None:
-        super().publish(*args, **named)
+    def publish_batch(self, *args: Any, **named: Any) -> None:
+        super().publish_batch(*args, **named)
         late, self.late = self.late, ()
         for checkpoint in late:
             self.trigger(checkpoint)

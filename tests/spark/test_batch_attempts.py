@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.job_plan import plan_job
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -102,6 +103,5 @@ def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) 
         check_fenced=lambda: None,
     )
     unused: Any = None
-    return BatchRunner(
-        context, graph.vertex("stamps"), SubtaskId("stamps/0"), AttemptId(1, 0, "a"), logs, unused, {}, {}, unused
-    )
+    of_attempt = AttemptContext(context, SubtaskId("stamps/0"), AttemptId(1, 0, "a"), logs["stamps/0"])
+    return BatchRunner(of_attempt, graph.vertex("stamps"), logs, unused, {}, {}, unused)

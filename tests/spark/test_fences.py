@@ -47,6 +47,7 @@ from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.task import publisher as publisher_module
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
@@ -86,6 +87,7 @@ class Subtask:
     staged: list[int] = field(default_factory=list)
     posted: list[Any] = field(default_factory=list)
     while_staging: Callable[[], None] = lambda: None
+    thread: Executor = field(default_factory=lambda: AtOnce())
 
     def __post_init__(self) -> None:
         self.log = self.opened("v")
@@ -123,18 +125,19 @@ class Subtask:
             GRAPH,
             NOTHING,
             epoch=1,
-            post=self.posted.append,
+            post=lambda message: self.posted.append(message),
             check_fenced=self.check_fenced,
         )
+
+    @property
+    def of_attempt(self) -> AttemptContext:
+        return AttemptContext(self.context, SubtaskId("v/0"), ATTEMPT, self.log)
 
     def publisher(self) -> Publisher:
         outputs: Any = self
         return Publisher(
-            self.context,
+            self.of_attempt,
             V,
-            SubtaskId("v/0"),
-            ATTEMPT,
-            log=self.log,
             folder=self.folder,
             inputs=Inputs({}, {}, InputGate((), epoch=1), lambda uid: SeenFiles(self.storage, uid)),
             outputs=outputs,
@@ -144,7 +147,7 @@ class Subtask:
 
     def batch_runner(self) -> BatchRunner:
         outputs: Any = self
-        runner = BatchRunner(self.context, V, SubtaskId("v/0"), ATTEMPT, self.logs, outputs, {}, {}, AtOnce())
+        runner = BatchRunner(self.of_attempt, V, self.logs, outputs, {}, {}, self.thread)
         runner._frame = lambda: NOTHING  # type: ignore[method-assign]
         return runner
 
@@ -400,7 +403,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     told = subtask.first_told()
     runner.close()
     assert ran == ["the final batch"]
-    assert told == SubtaskAtEndOfData(1, "v/0", ATTEMPT, "drain")
+    assert told == SubtaskAtEndOfData(1, "v/0", ATTEMPT)
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 
 
@@ -22,20 +23,17 @@ class Interrupted:
 def publisher(*, is_stopping: bool) -> Publisher:
     anything: Any = None
     outputs: Any = Interrupted()
-    context: Any = SimpleNamespace(epoch=1)
+    run: Any = SimpleNamespace(epoch=1, check_fenced=lambda: None)
+    log: Any = SimpleNamespace(check_fenced=lambda: None)
     one = Publisher(
-        context,
+        AttemptContext(run, SubtaskId("v/0"), AttemptId(1, 0, "a"), log),
         anything,
-        SubtaskId("v/0"),
-        AttemptId(1, 0, "a"),
-        log=anything,
         folder=anything,
         inputs=anything,
         outputs=outputs,
         prepared=anything,
         dropped=frozenset(),
     )
-    one.check_fenced = lambda: None  # type: ignore[method-assign]
     one._check_planned = lambda batch_id: None  # type: ignore[method-assign]
     one.is_stopping = is_stopping
     return one

@@ -93,6 +93,25 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
     assert house.positions("b")[0] == 2 * (LAST - 1)
 
 
+def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
+    """Its successor may go back to what it takes for forgotten."""
+    house = House(storage).live(LAST - 1)
+    late = Retention(storage, "job", GRAPH, house.journal, house.logs, retained=1, final_only=frozenset())
+    Journal(storage, "job").claim("t2", Worker(), 0.0)
+    for _ in range(TRUNCATE_EVERY):
+        late.completed(LAST - 1)
+    late.close()
+    assert len(house.files()) == LAST - 1
+    assert house.positions("a")[0] == house.positions("b")[0] == 1
+
+
+def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
+    house = House(storage).live(LAST)
+    for uid in ("a", "b"):
+        kept = [number for number, record in house.logs[f"{uid}/0"].records() if not isinstance(record, Open)]
+        assert kept == house.positions(uid)
+
+
 def test_r7_nothing_goes_before_it_is_time(storage: Storage) -> None:
     house = House(storage).live(LAST - 1)
     assert len(house.files()) == LAST - 1

@@ -53,7 +53,7 @@ def test_from_its_deployment_to_its_end() -> None:
     assert told(task.started(seen())) == [(SubtaskRunning, {"plan": 0})]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
     assert task.drain(seen("history")) == [EndData("drain")]
-    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {"mode": "drain"})]
+    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {})]
     assert task.finish() == [EndPartition()]
     assert told(task.partition_ended()) == [(SubtaskDone, {})]
     assert task.phase is TaskPhase.FINISHED
@@ -61,7 +61,7 @@ def test_from_its_deployment_to_its_end() -> None:
 
 def test_r11_the_log_s_tail_decides_and_nothing_is_read_any_more() -> None:
     task = mixed()
-    assert told(task.deploy(FIRST, "drain")) == [(SubtaskAtEndOfData, {"mode": "drain"})]
+    assert told(task.deploy(FIRST, "drain")) == [(SubtaskAtEndOfData, {})]
     assert task.phase is TaskPhase.AT_END_OF_DATA
 
 
@@ -123,7 +123,7 @@ def test_a_pause_on_the_way_to_the_end_is_answered_by_the_end() -> None:
     task = run(TaskMachine({"a"}), {"a"})
     task.advance(seen("a"))
     assert task.pause(DropSource("a")) == []
-    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {"mode": "finish"})]
+    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {})]
     assert task.pause(DropSource("a")) == []
 
 

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVe
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.memory import MemoryStorage
@@ -74,7 +75,7 @@ def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sin
         """Two subtasks stand still with a split each, until a checkpoint says that the other two have finished."""
         if not isinstance(runner, SplitRunner):
             return True
-        if runner.assigned.next() is not None and (len(stuck) < 2 or runner.subtask in stuck):
+        if runner.reading.next() is not None and (len(stuck) < 2 or runner.subtask in stuck):
             stuck.add(runner.subtask)
             if finished(job) >= 2:
                 raise ValueError("on purpose")
@@ -132,7 +133,7 @@ def test_w17_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     log.open(AttemptId.first(1, "a"))
     for number in range(3):
         log.publish(Batch(number, {}, split=f"s{number}"))
-    log.truncate(3)
+    LogTruncation(storage, "log", lambda: None).truncate(3)
     state = JobState(JOB)
     ev.SplitsCovered("parts", 1, ((0, 1), (1, 2))).apply(state)
     state.last_completed = 1

@@ -8,7 +8,7 @@ A micro-batch is published in this order:
    event, and at the latest before the next batch stages anything.
 
 Before and after a batch is staged the attempt looks whether the job is still its own (R8). What is appended, and in
-which order, is :class:`Publication`'s.
+which order, is :class:`GatedPublication`'s.
 """
 
 from __future__ import annotations
@@ -16,27 +16,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.errors import OvertakenError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_files import files_of_batch, refuse_other_files, refuse_unreadable_names
-from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import PreparedLostError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import Inputs
-from airflow_provider_ckpt.task.publication import Publication
-from airflow_provider_ckpt.task.task import InputAdvanced
 
 _STOPPED_WITHIN = 10.0
 """Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
@@ -48,22 +43,24 @@ class Publisher:
 
     def __init__(
         self,
-        context: RunContext,
+        context: AttemptContext,
         vertex: JobVertex,
-        subtask: SubtaskId,
-        attempt: AttemptId,
         *,
-        log: SubtaskLog,
         folder: SparkFolder,
         inputs: Inputs,
         outputs: Outputs,
         prepared: PreparedStore,
         dropped: frozenset[str],
     ) -> None:
-        self.vertex, self.subtask, self.attempt = vertex, subtask, attempt
+        self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
         self.folder = folder
-        self.publication = Publication(
-            log, inputs, epoch=context.epoch, dropped=dropped, tell=self.post, notify=self.notify_consumers
+        self.publication = GatedPublication(
+            context.log,
+            inputs,
+            epoch=context.run.epoch,
+            dropped=dropped,
+            tell=context.post,
+            notify=context.notify_consumers,
         )
         self.published = threading.Condition(self.lock)
         self.failure: BaseException | None = None
@@ -109,14 +106,14 @@ class Publisher:
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Spark calls it, in its own thread."""
         try:
-            self.check_fenced()
+            self._context.check_fenced()
             self.publish_committed()
             self._check_planned(batch_id)
             prepared = self._outputs.stage(frame, batch_id)
             self._prepared.write(prepared)
             with self.lock:
                 self._pending = prepared
-            self.check_fenced()
+            self._context.check_fenced()
         except BaseException as error:
             self.failure = error
             if isinstance(error, OvertakenError):
@@ -129,7 +126,7 @@ class Publisher:
     def _await_stop(self, error: OvertakenError) -> None:
         """The driver says in one line who has the job, and stops the query. An error that comes out of a batch before
         is logged by Spark, with its stack traces and ours."""
-        report_crash(self._context, self.subtask, self.attempt, error)
+        report_crash(self._context.run, self.subtask, self.attempt, error)
         until = time.monotonic() + _STOPPED_WITHIN
         while not self.is_stopping and time.monotonic() < until:
             time.sleep(_POLL)
@@ -140,7 +137,7 @@ class Publisher:
             prepared = self._pending
             if prepared is None or not self.folder.is_committed(prepared.batch_id):
                 return
-            self.publication.publish(
+            self.publication.publish_batch(
                 prepared.batch_id,
                 self.folder.offsets(prepared.batch_id),
                 files=prepared.files,
@@ -150,16 +147,6 @@ class Publisher:
             self._pending = None
             self.published.notify_all()
             self.after_publish()
-        self.notify_consumers()
-
-    def post(self, kind: Callable[..., object], **fields: Any) -> None:
-        """Tell the coordinator."""
-        message = kind(epoch=self._context.epoch, subtask=self.subtask, attempt=self.attempt, **fields)
-        self._context.post(message)
-
-    def notify_consumers(self) -> None:
-        for consumer, _ in readers(self._context.graph, self.subtask):
-            self._context.post(InputAdvanced(consumer))
 
     def _check_planned(self, batch_id: int) -> None:
         """What was planned must be there: Spark leaves out files that are gone, and says nothing."""
@@ -168,10 +155,5 @@ class Publisher:
         if uris:
             refuse_unreadable_names(uris)
             planned = {uid: [*map(normal_path, files)] for uid, files in uris.items()}
-            refuse_other_files(self.vertex.uid, planned, files_of_batch(self._context.spark, self.vertex.uid))
+            refuse_other_files(self.vertex.uid, planned, files_of_batch(self._context.run.spark, self.vertex.uid))
             self.inputs.refuse_damaged(planned)
-
-    def check_fenced(self) -> None:
-        """Raises FencedError or LogFencedError if a later driver owns the job or the log."""
-        self._context.check_fenced()
-        self.log.check_fenced()

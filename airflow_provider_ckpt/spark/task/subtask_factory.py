@@ -23,6 +23,7 @@ from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.query.unions import Unions
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.prepared_store import PreparedStore
@@ -84,12 +85,10 @@ class SubtaskFactory:
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
+        of_attempt = AttemptContext(context, subtask, attempt, log)
         publisher = Publisher(
-            context,
+            of_attempt,
             vertex,
-            subtask,
-            attempt,
-            log=log,
             folder=folder,
             inputs=self._inputs(vertex, edges, dropped, folder),
             outputs=self.outputs(subtask),
@@ -98,12 +97,12 @@ class SubtaskFactory:
         )
         gone_on = published_last(log.records())
         publisher.recover(() if rewound else map(prepared.read, before(log.records(), attempt, since)))
-        publisher.check_fenced()  # nothing was appended yet that would have told
+        of_attempt.check_fenced()  # nothing was appended yet that would have told
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
 
         def forget_earlier() -> None:
-            publisher.check_fenced()
+            of_attempt.check_fenced()
             folders.delete_before(attempt)
 
         return VertexRunner(context, publisher, self._builder(vertex, edges), forget_earlier)

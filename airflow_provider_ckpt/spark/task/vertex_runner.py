@@ -194,14 +194,13 @@ class VertexRunner:
                 case EndData(mode):
                     self._submit(functools.partial(self._end, mode))
                 case EndPartition():
-                    self._log.end_of_partition()
-                    self._publisher.notify_consumers()
+                    self._publication.end_of_partition()
                     self._carry_out(self._machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
                     droppable = can_drop(self._builder, uid, self._publication.dropped)
-                    self._publisher.post(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
+                    self._publication.tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
                 case Tell(kind, fields):
-                    self._publisher.post(kind, **fields)
+                    self._publication.tell(kind, **fields)
 
     # ---- the runner's own thread
 
@@ -253,9 +252,8 @@ class VertexRunner:
         else:
             self._settle()
         self._fire_windows()
-        self._log.end_of_data(mode)
-        self._publisher.notify_consumers()
         with self._lock:
+            self._publication.end_of_data(mode)
             self._carry_out(self._machine.data_ended())
 
     def _finish_planned(self) -> None:

@@ -452,10 +452,39 @@ _FORGOTTEN = (
         "jobmaster/retention.py",
         "        consumers = self._consumer_positions(subtask, kept[0])\n",
         "        consumers = self._consumer_positions(subtask, kept[0])\n"
-        "        log_.truncate(log_head(retained=[position(one, subtask) for one in kept], unreleased_from="
-        "self._unreleased_from(subtask), consumers=consumers, last_batch=log_.state.last_batch_position))\n",
+        "        LogTruncation(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number), "
+        "self._journal.check_fenced).truncate(log_head(retained=[position(one, subtask) for one in kept], "
+        "unreleased_from=self._unreleased_from(subtask), consumers=consumers, "
+        "last_batch=last_batch_position(records)))\n",
         _RETENTION,
         "a crash in between leaves files that no entry names, for ever",
+    ),
+    Mutant(
+        "files-forgotten-by-a-fenced-driver",
+        "R7",
+        "jobmaster/retention.py",
+        "            self._journal.check_fenced()\n",
+        "",
+        _RETENTION,
+        "a driver that was overtaken deletes what its successor goes back to",
+    ),
+    Mutant(
+        "entries-forgotten-by-a-fenced-driver",
+        "R7",
+        "partitions/log_truncation.py",
+        "        self._check_fenced()\n",
+        "",
+        ("tests/partitions/test_log_truncation.py",),
+        "a driver that was overtaken deletes what its successor goes back to",
+    ),
+    Mutant(
+        "memory-of-a-log-grows",
+        "R7",
+        "jobmaster/retention.py",
+        "        log_.forget(head)\n",
+        "",
+        _RETENTION,
+        "a driver that runs for months keeps every entry in memory",
     ),
     Mutant(
         "newest-retained-checkpoint-decides",

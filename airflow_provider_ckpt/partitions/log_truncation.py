@@ -1,0 +1,28 @@
+"""The head of a subtask's log, for who may move it and does not write the log: the JobMaster (R3, R7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_provider_ckpt.partitions.subtask_log import subtask_entries
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class LogTruncation:
+    """``path`` is the folder of the log under the storage's root; its writer may be anywhere, and appends meanwhile.
+    ``check_fenced``: the journal's. Whoever has lost the job truncates nothing: the next driver may go back to an entry
+    that this one takes for forgotten."""
+
+    def __init__(self, storage: Storage, path: str, check_fenced: Callable[[], None]) -> None:
+        self._storage, self._path, self._check_fenced = storage, path, check_fenced
+
+    def truncate(self, head: int) -> None:
+        """Delete the entries below ``head``; Open records stay. Each time the log is read for it from its head on,
+        one request an entry: that is what says which are Open records.
+
+        Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
+        """
+        entries = subtask_entries(self._storage, self._path)
+        entries.load()
+        self._check_fenced()
+        entries.truncate(head)

@@ -1,0 +1,35 @@
+"""A run of a job that has FINISHED already. It needs no Spark."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.collector import clean_up
+from airflow_provider_ckpt.jobmaster.job_master import Outcome
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.sinks.binding import bind_sinks
+from airflow_provider_ckpt.spark.aftermath import see_to
+from airflow_provider_ckpt.spark.query.resumable import check_finished_job
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+def finish_again(
+    job: Job, options: RunOptions, root: Storage, location: Location, on_status: OnStatus, state: JobState
+) -> Outcome:
+    """Say that it has finished, and give back what is left: the driver that finished it may have died before it had.
+
+    Raises what :func:`check_finished_job` raises."""
+    check_finished_job(state, job, options)
+    reporter = StatusReporter(on_status, options.job_id, None)
+
+    def clean() -> None:
+        if state.plan is not None:
+            clean_up(root, options.job_id, state.plan.graph, bind_sinks(job, options.job_id, location.options))
+
+    see_to(reporter, state, "deleting what the job no longer needs", clean)
+    reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing runs again", state)
+    return Outcome(JobStatus.FINISHED)

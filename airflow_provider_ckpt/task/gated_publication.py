@@ -1,0 +1,101 @@
+"""The publication of a streaming query: beside the gate of its inputs.
+
+What lies behind a barrier of an input is published after the barrier is in the task's own log (R19).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_provider_ckpt.partitions.errors import BatchGapError
+from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.task.inputs import Inputs
+from airflow_provider_ckpt.task.publication import Publication
+
+
+class GatedPublication(Publication):
+    """``inputs``: what the query reads, under the same lock; ``dropped``: sources and edges that it leaves out."""
+
+    def __init__(
+        self,
+        log: SubtaskLog,
+        inputs: Inputs,
+        *,
+        epoch: int,
+        dropped: frozenset[str],
+        tell: Callable[..., None],
+        notify: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(log, epoch=epoch, tell=tell, notify=notify)
+        self.inputs, self.dropped = inputs, dropped
+        self._clock = clock
+
+    def trigger(self, checkpoint: int) -> bool:
+        with self.lock:
+            is_there = super().trigger(checkpoint)
+            if is_there:
+                self.inputs.gate.snapshotted(checkpoint)
+            return is_there
+
+    def act_on_inputs(self) -> None:
+        """Snapshot where a barrier is due, feed what may be read. The caller holds the lock."""
+        for action in self.inputs.pull(self._clock()):
+            if isinstance(action, TakeSnapshot):
+                self.trigger(action.checkpoint)
+            else:
+                self.inputs.carry_out(action)
+
+    def resume(self) -> None:
+        """Catch up with what the log says that was read, and of which barriers: before anything else."""
+        barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self.epoch]
+        self.inputs.gate.snapshotted(max(barriers, default=0))
+        last = self.log.state.last_batch
+        if last is not None:
+            self.inputs.advance(last.offsets)
+            self.inputs.published()
+
+    def publish_batch(
+        self,
+        batch_id: int,
+        offsets: Mapping[str, str],
+        *,
+        files: tuple[PartitionFile, ...] = (),
+        handles: Mapping[str, Mapping[str, Any]],
+        watermark: int | None = None,
+    ) -> None:
+        """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. The caller holds the
+        lock. Raises BatchGapError."""
+        self._refuse_gap(batch_id)
+        self.inputs.advance(offsets)
+        self.act_on_inputs()  # unaligned, a barrier that has arrived is put now, and not behind this batch
+        self.publish(
+            Batch(
+                batch_id=batch_id,
+                offsets=offsets,
+                inputs=self._positions(),
+                files=files,
+                handles={uid: dict(handle) for uid, handle in handles.items()},
+                watermark=watermark,
+                ended=tuple(sorted(self.inputs.ended() | self.dropped)),
+            )
+        )
+        self.inputs.published()
+        self.act_on_inputs()  # aligned, the batch may have been all that the snapshot waited for
+
+    def _refuse_gap(self, batch_id: int) -> None:
+        """Spark numbers the batches of a folder one after the other: one that is missing was in an entry that is
+        gone."""
+        last = self.log.state.last_batch
+        following = 0 if last is None else last.batch_id + 1
+        if batch_id > following:
+            raise BatchGapError(batch_id=batch_id, log=self.log.path, last="none" if last is None else last.batch_id)
+
+    def _positions(self) -> dict[str, int]:
+        """Edges that were dropped stay where they ended: what lies before is no longer needed."""
+        last = self.log.state.last_batch
+        return {**(last.inputs if last is not None else {}), **self.inputs.positions()}

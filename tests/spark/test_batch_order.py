@@ -1,0 +1,88 @@
+"""A vertex in BATCH mode between the driver's loop and its own thread: what is in the log is told in that order, and a
+barrier does not wait for Spark. No Spark runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskAtEndOfData, SubtaskRunning
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, Open
+from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.spark.test_fences import Subtask, end_of
+from tests.support.waiting import wait_until
+
+LONG = 60.0
+
+
+class StagingSubtask(Subtask):
+    """Its batch is being staged, in a thread of its own, until it may ``go_on``."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.go_on, is_staging = Event(), Event()
+
+        def stage() -> None:
+            is_staging.set()
+            if not self.go_on.wait(10):
+                raise AssertionError("the driver's loop stands still while a batch is staged")
+
+        self.while_staging = stage
+        end_of(self.logs["a/0"])
+        self.batch: BatchRunner = self.batch_runner()
+        self.batch.deploy(VertexPlan(0, ()))
+        assert is_staging.wait(LONG)
+
+    def told(self) -> list[type]:
+        return [type(message) for message in self.posted]
+
+    def written(self) -> list[type]:
+        return [type(record) for _, record in self.log.records()]
+
+
+@pytest.fixture
+def subtask(tmp_path: Path) -> Iterator[StagingSubtask]:
+    with ThreadPoolExecutor(1) as thread:
+        made = StagingSubtask(open_storage(tmp_path), thread=thread)
+        yield made
+        made.go_on.set()
+
+
+def test_r19_a_barrier_passes_while_a_batch_is_staged(subtask: StagingSubtask) -> None:
+    subtask.batch.trigger(7)
+    assert subtask.told() == [SubtaskRunning, BarrierAcknowledged]
+    subtask.go_on.set()
+    wait_until(lambda: SubtaskAtEndOfData in subtask.told(), "the end of data")
+    assert subtask.written() == [Open, Barrier, Batch, EndOfData]
+
+
+def test_a_batch_that_comes_to_its_end_while_a_barrier_is_put_is_told_after_it(subtask: StagingSubtask) -> None:
+    """Between the append of the barrier and word of it."""
+    put = subtask.log.barrier
+    is_told = Event()
+
+    class Telling(list[object]):
+        def append(self, message: object) -> None:
+            super().append(message)
+            if isinstance(message, SubtaskAtEndOfData):
+                is_told.set()
+
+    def barrier(epoch: int, checkpoint: int) -> Snapshot:
+        snapshot = put(epoch, checkpoint)
+        subtask.go_on.set()
+        is_told.wait(0.5)  # in vain: the batch has to wait for the barrier
+        return snapshot
+
+    subtask.log.barrier = barrier  # type: ignore[method-assign]
+    subtask.posted = Telling(subtask.posted)
+    subtask.batch.trigger(7)
+    assert is_told.wait(LONG)
+    assert subtask.told() == [SubtaskRunning, BarrierAcknowledged, SubtaskAtEndOfData]
+    assert subtask.written() == [Open, Barrier, Batch, EndOfData]

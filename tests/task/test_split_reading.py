@@ -1,0 +1,108 @@
+"""What a task of a source with splits tells, between two threads (R14)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.reports import (
+    BarrierAcknowledged,
+    SplitCompleted,
+    SubtaskAtEndOfData,
+    SubtaskDone,
+    SubtaskRunning,
+)
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.task.publication import Publication
+from airflow_provider_ckpt.task.split_reading import SplitReading
+
+PLAN = VertexPlan(0, ())
+FIRST = AttemptId(1, 0, "a")
+
+
+class Subtask:
+    def __init__(self, folder: Path, attempt: AttemptId = FIRST) -> None:
+        self.told: list[Any] = []
+        self.log = SubtaskLog(open_storage(folder), "log")
+        self.log.load()
+        self.log.open(attempt)
+        self.reading = SplitReading(
+            "parts", Publication(self.log, epoch=attempt.epoch, tell=self._tell, notify=lambda: None)
+        )
+
+    def _tell(self, kind: type, **fields: Any) -> None:
+        self.told.append((kind, fields.get("split", fields.get("checkpoint"))))
+
+    def begin(self) -> SplitReading:
+        assert self.reading.deploy(PLAN)
+        self.reading.begin()
+        return self.reading
+
+
+@pytest.fixture
+def subtask(tmp_path: Path) -> Subtask:
+    return Subtask(tmp_path)
+
+
+def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Subtask) -> None:
+    subtask.reading.assign(["a"], is_last=False)
+    assert subtask.reading.next() is None, "it does not run yet"
+    reading = subtask.begin()
+    for split, following in (("a", None), ("b", "c"), ("c", None)):
+        assert reading.next() == split
+        reading.end_if_exhausted()
+        reading.complete(split, Batch(reading.next_batch, {}, split=split))
+        if split == "a":
+            assert reading.next() is None
+            reading.end_if_exhausted()
+            reading.assign(["b", "c"], is_last=True)
+        else:
+            assert reading.next() == following
+    reading.end_if_exhausted()
+    reading.finish()
+    assert subtask.told == [
+        (SubtaskRunning, None),
+        (SplitCompleted, "a"),
+        (SplitCompleted, "b"),
+        (SplitCompleted, "c"),
+        (SubtaskAtEndOfData, None),
+        (SubtaskDone, None),
+    ]
+    assert (subtask.log.state.end_of_data, subtask.log.state.closed) == ("finish", True)
+
+
+def test_the_next_attempt_says_first_what_the_one_before_has_published(subtask: Subtask, tmp_path: Path) -> None:
+    subtask.begin().complete("a", Batch(0, {}, split="a"))
+    following = Subtask(tmp_path, AttemptId(1, 1, "b"))
+    following.begin()
+    assert following.told == [(SplitCompleted, "a"), (SubtaskRunning, None)]
+
+
+def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask: Subtask) -> None:
+    """The barrier is put between the entry of the split and word of it."""
+    reading = subtask.begin()
+    publish, answered = reading.publication.publish, Event()
+
+    def trigger() -> None:
+        reading.publication.trigger(3)
+        answered.set()
+
+    driver = Thread(target=trigger)
+
+    def publish_and_wait(batch: Batch) -> int:
+        position = publish(batch)
+        driver.start()
+        answered.wait(0.5)  # in vain: the barrier has to wait for word of the split
+        return position
+
+    reading.publication.publish = publish_and_wait  # type: ignore[method-assign]
+    reading.complete("a", Batch(0, {}, split="a"))
+    driver.join(60)
+    assert subtask.told[1:] == [(SplitCompleted, "a"), (BarrierAcknowledged, 3)]
