@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from airflow_provider_ckpt.coordinator.commands import (
     AssignSplits,
@@ -48,7 +47,7 @@ class LocalGateway:
         self._unless_replaced(lambda: self._carry_out(task, command))
 
     def _carry_out(self, task: Task, command: Command) -> None:
-        _COMMANDS[type(command)](task, command)
+        _tell(task, command)
         if isinstance(command, FinishSubtask):
             del self._tasks[command.subtask]
 
@@ -108,12 +107,21 @@ class LocalGateway:
                 log.warning("the last batch of %s is left to the next run: %s", task.subtask, error)
 
 
-_COMMANDS: dict[type, Callable[[Any, Any], None]] = {
-    DeploySubtask: lambda task, command: task.deploy(command.plan),
-    TriggerBarrier: lambda task, command: task.trigger(command.checkpoint),
-    PauseSubtask: lambda task, command: task.pause(command.reason),
-    ResumeSubtask: lambda task, command: task.resume(command.plan),
-    DrainSubtask: lambda task, command: task.drain(),
-    FinishSubtask: lambda task, command: task.finish(),
-    AssignSplits: lambda task, command: task.assign(command.splits, is_last=command.is_last),
-}
+def _tell(task: Task, command: Command) -> None:
+    match command:
+        case DeploySubtask():
+            task.deploy(command.plan)
+        case TriggerBarrier():
+            task.trigger(command.checkpoint)
+        case PauseSubtask():
+            task.pause(command.reason)
+        case ResumeSubtask():
+            task.resume(command.plan)
+        case DrainSubtask():
+            task.drain()
+        case AssignSplits():
+            task.assign(command.splits, is_last=command.is_last)
+        case FinishSubtask():
+            task.finish()
+        case _:
+            raise AssertionError(f"{command}: a task knows no such command")

@@ -52,6 +52,10 @@ class Task(Protocol):
     def drain(self) -> None:
         """End the unbounded sources where they stand."""
 
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        """Of a source with splits: read these, too, and publish each by one entry; ``is_last``: then come to the end of
+        data. No other task is sent it."""
+
     def finish(self) -> None:
         """Nobody needs it any more: end of partition, and give everything back. The last command."""
 
@@ -71,10 +75,3 @@ class Task(Protocol):
 
     def close(self) -> None:
         """After :meth:`stop`: return when nothing of this attempt runs any more."""
-
-
-class SplitTask(Task, Protocol):
-    """Of a source with splits."""
-
-    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
-        """Read these, too, and publish each by one entry; ``is_last``: then come to the end of data."""

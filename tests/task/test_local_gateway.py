@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import get_args
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import DeploySubtask, DrainSubtask, FinishSubtask
+from airflow_provider_ckpt.coordinator.commands import (
+    AssignSplits,
+    Command,
+    DeploySubtask,
+    DrainSubtask,
+    FinishSubtask,
+    PauseSubtask,
+    ResumeSubtask,
+    TriggerBarrier,
+)
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
@@ -45,6 +55,9 @@ class Noting:
 
     def drain(self) -> None:
         self._note("drain")
+
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        self._note(f"assign {', '.join(splits)}{' and no more' if is_last else ''}")
 
     def finish(self) -> None:
         self._note("finish")
@@ -115,3 +128,25 @@ def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Call
     gateway = LocalGateway(2, {"v/0": Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected)
     with pytest.raises(LogFencedError):
         call(gateway)
+
+
+COMMANDS = {
+    DeploySubtask(2, "v/0", A, VertexPlan(3, ())): "deploy 3",
+    TriggerBarrier(2, "v/0", A, 7): "trigger",
+    PauseSubtask(2, "v/0", A, DropSource("history")): "pause",
+    ResumeSubtask(2, "v/0", A, VertexPlan(4, ())): "resume",
+    DrainSubtask(2, "v/0", A): "drain",
+    AssignSplits(2, "v/0", A, ("jan", "feb"), is_last=True): "assign jan, feb and no more",
+    FinishSubtask(2, "v/0", A): "finish",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
+def test_a_command_reaches_the_task_as_what_it_is(command: Command) -> None:
+    heard: list[tuple[str, str]] = []
+    LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected).send(command)
+    assert heard == [(str(A), COMMANDS[command])]
+
+
+def test_there_is_no_command_that_is_not_carried_out() -> None:
+    assert {type(command) for command in COMMANDS} == set(get_args(Command))

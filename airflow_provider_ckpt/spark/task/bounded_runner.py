@@ -6,7 +6,7 @@ The driver's loop calls the commands; a thread of the runner reads, stages and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
@@ -37,6 +37,9 @@ class BoundedRunner:
 
     def resume(self, plan: VertexPlan) -> None:
         raise AssertionError(f"{plan}: a task that reads what there is does not stand still")
+
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        raise AssertionError(f"{self.subtask}: a query is handed no splits")
 
     def drain(self) -> None:
         """Nothing: all that it reads ends by itself."""

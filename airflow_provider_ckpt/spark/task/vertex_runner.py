@@ -86,6 +86,9 @@ class VertexRunner:
         with self._lock:
             self._carry_out(self._machine.resume(plan))
 
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        raise AssertionError(f"{self.subtask}: a query is handed no splits")
+
     def drain(self) -> None:
         with self._lock:
             self._carry_out(self._machine.drain(self._seen()))
