@@ -8,28 +8,26 @@ from typing import Literal
 
 class CheckpointFailureReason(Enum):
     """Flink's reasons, as far as they can happen here, with Flink's counted / not counted split
-    (``CheckpointFailureManager``): what the job did wrong counts, what the schedule did does not.
-
-    ``started``: the checkpoint had an id when it failed (the others are simply not taken).
+    (``CheckpointFailureManager``): what the job did wrong counts, what the schedule did does not. For the first three a
+    checkpoint is not taken; with the others it had an id when it failed.
     """
 
-    NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False, False)
-    TOO_MANY_CHECKPOINT_REQUESTS = ("another checkpoint is pending", False, False)
-    PLANNED_RESTART = ("a query is being restarted without an ended source", False, False)
+    NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False)
+    TOO_MANY_CHECKPOINT_REQUESTS = ("another checkpoint is pending", False)
+    PLANNED_RESTART = ("a query is being restarted without an ended source", False)
 
-    IO_EXCEPTION = ("the barrier could not be written", True, True)
-    CHECKPOINT_EXPIRED = ("not every subtask acknowledged within the checkpoint timeout", True, True)
-    FINALIZE_CHECKPOINT_FAILURE = ("the acknowledged checkpoint could not be completed", True, True)
+    IO_EXCEPTION = ("the barrier could not be written", True)
+    CHECKPOINT_EXPIRED = ("not every subtask acknowledged within the checkpoint timeout", True)
+    FINALIZE_CHECKPOINT_FAILURE = ("the acknowledged checkpoint could not be completed", True)
 
-    ALL_TASKS_FINISHED = ("every subtask finished before its barrier", False, True)
-    JOB_FAILOVER_REGION = ("a subtask goes on under its next attempt", False, True)
-    JOB_FAILURE = ("a subtask failed", False, True)
-    JOB_STOPPED = ("the job was ended", False, True)
+    ALL_TASKS_FINISHED = ("every subtask finished before its barrier", False)
+    JOB_FAILOVER_REGION = ("a subtask goes on under its next attempt", False)
+    JOB_FAILURE = ("a subtask failed", False)
+    JOB_STOPPED = ("the job was ended", False)
 
-    def __init__(self, message: str, counted: bool, started: bool) -> None:
+    def __init__(self, message: str, counted: bool) -> None:
         self.message = message
         self.counted = counted
-        self.started = started
 
 
 DeclineReason = Literal["IO_EXCEPTION"]

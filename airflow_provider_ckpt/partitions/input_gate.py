@@ -97,13 +97,6 @@ class InputGate:
             if len(actions) == before:
                 return actions
 
-    def ended(self) -> bool:
-        """Every input has shown its end of partition."""
-        return all(state.ended for state in self._inputs.values())
-
-    def passed(self, edge: str) -> int:
-        return self._inputs[edge].passed
-
     def _advance(self, edge: str, state: _Input, actions: list[Action]) -> None:
         start = state.passed
         while state.queue:

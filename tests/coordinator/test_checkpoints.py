@@ -187,7 +187,7 @@ def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_cle
     assert only(EndJob, h.decline("IO_EXCEPTION"))[0].status == "RESTARTING"
 
 
-@pytest.mark.parametrize("reason", [r for r in Reason if r.started and not r.counted])
+@pytest.mark.parametrize("reason", [r for r in Reason if not r.counted])
 def test_what_the_schedule_did_does_not_count(reason: Reason) -> None:
     tracker = FailureTracker(tolerable=0)
     tracker.failed(1, reason)
