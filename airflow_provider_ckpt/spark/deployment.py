@@ -62,7 +62,7 @@ class ClaimedJob:
 
 
 class Deployment:
-    """Use once: :meth:`run`. Making it makes every task's Spark folder, and deletes what the attempts before left."""
+    """Use once, in the order of its methods."""
 
     def __init__(self, claimed: ClaimedJob, status: StatusReporter) -> None:
         self._claimed, self._status = claimed, status
@@ -70,12 +70,18 @@ class Deployment:
         self._inbox: queue.Queue[object] = queue.Queue()
         self._batch_thread = ThreadPoolExecutor(BATCH_SLOTS, thread_name_prefix="ckpt-batch")
         self._context = self._make_context()
+        self._runners: dict[str, Runner] = {}
+
+    def make_tasks(self) -> None:
+        """With their Spark folders, which go on from those of the attempts before. What Spark had committed of them and
+        nobody published is published (R1)."""
         self._runners = self._make_runners()
-        taken, graph = claimed.taken, self._plan.graph
-        if taken.resumed:
-            fence = claimed.journal.check_fenced
-            job_id = self._options.job_id
-            collect_garbage(claimed.storage, job_id, graph, claimed.logs, claimed.sinks, taken.epoch, fence)
+
+    def collect_garbage(self) -> None:
+        """Delete what the attempts before have staged, and nothing names."""
+        claimed, job_id = self._claimed, self._options.job_id
+        fence, epoch = claimed.journal.check_fenced, claimed.taken.epoch
+        collect_garbage(claimed.storage, job_id, self._plan.graph, claimed.logs, claimed.sinks, epoch, fence)
 
     def run(self) -> Outcome:
         """What :meth:`JobMaster.run` gives, and raises."""

@@ -147,9 +147,21 @@ class _Execution:
                 journal.write(StatusChanged(JobStatus.RESTARTING, time.time(), str(error)))
 
     def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Outcome:
+        job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
         restore = self._record(journal, taken)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
-        deployment = Deployment(self._take_logs(journal, taken, frozen, splits, restore), self._status)
+        logs = takeover.load_logs(self._storage, job_id, graph)
+        if restore is None:
+            restore = interrupted_restore(self._storage, job_id, journal.state, logs, mode)
+        attempts = takeover.open_logs(journal, logs, taken.epoch, mode, restore)  # fences whoever ran it before
+        takeover.tidy_up(self._storage, job_id, taken.epoch)
+        claimed = ClaimedJob(
+            self._prepared, self._storage, journal, taken, logs, attempts, self._sinks, frozen, splits, restore
+        )
+        deployment = Deployment(claimed, self._status)
+        deployment.make_tasks()
+        if taken.resumed:
+            deployment.collect_garbage()
         outcome = deployment.run()
         finished = outcome.status is JobStatus.FINISHED
         self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), finished=finished)
@@ -186,34 +198,6 @@ class _Execution:
         frozen = freeze_split_lists(self._storage, self._options.job_id, journal, planned.lists)
         self._warn(lists_that_differ(planned.differs), journal.state)
         return frozen
-
-    def _take_logs(
-        self,
-        journal: OwnedJournal,
-        taken: takeover.TakenOver,
-        frozen: Mapping[str, FrozenFiles],
-        splits: Mapping[str, tuple[Split, ...]],
-        restore: RestorePoint | None,
-    ) -> ClaimedJob:
-        """Fence whoever ran the job before, in every log."""
-        job_id, mode = self._options.job_id, self._plan.mode
-        logs = takeover.load_logs(self._storage, job_id, self._plan.graph)
-        if restore is None:
-            restore = interrupted_restore(self._storage, job_id, journal.state, logs, mode)
-        attempts = takeover.open_logs(journal, logs, taken.epoch, mode, restore)
-        takeover.tidy_up(self._storage, job_id, taken.epoch)
-        return ClaimedJob(
-            self._prepared,
-            self._storage,
-            journal,
-            taken,
-            logs,
-            attempts,
-            self._sinks,
-            frozen,
-            splits,
-            restore,
-        )
 
     def _see_to_the_rest(
         self,
