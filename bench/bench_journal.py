@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 
@@ -32,7 +33,7 @@ def mixed(count: int) -> Iterator[ev.Event]:
         elif kind == 1:
             yield ev.LateFilesFound("history", (f"part-{number}.parquet",), False, at)
         else:
-            yield ev.RequestAnswered(f"r-{number}", "stop", "already stopping", at)
+            yield ev.RequestAnswered(f"r-{number}", "stop", RequestOutcome(RequestResult.ALREADY_STOPPING), at)
 
 
 def measure(folder: str, count: int) -> tuple[float, float, int]:
