@@ -40,7 +40,7 @@ def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(wor
     world.put_ids("live", 2, 2, 3000)
     before = world.everything_under_root()
     again = world.run(mixed(world))
-    assert (again.status, again.lines) == ("FINISHED", [])
+    assert (again.status, again.kinds) == ("FINISHED", ["finished"])
     assert world.everything_under_root() == before
     assert world.released_ids() == sorted(second)
 
