@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.journal.events import PlanRecorded, SourceFrozen
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.query.late_files import of_finished
 from airflow_provider_ckpt.spark.query.reader import SourceReads, StreamReader
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -125,3 +130,15 @@ def test_a_list_that_is_lost_is_refused_by_name(tmp_path: Path) -> None:
     storage.delete("job/frozen/history.json")
     with pytest.raises(FrozenListLostError, match=r"frozen/history.json is gone\. .* put it back"):
         read_frozen(storage, "job/frozen/history.json")
+
+
+def test_a_finished_source_whose_list_is_lost_hides_no_other_one(tmp_path: Path) -> None:
+    storage, state = open_storage(tmp_path), JobState("job")
+    source = SourceDefinition(True, format="parquet", paths=("/in",))
+    definition = JobDefinition("streaming", {"kept": source, "lost": source}, {}, {})
+    PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(state)
+    for uid in definition.sources:
+        SourceFrozen(uid, f"sources/{uid}.json", 1, 1.0).apply(state)
+    freeze(storage, "job/sources/kept.json", "kept", ["file:///in/a.parquet"])
+    _, ends = of_finished(storage, state)
+    assert ends == {"kept": FrozenFiles("kept", ("file:///in/a.parquet",))}

@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType, StructType
 
 from airflow_provider_ckpt.journal.events import LateFilesFound
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, list_files, read_frozen, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.storage import Storage
@@ -47,7 +48,8 @@ def find_late_files(
 
 def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
     """What the bounded file sources read that are over, and what their ends were, by uid. Their functions are not
-    called any more, so it is told from what the journal recorded while they were. Raises FrozenListLostError."""
+    called any more, so it is told from what the journal recorded while they were. One whose list is lost is left out.
+    Raises NewerFormatError."""
     recorded = None if state.plan is None else state.plan.definition
     reads: dict[str, SourceReads] = {}
     frozen: dict[str, FrozenFiles] = {}
@@ -55,5 +57,8 @@ def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceRead
         known = state.frozen.get(uid)
         if source.format is not None and source.paths and known is not None and known.path is not None:
             reads[uid] = SourceReads(source.format, dict(source.selects), list(source.paths), schema=_ANY_SCHEMA)
-            frozen[uid] = read_frozen(storage, f"{state.job_id}/{known.path}")
+            try:
+                frozen[uid] = read_frozen(storage, f"{state.job_id}/{known.path}")
+            except FrozenListLostError as error:  # no reason to be silent about the other sources
+                log.warning("finished source %s cannot be looked at for late files: %s", uid, error)
     return reads, frozen
