@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import logging
+from collections.abc import Callable, Collection
 
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch, Open
@@ -19,6 +21,7 @@ from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.storage import Storage
 
+log = logging.getLogger(__name__)
 KIND = "spark-folder"
 VERSION = 1
 
@@ -88,6 +91,15 @@ class AttemptFolders:
             if other is not None and other < attempt and other != keep:
                 self._storage.delete(self._marker(other))
                 self._storage.delete_tree(f"{self._path}/{other}")
+
+    def forget_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
+        """Delete what :meth:`delete_before` was told to keep, when nobody can want it any more. It is in nobody's way:
+        if the store fails, it stays until the next attempt. ``check_fenced`` raises if the attempt was overtaken."""
+        check_fenced()
+        try:
+            self.delete_before(attempt)
+        except TransientError as error:
+            log.warning("the Spark folders before attempt %s stay for now: %s", attempt, error)
 
     def _marker(self, attempt: AttemptId) -> str:
         return f"{self._path}/{attempt}.json"

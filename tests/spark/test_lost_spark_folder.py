@@ -16,6 +16,7 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
@@ -24,7 +25,7 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.spark.faults import HookedStorage, at_prepared
+from tests.spark.faults import Fault, FaultyStorage, HookedStorage, at_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed
 
@@ -366,6 +367,35 @@ def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_af
     folders.refuse_lost(AttemptId(1, 0, "x"), None, rewinds=True)  # nothing of it is taken over
     with pytest.raises(SparkFolderLostError, match=r"v holds no complete folder .* \(there is: 1\), and batch 3"):
         folders.refuse_lost(None, PUBLISHED, rewinds=False)
+
+
+@pytest.mark.parametrize("verb", [1, 2])
+def test_what_a_failing_store_does_not_delete_stays_and_ends_nothing(
+    made: Made, verb: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two, fault = AttemptId(1, 0, "x"), AttemptId(2, 0, "x"), Fault(once=True)
+    folders = AttemptFolders(FaultyStorage(made.storage, fault), "w")
+    for attempt in (one, two):
+        folders.create(attempt, None)
+        made.storage.replace(f"w/{attempt}/metadata", b"{}")
+    fault.at = fault.verbs.count + verb
+    folders.forget_before(two, lambda: None)
+    assert f"the Spark folders before attempt {two} stay for now: the storage failed" in caplog.text
+    assert made.storage.list(f"w/{one}") == ["metadata"]
+    folders.forget_before(two, lambda: None)
+    assert sorted(made.storage.list("w")) == sorted([str(two), f"{two}.json"])
+
+
+def test_an_overtaken_attempt_deletes_no_folder(made: Made) -> None:
+    folders = AttemptFolders(made.storage, "w")
+    folders.create(AttemptId(1, 0, "x"), None)
+
+    def overtaken() -> None:
+        raise LogFencedError(log="log", attempt="3", epoch=3)
+
+    with pytest.raises(LogFencedError):
+        folders.forget_before(AttemptId(2, 0, "x"), overtaken)
+    assert made.storage.list("w") == [f"{AttemptId(1, 0, 'x')}.json"]
 
 
 def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(made: Made) -> None:

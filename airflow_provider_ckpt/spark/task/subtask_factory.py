@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,11 +101,7 @@ class SubtaskFactory:
         of_attempt.check_fenced()  # nothing was appended yet that would have told
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
-
-        def forget_earlier() -> None:
-            of_attempt.check_fenced()
-            folders.delete_before(attempt)
-
+        forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
         return VertexRunner(context, publisher, self._builder(vertex, edges), forget_earlier)
 
     def _edges(self, subtask: SubtaskId, is_new: bool) -> dict[str, EdgeInput]:

@@ -9,7 +9,27 @@ _SEEN = ("tests/spark/test_seen_files.py",)
 _RETENTION = ("tests/spark/test_retention.py",)
 _BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
 
+_STAYS = ("tests/spark/test_lost_spark_folder.py",)
+
 _FOLDERS = (
+    Mutant(
+        "folder-gone-on-from-deleted-at-once",
+        "R8",
+        "spark/task/subtask_factory.py",
+        "folders.delete_before(attempt, keep=gone_on)",
+        "folders.delete_before(attempt)",
+        (f"{_STAYS[0]}::test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published",),
+        "what a person may want back as it was is deleted by a try that comes to nothing",
+    ),
+    Mutant(
+        "earlier-folders-deleted-unfenced",
+        "R8",
+        "sparkfiles/attempt_folders.py",
+        "        check_fenced()\n",
+        "",
+        (f"{_STAYS[0]}::test_an_overtaken_attempt_deletes_no_folder",),
+        "an overtaken driver deletes the folder its successor copies",
+    ),
     Mutant(
         "planned-is-a-boundary",
         "R2",
