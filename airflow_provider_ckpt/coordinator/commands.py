@@ -85,4 +85,26 @@ class AssignSplits:
     is_last: bool
 
 
-Command = DeploySubtask | TriggerBarrier | PauseSubtask | ResumeSubtask | DrainSubtask | FinishSubtask | AssignSplits
+@dataclass(frozen=True)
+class RestartSubtask:
+    """``attempt`` has failed: stop what is left of it, and begin its next one ``delay`` seconds later. ``plan``: what
+    the subtask was to run. Answered by SubtaskOpened, or by SubtaskFailed, of the next attempt. For whoever makes
+    tasks."""
+
+    epoch: int
+    subtask: str
+    attempt: AttemptId
+    delay: float
+    plan: VertexPlan
+
+
+Command = (
+    DeploySubtask
+    | TriggerBarrier
+    | PauseSubtask
+    | ResumeSubtask
+    | DrainSubtask
+    | FinishSubtask
+    | AssignSplits
+    | RestartSubtask
+)

@@ -9,6 +9,7 @@ from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
+from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
@@ -34,7 +35,7 @@ from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskSta
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 _NO_SAVEPOINT = (
@@ -76,6 +77,7 @@ class Coordinator:
         self._parts = make_parts(graph, options, epoch, restored, attempts, slots)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
+        self._failover = Failover(self._parts, self._job, self._decider)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
@@ -104,8 +106,8 @@ class Coordinator:
 
     def next_deadline(self, now: float) -> float | None:
         """When :meth:`tick` must be called next if no message comes; None: a message has to come first."""
-        moment = None if self._job.is_over else self._decider.next_deadline()
-        return None if moment is None else max(now, moment)
+        moments = [] if self._job.is_over else [self._decider.next_deadline(), self._failover.next_deadline()]
+        return min((max(now, moment) for moment in moments if moment is not None), default=None)
 
     # -- for display and tests
 
@@ -176,6 +178,7 @@ class Coordinator:
         match message:
             case SubtaskOpened():
                 self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
+                self._failover.opened(message.subtask)
                 self._lifecycle.opened(message)
             case SubtaskRunning():
                 self._lifecycle.running(message)
@@ -184,7 +187,7 @@ class Coordinator:
             case SubtaskDone():
                 self._decider.completed(self._lifecycle.done(message, now))
             case SubtaskFailed():
-                self._failed(message, now)
+                self._failover.failed(message, now)
             case BarrierAcknowledged():
                 completed = self._parts.cycle.acknowledged(message.subtask, message.snapshot, now)
                 self._decider.completed(completed)
@@ -203,10 +206,6 @@ class Coordinator:
             case StopRequested():
                 self._requested(message, now)
 
-    def _failed(self, message: SubtaskFailed, now: float) -> None:
-        self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
-        self._job.end(_failed(message.terminal), f"{message.subtask}: {message.cause}")
-
     def _release_done(self, message: ReleaseDone, now: float) -> None:
         if self._parts.releases.done(message.checkpoint):
             self._parts.out.append(Append(CheckpointReleased(message.checkpoint, now, message.sinks)))
@@ -220,7 +219,7 @@ class Coordinator:
             times = "" if message.terminal else f" {MAX_TRIES} times"
             cause = f"release of checkpoint {message.checkpoint} failed{times}: {message.cause}"
             self._parts.cycle.abort(CheckpointFailureReason.JOB_STOPPED, now)
-            self._job.end(_failed(message.terminal), cause, at_once=True)
+            self._job.end(JobStatus.FAILED if message.terminal else JobStatus.RESTARTING, cause, at_once=True)
 
     def _requested(self, message: StopRequested, now: float) -> None:
         without = message.mode == "stop" and self._takes_no_savepoint
@@ -242,6 +241,7 @@ class Coordinator:
 
     def _advance(self, now: float) -> list[Effect]:
         self._decider.expire(now)
+        self._failover.expire(now)
         self._job.note_running(now)
         self._ask_release(now)
         if self._parts.requests.stop is None or self._job.work_is_done:
@@ -263,7 +263,3 @@ class Coordinator:
         checkpoint = self._parts.releases.ask(now)
         if checkpoint is not None:
             self._parts.out.append(Release(checkpoint))
-
-
-def _failed(terminal: bool) -> RunEnd:
-    return JobStatus.FAILED if terminal else JobStatus.RESTARTING

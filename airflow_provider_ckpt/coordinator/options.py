@@ -1,4 +1,4 @@
-"""What can be set about checkpoints; Flink's names and defaults (``execution.checkpointing.*``)."""
+"""What can be set about checkpoints and restarts; Flink's names and defaults (``execution.checkpointing.*``)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ class CheckpointOptions:
     tolerable_failed: int = RunOptions.tolerable_failed_checkpoints
     """So many counted failures in a row are tolerated; one more fails the job over (of the savepoints of a
     stop: fails the stop)."""
+    restart_attempts: int = RunOptions.restart_attempts
+    """So often in a row a failed subtask begins again by itself; one more failure ends the run."""
+    restart_delay: float = RunOptions.restart_delay
+    """The first pause before that."""
     periodic: bool = True
     """False (BATCH mode): one checkpoint only, when every subtask is at its end of data."""
 
@@ -44,5 +48,7 @@ _NAMES = {
     "min_pause": "min_pause",
     "timeout": "checkpoint_timeout",
     "tolerable_failed": "tolerable_failed_checkpoints",
+    "restart_attempts": "restart_attempts",
+    "restart_delay": "restart_delay",
 }
 _DECLARED = {name: option for name, called in _NAMES.items() for option in OPTIONS if option.name == called}

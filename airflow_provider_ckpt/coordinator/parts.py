@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.release_queue import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
+from airflow_provider_ckpt.coordinator.restart_strategy import RestartStrategy
 from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskTable
@@ -39,6 +40,7 @@ class Parts:
     finals: FinalCheckpoints
     releases: ReleaseQueue
     cycle: CheckpointCycle
+    restarts: RestartStrategy
 
     def send(self, command: Callable[..., Command], subtask: str, **fields: Any) -> None:
         self.out.append(command(epoch=self.epoch, subtask=subtask, attempt=self.subtasks.attempt(subtask), **fields))
@@ -70,6 +72,7 @@ def make_parts(
         finals=FinalCheckpoints(graph, restored),
         releases=ReleaseQueue(restored.last_released, _unreleased(restored)),
         cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, sources, splits, pauses, out),
+        restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )
 
 

@@ -21,6 +21,8 @@ class SubtaskStatus(Enum):
     RUNNING = "running"
     PAUSED = "paused"
     """Stands still for a change of the plan, or was told to (R20)."""
+    RESTARTING = "restarting"
+    """Failed: its next attempt has not begun."""
     AT_END_OF_DATA = "at end of data"
     """Waits for its final checkpoint; takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
@@ -28,7 +30,7 @@ class SubtaskStatus(Enum):
     FINISHED = "finished"
 
 
-_BLOCKING = (SubtaskStatus.CREATED, SubtaskStatus.STARTING, SubtaskStatus.PAUSED)
+_BLOCKING = (SubtaskStatus.CREATED, SubtaskStatus.STARTING, SubtaskStatus.PAUSED, SubtaskStatus.RESTARTING)
 _ACTIVE = (SubtaskStatus.RUNNING, SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING)
 _ENDED = (SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING, SubtaskStatus.FINISHED)
 

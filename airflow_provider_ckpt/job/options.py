@@ -99,6 +99,19 @@ class RunOptions:
         default=0,
         metadata=about(kinds.COUNT, "failed checkpoints in a row that do not fail the run; one more does"),
     )
+    restart_attempts: int = field(
+        default=0,
+        metadata=about(
+            kinds.COUNT,
+            "restarts in a row of a failed subtask alone, while the others go on; one more failure ends the run",
+        ),
+    )
+    restart_delay: float = field(
+        default=1.0,
+        metadata=about(
+            kinds.DURATION, "pause before the first of them; each next one is 1.5 times as long, up to a minute"
+        ),
+    )
     trigger_interval: float = field(
         default=0.0,
         metadata=about(kinds.DURATION, "time between micro-batches; 0: one after the other, as fast as they go"),

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, NotifyCompleted, Release
 from airflow_provider_ckpt.coordinator.messages import Message, StopRequested
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
@@ -129,6 +129,8 @@ class JobMaster:
             return
         if isinstance(message, SubtaskFailed) and self._coordinator.admits(message.subtask, message.attempt):
             self._note_failed(message)
+        if isinstance(message, SubtaskOpened):
+            self._has_failed = False  # the run has not ended for it
         if isinstance(message, _MESSAGES):
             self._tell(message)
         else:

@@ -160,8 +160,10 @@ def open_logs(
             del attempts[subtask]
             continue
         by_split = state.graph().vertex(SubtaskId(subtask).vertex).splits
-        continues_at = 0 if void else _continues_at(subtask, log, mode, restore, by_split=by_split)
-        log.open(attempts[subtask], continues_at)
+        goes_on = continues_at(log, batch=mode == "batch", by_split=by_split)
+        if goes_on is None and restore is not None and (mode != "batch" or by_split):
+            goes_on = restore.continues_at(subtask)
+        log.open(attempts[subtask], 0 if void else goes_on)
     return attempts
 
 
@@ -175,13 +177,10 @@ def _is_outdated(log: SubtaskLog, since: int) -> bool:
     return bool(epochs) and max(epochs) < since
 
 
-def _continues_at(
-    subtask: str, log: SubtaskLog, mode: str, restore: RestorePoint | None, *, by_split: bool
-) -> int | None:
-    """In BATCH an attempt without its end of data is void as a whole (R23), but for splits: each counts by itself."""
-    if mode == "batch" and not by_split:
-        return None if log.state.end_of_data is not None else 0
-    return None if restore is None else restore.continues_at(subtask)
+def continues_at(log: SubtaskLog, *, batch: bool, by_split: bool) -> int | None:
+    """Where the next attempt of a subtask goes on; None: behind all that is published. In BATCH one without its end of
+    data is void as a whole (R23), but for splits: each counts by itself."""
+    return 0 if batch and not by_split and log.state.end_of_data is None else None
 
 
 def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
 from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
-from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished
+from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished, SubtaskRestarting
 from airflow_provider_ckpt.journal.snapshot import StateSnapshot
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "StatusChanged",
     "SubtaskEndOfData",
     "SubtaskFinished",
+    "SubtaskRestarting",
 ]
 
 Event = (
@@ -62,6 +63,7 @@ Event = (
     | Restored
     | SubtaskEndOfData
     | SubtaskFinished
+    | SubtaskRestarting
     | RequestAnswered
     | StateSnapshot
 )

@@ -57,6 +57,7 @@ _ORDER = (
     "splits_assigned",
     "splits_done",
     "splits_covered",
+    "restarts",
 )
 """In which the keys are written; every field of the state but ``damage``."""
 _ADDED = frozenset({"restored", "restored_epoch"})

@@ -90,6 +90,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         min_pause: Duration = RunOptions.min_pause,
         checkpoint_timeout: Duration = RunOptions.checkpoint_timeout,
         tolerable_failed_checkpoints: int = RunOptions.tolerable_failed_checkpoints,
+        restart_attempts: int = RunOptions.restart_attempts,
+        restart_delay: Duration = RunOptions.restart_delay,
         trigger_interval: Duration = RunOptions.trigger_interval,
         stop_after: Duration | None = None,
         drain_after: Duration | None = None,

@@ -28,6 +28,7 @@ class LineKind(str, Enum):
     SOURCE_DROPPED = "source_dropped"
     OPERATOR_FINISHED = "operator_finished"
     SUBTASK_FAILED = "subtask_failed"
+    SUBTASK_RESTARTING = "subtask_restarting"
     LATE_FILES = "late_files"
     WARNING = "warning"
     FINISHED = "finished"

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.journal.events import (
     SourceDropped,
     SourceEnded,
     SubtaskFinished,
+    SubtaskRestarting,
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
@@ -124,6 +125,9 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         return LineKind.SOURCE_DROPPED, f"finished source {event.uid} is left out of the running query"
     if isinstance(event, SubtaskFinished):
         return LineKind.OPERATOR_FINISHED, f"{event.subtask} FINISHED"
+    if isinstance(event, SubtaskRestarting):
+        after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others go on"
+        return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
     if isinstance(event, LateFilesFound):
         verb = "was read" if event.read else "is not read"
         named = ", ".join(event.paths[:5])

@@ -20,22 +20,19 @@ from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.progress import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
-from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
 from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
+from airflow_provider_ckpt.spark.task.task_factory import SparkTaskFactory
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task.restarts import Restarts
 
 BATCH_SLOTS = 1
 """Vertices of a job in BATCH mode that run at a time: all are in this driver, and each takes all of its cores."""
@@ -45,15 +42,15 @@ ALIGNED_TIMEOUT = 10.0
 
 @dataclass(frozen=True)
 class ClaimedJob:
-    """A job that is ours to run. ``logs``: subtask -> its log, opened: every attempt before is fenced;
-    ``attempts``: of those that are not finished. ``splits``: source -> its frozen splits, of those that are not over.
-    ``restore``: the checkpoint it goes back to, None to go on from what is published."""
+    """A job that is ours to run. ``logs``: subtask -> the log of its current attempt, opened: every one before is
+    fenced; ``attempts``: the first ones, of those that are not finished. ``splits``: source -> its frozen splits, of
+    those that are not over. ``restore``: the checkpoint it goes back to, None to go on from what is published."""
 
     prepared: PreparedJob
     storage: Storage
     journal: OwnedJournal
     taken: takeover.TakenOver
-    logs: Mapping[str, SubtaskLog]
+    logs: dict[str, SubtaskLog]
     attempts: Mapping[str, AttemptId]
     sinks: Mapping[str, BoundSink]
     frozen: Mapping[str, FrozenFiles]
@@ -70,12 +67,19 @@ class Deployment:
         self._inbox: queue.Queue[object] = queue.Queue()
         self._batch_thread = ThreadPoolExecutor(BATCH_SLOTS, thread_name_prefix="ckpt-batch")
         self._context = self._make_context()
+        self._factory = self._make_factory()
         self._runners: dict[str, Runner] = {}
 
     def make_tasks(self) -> None:
         """With their Spark folders, which go on from those of the attempts before. What Spark had committed of them and
         nobody published is published (R1)."""
-        self._runners = self._make_runners()
+        claimed, state = self._claimed, self._claimed.journal.state
+        for subtask in self._plan.graph.subtasks:
+            if not claimed.logs[subtask].state.closed:
+                dropped = frozenset(state.dropped.get(subtask.vertex, ()))
+                rewinds = claimed.restore is not None
+                attempt = claimed.attempts[subtask]
+                self._runners[subtask] = self._factory.make(subtask, attempt, dropped, rewinds=rewinds)
 
     def collect_garbage(self) -> None:
         """Delete what the attempts before have staged, and nothing names."""
@@ -92,7 +96,7 @@ class Deployment:
 
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in their frozen lists."""
-        return set().union(*(runner.late_files() for runner in self._runners.values()))
+        return set().union(*(runner.late_files() for runner in self._factory.made))
 
     def _job_master(self) -> JobMaster:
         claimed, graph = self._claimed, self._plan.graph
@@ -125,7 +129,8 @@ class Deployment:
             final_only=final_only,
         )
         identity = JobIdentity(claimed.storage, self._options.job_id, claimed.taken.epoch, self._options)
-        gateway = SparkGateway(self._context, self._runners)
+        restarts = Restarts(self._factory, self._inbox.put, takeover.new_nonce)
+        gateway = SparkGateway(self._context, self._runners, restarts)
         return JobMaster(
             identity, coordinator, claimed.journal, gateway, releaser, retention, self._status, self._inbox
         )
@@ -137,6 +142,8 @@ class Deployment:
             min_pause=options.min_pause,
             timeout=options.checkpoint_timeout,
             tolerable_failed=options.tolerable_failed_checkpoints,
+            restart_attempts=options.restart_attempts,
+            restart_delay=options.restart_delay,
             periodic=self._plan.mode == "streaming",
         )
 
@@ -154,44 +161,29 @@ class Deployment:
             check_fenced=claimed.journal.check_fenced,
         )
 
-    def _make_runners(self) -> dict[str, Runner]:
-        claimed, state = self._claimed, self._claimed.journal.state
-        factory = SubtaskFactory(
+    def _make_factory(self) -> SparkTaskFactory:
+        claimed, plan, state = self._claimed, self._plan, self._claimed.journal.state
+        queries = SubtaskFactory(
             self._context,
             claimed.logs,
-            claimed.attempts,
             claimed.sinks,
             claimed.frozen,
-            self._plan.schemas,
-            self._plan.unions,
-            aligned=self._plan.aligned(),
+            plan.schemas,
+            plan.unions,
+            aligned=plan.aligned(),
             aligned_timeout=ALIGNED_TIMEOUT,
-            whole=self._plan.has_event_time(),
-            restore=claimed.restore,
+            whole=plan.has_event_time(),
         )
-        runners: dict[str, Runner] = {}
-        open_ones = [name for name in self._plan.graph.subtasks if not claimed.logs[name].state.closed]
-        for subtask in open_ones:
-            vertex = self._plan.graph.vertex(subtask.vertex)
-            if vertex.splits:
-                runners[subtask] = self._split_runner(factory, vertex, subtask)
-            elif self._plan.mode == "batch":
-                runners[subtask] = self._batch_runner(factory, vertex, subtask)
-            else:
-                dropped = frozenset(state.dropped.get(vertex.uid, ()))
-                runners[subtask] = factory.runner(subtask, dropped, state.since(vertex.uid))
-        return runners
-
-    def _split_runner(self, factory: SubtaskFactory, vertex: JobVertex, subtask: SubtaskId) -> SplitRunner:
-        claimed = self._claimed
-        splits = {split.id: split for split in claimed.splits.get(vertex.uid, ())}
-        schema = self._plan.schemas[vertex.uid]
-        return SplitRunner(
-            self._of_attempt(subtask),
-            vertex,
-            factory.outputs(subtask),
-            splits,
-            schema,
+        return SparkTaskFactory(
+            self._context,
+            queries,
+            claimed.logs,
+            claimed.frozen,
+            claimed.splits,
+            plan.schemas,
+            {vertex.uid: state.since(vertex.uid) for vertex in plan.graph.vertices},
+            self._batch_thread,
+            batch=plan.mode == "batch",
         )
 
     def _slots(self) -> int:
@@ -205,18 +197,3 @@ class Deployment:
         state = claimed.journal.state
         splits = restored_splits(state, graph, claimed.logs, claimed.splits, declared)
         return takeover.restored(state, splits)
-
-    def _batch_runner(self, factory: SubtaskFactory, vertex: JobVertex, subtask: SubtaskId) -> BatchRunner:
-        claimed = self._claimed
-        return BatchRunner(
-            self._of_attempt(subtask),
-            vertex,
-            claimed.logs,
-            factory.outputs(subtask),
-            claimed.frozen,
-            self._plan.schemas,
-            self._batch_thread,
-        )
-
-    def _of_attempt(self, subtask: SubtaskId) -> AttemptContext:
-        return AttemptContext(self._context, subtask, self._claimed.attempts[subtask], self._claimed.logs[subtask])

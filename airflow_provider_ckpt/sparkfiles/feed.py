@@ -5,9 +5,9 @@ log names. So a published batch of the producer becomes visible to the consumer 
 at the speed of Spark's Parquet source, and no code of ours runs in the executors. What lies behind a barrier is not
 named before the snapshot (R19).
 
-Each driver has a feed of its own, in a folder named after its epoch, and takes up what the one before had fed and the
-query has not read. So nothing that an overtaken driver still feeds, forgets or resets is ever seen by its successor,
-whatever the moment (R4, R8).
+Each attempt of the consumer has a feed of its own, in a folder named after it, and takes up what the one before had fed
+and the query has not read. So nothing that an overtaken attempt still feeds, forgets or resets is ever seen by its
+successor, whatever the moment (R4, R8).
 
 The data of a partition with several consumers lie below one folder per edge (``partition/<edge>/<edge>/data``): where
 the feeds were before each driver had its own. A feed need not be a folder above the files as long as they are looked
@@ -20,6 +20,7 @@ import json
 from collections.abc import Collection, Iterable
 from urllib.parse import quote
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles import feed_entry
@@ -50,15 +51,15 @@ def feed_folder(partition: str, edges: Collection[str], edge: str) -> str:
 
 class EdgeFeed:
     """``path``: the edge's folder; ``partitions``: the folders that PartitionFile paths are relative to, of one
-    producer or of several whose files are named side by side, each in its own order; ``epoch``: the driver's. Made
-    before the consumer's Spark folder is copied: what a driver before feeds later is fed again.
+    producer or of several whose files are named side by side, each in its own order; ``attempt``: the consumer's. Made
+    before the consumer's Spark folder is copied: what an attempt before feeds later is fed again.
 
     Methods that take a ``partition`` mean the first one without.
     """
 
-    def __init__(self, storage: Storage, path: str, *partitions: str, epoch: int) -> None:
+    def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
         self._storage = storage
-        self._feeds = Feeds(storage, path, epoch)
+        self._feeds = Feeds(storage, path, attempt)
         self._path = self._feeds.own
         self._partitions = partitions
         self._roots = {root_of(storage, partition): partition for partition in partitions}
@@ -155,7 +156,7 @@ class EdgeFeed:
         self._positions = {partition: {} for partition in self._partitions}
 
     def _absorb(self, feed: str) -> bool:
-        """False if a driver before us, which is still alive, deleted entries while they were read."""
+        """False if an attempt before us, which is still alive, deleted entries while they were read."""
         numbers = self._feeds.whole(feed)
         self._before = (feed, -1)
         try:
@@ -174,7 +175,7 @@ class EdgeFeed:
         self._write(self._lines.values())
 
     def _fed_by_others(self, paths: Collection[str]) -> list[int]:
-        """Positions of files that the query has read and we have not fed: the driver before us fed them after we had
+        """Positions of files that the query has read and we have not fed: the attempt before us fed them after we had
         looked. Those that were compacted away before have none."""
         if not paths:
             return []
@@ -191,7 +192,7 @@ class EdgeFeed:
         return [late[path] for path in paths if path in late]
 
     def _is_fed_again(self, path: str, late: int) -> bool:
-        """``late``: the position at which the driver before fed it after we had looked, -1 if it did not."""
+        """``late``: the position at which the attempt before fed it after we had looked, -1 if it did not."""
         partition = self._partition_of(path)
         return partition in self._new or late > self._fed[partition]
 
@@ -222,7 +223,7 @@ class EdgeFeed:
             entry = feed_entry.encode(lines, self._spark_uri(self._path))
             self._storage.create(entry_path(self._path, self._next), entry)
         except AlreadyExistsError:
-            pass  # the epoch is ours alone: only the reply was lost
+            pass  # the attempt is ours alone: only the reply was lost
         self._next += 1
 
     def _line(self, partition: str, position: int, index: int, path: str, size: int) -> str:

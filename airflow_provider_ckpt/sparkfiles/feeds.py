@@ -1,29 +1,33 @@
-"""Where the feeds of an edge are, one for each driver, and which entries they hold: as Spark's file sink names them."""
+"""Where the feeds of an edge are, one for each attempt, and which entries they hold: in the names of Spark's sink."""
 
 from __future__ import annotations
 
+import re
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.storage import Storage
 
+_NAME = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 COMPACT_EVERY = 10
 """Spark's default interval; readers find the compact entries by it."""
 
 
 class Feeds:
-    """The feeds of one edge, one for each driver."""
+    """The feeds of one edge, one for each attempt of its consumer: ``feeds/<epoch>``, and ``feeds/<epoch>-<number>`` of
+    an attempt that follows another one in its epoch."""
 
-    def __init__(self, storage: Storage, path: str, epoch: int) -> None:
+    def __init__(self, storage: Storage, path: str, attempt: AttemptId) -> None:
         self._storage = storage
         self._path = path
-        self._epoch = epoch
-        self.own = f"{path}/feeds/{epoch:04d}"
+        self._order = (attempt.epoch, attempt.number)
+        number = f"-{attempt.number:02d}" if attempt.number else ""
+        self.own = f"{path}/feeds/{attempt.epoch:04d}{number}"
 
     def newest(self) -> str:
-        """That of the last driver before this one which had begun it; of the time before epochs, if there is none."""
-        epochs = sorted(filter(str.isdigit, self._storage.list(f"{self._path}/feeds")), key=int, reverse=True)
-        for name in epochs:
-            feed = f"{self._path}/feeds/{name}"
-            if int(name) < self._epoch and self.numbers(feed):
+        """That of the last attempt before this one which had begun it; of the time before epochs, if there is none."""
+        for order, feed in sorted(_found(self._storage, self._path), reverse=True):
+            if order < self._order and self.numbers(feed):
                 return feed
         return self._path
 
@@ -46,10 +50,16 @@ class Feeds:
 
 def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
     """Those of the drivers before ``epoch``, whose own has begun. After a look at the fence."""
-    for name in storage.list(f"{path}/feeds"):
-        if name.isdigit() and int(name) < epoch:
-            storage.delete_tree(f"{path}/feeds/{name}")
+    for order, feed in _found(storage, path):
+        if order < (epoch, 0):
+            storage.delete_tree(feed)
     storage.delete_tree(f"{path}/_spark_metadata")
+
+
+def _found(storage: Storage, path: str) -> list[tuple[tuple[int, int], str]]:
+    """(epoch and number of the attempt, its feed); what is not named so is not ours."""
+    names = [(_NAME.fullmatch(name), name) for name in storage.list(f"{path}/feeds")]
+    return [((int(one[1]), int(one[2] or 0)), f"{path}/feeds/{name}") for one, name in names if one is not None]
 
 
 def entry_path(feed: str, number: int) -> str:

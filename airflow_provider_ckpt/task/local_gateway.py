@@ -13,11 +13,13 @@ from airflow_provider_ckpt.coordinator.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
+    RestartSubtask,
     ResumeSubtask,
     TriggerBarrier,
 )
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
 
 log = logging.getLogger(__name__)
@@ -29,11 +31,17 @@ again, and nothing is interrupted."""
 
 class LocalGateway:
     """The local form of the JobMaster's gateway. ``tasks``: by subtask, the unfinished ones. ``on_crash``: told what a
-    task has raised; any thread. A command for another epoch, or for another attempt of its subtask, is not carried out
-    (R22)."""
+    task has raised; any thread. ``restarts``: makes the next attempts of those that failed. A command for another
+    epoch, or for another attempt of its subtask, is not carried out (R22)."""
 
-    def __init__(self, epoch: int, tasks: Mapping[str, Task], on_crash: Callable[[Task, BaseException], None]) -> None:
-        self._epoch = epoch
+    def __init__(
+        self,
+        epoch: int,
+        tasks: Mapping[str, Task],
+        on_crash: Callable[[Task, BaseException], None],
+        restarts: Restarts,
+    ) -> None:
+        self._epoch, self._restarts = epoch, restarts
         self._tasks, self._on_crash = dict(tasks), on_crash
         self._replaced: list[Task] = []
 
@@ -41,6 +49,10 @@ class LocalGateway:
         """Nothing: tasks start when they are deployed."""
 
     def send(self, command: Command) -> None:
+        if isinstance(command, RestartSubtask):
+            before = self._tasks.pop(command.subtask, None)  # gone if it is the next attempt that came to nothing
+            self._restarts.begin(command, () if before is None else (before,))
+            return
         task = self._tasks.get(command.subtask)
         if task is None or not self._is_meant(task, command):
             return  # it finished meanwhile: its SubtaskDone is in the inbox, and leads to a new plan
@@ -95,7 +107,8 @@ class LocalGateway:
         self._stop_all()
 
     def _stop_all(self) -> None:
-        for task in (*self._replaced, *self._tasks.values()):
+        made = self._restarts.close()
+        for task in dict.fromkeys((*self._replaced, *self._tasks.values(), *made)):
             task.stop()
             task.close()
 

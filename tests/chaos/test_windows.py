@@ -17,6 +17,7 @@ from tests.chaos.world import Variant, World
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 MIXED = Variant("mixed", "mixed.py", ("out", "copy"), last_vertex="doubled")
+SLOW = Variant("mixed", "mixed.py", ("out", "copy"), env={"CKPT_CHAOS_RELEASE_SECONDS": "0.1"})
 COUNTS = Variant("counts", "counts.py", ("out",), counts=True, last_vertex="counts")
 
 
@@ -26,7 +27,7 @@ COUNTS = Variant("counts", "counts.py", ("out",), counts=True, last_vertex="coun
         (windows.committed_not_published, COUNTS, False),
         (windows.prepared_not_committed, COUNTS, False),
         (windows.completed_not_released, MIXED, False),
-        (windows.moved_not_in_a_manifest, MIXED, False),
+        (windows.moved_not_in_a_manifest, SLOW, False),
         (windows.ended_not_dropped, MIXED, False),
         (windows.dropped_not_restarted, COUNTS, False),
         (windows.claimed_not_opened, MIXED, True),

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
+    RestartSubtask,
     ResumeSubtask,
     TriggerBarrier,
 )
@@ -70,6 +71,7 @@ MESSAGES: list[Any] = [
     ResumeSubtask(*WORLD, VertexPlan(1, ("history",))),
     DrainSubtask(*WORLD),
     FinishSubtask(*WORLD),
+    RestartSubtask(*WORLD, 1.5, VertexPlan(1, ("history",))),
 ]
 
 

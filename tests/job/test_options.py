@@ -24,6 +24,8 @@ from airflow_provider_ckpt.job.options import (
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-options-v1.json"
 GOLDEN_WITH_PARAMS = GOLDEN.with_name("run-options-v1-params.json")
+GOLDEN_WITH_RESTARTS = GOLDEN.with_name("run-options-v1-restarts.json")
+NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0}
 NEEDED: dict[str, Any] = {"job": "orders.py:job", "root": "/ckpt", "job_id": "orders"}
 
 
@@ -32,15 +34,20 @@ def options(**values: Any) -> RunOptions:
 
 
 def test_the_golden_options_still_read_and_write_the_same() -> None:
-    golden = json.loads(GOLDEN_WITH_PARAMS.read_text())
+    golden = json.loads(GOLDEN_WITH_RESTARTS.read_text())
     assert RunOptions.from_json(golden).to_json() == golden
     assert RunOptions.from_json(golden).params == {"day": "2026-01-01", "limit": "10"}
+
+
+def test_options_from_before_subtasks_were_restarted_are_still_read() -> None:
+    golden = json.loads(GOLDEN_WITH_PARAMS.read_text())
+    assert RunOptions.from_json(golden).to_json() == {**golden, **NO_RESTARTS}
 
 
 def test_options_from_before_there_were_parameters_are_still_read() -> None:
     golden = json.loads(GOLDEN.read_text())
     read = RunOptions.from_json(golden)
-    assert read.to_json() == {**golden, "params": {}}
+    assert read.to_json() == {**golden, **NO_RESTARTS, "params": {}}
     assert read.conf == {"spark.sql.shuffle.partitions": "4"}
     assert read.stop_at == datetime(2025, 1, 31, 18, tzinfo=timezone.utc)
 

@@ -80,6 +80,15 @@ def of_splits() -> list[ev.Event]:
     ]
 
 
+def of_restarts() -> list[ev.Event]:
+    cause = "query clean failed: IOError: [Errno 5] Input/output error"
+    return [
+        ev.SubtaskRestarting("clean/0", "0001-ab", cause, 1, 3, 1.0, 110.0),
+        ev.SubtaskRestarting("clean/0", "0001-01-cd", cause, 2, 3, 1.5, 120.0),
+        ev.SubtaskRestarting("history/1", "0001-ef", "boom", 1, 3, 1.0, 121.0),
+    ]
+
+
 def random_events(seed: int, count: int) -> list[ev.Event]:
     """What a coordinator might write; checkpoints follow one another as it writes them."""
     rng = random.Random(seed)

@@ -24,7 +24,7 @@ from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
-from tests.journal.samples import GRAPH, WORKER, of_splits, one_of_each, random_events
+from tests.journal.samples import GRAPH, WORKER, of_restarts, of_splits, one_of_each, random_events
 
 told = RequestOutcome.parse
 
@@ -39,7 +39,7 @@ def folded(events: list[ev.Event], job_id: str = "orders") -> JobState:
 
 
 def test_every_event_survives_its_json() -> None:
-    events = [*one_of_each(), *of_splits(), ev.StateSnapshot(folded(one_of_each()), 3.0)]
+    events = [*one_of_each(), *of_splits(), *of_restarts(), ev.StateSnapshot(folded(one_of_each()), 3.0)]
     assert {type(event) for event in events} == set(get_args(ev.Event))
     for event in events:
         assert decode(json.loads(encode(event))) == event
@@ -273,7 +273,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 
 
 def test_everything_in_the_state_is_in_its_document_but_the_damage() -> None:
-    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits()])
+    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()])
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     names = {field.name for field in fields(JobState)} - {"damage"}
     assert state_to_json(state).keys() == names | {"format", "version"}

@@ -85,7 +85,7 @@ def append_log(storage: Storage, name: str) -> None:
 
 
 def feed(storage: Storage, name: str) -> None:
-    EdgeFeed(storage, "p/e", "p", epoch=2)
+    EdgeFeed(storage, "p/e", "p", attempt=AttemptId(2, 0, "x"))
 
 
 def prepared(storage: Storage, name: str) -> None:

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
+    RestartSubtask,
     ResumeSubtask,
     TriggerBarrier,
 )
@@ -21,19 +22,26 @@ from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Re
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, SubtaskOpened
+from airflow_provider_ckpt.coordinator.reports import (
+    BarrierAcknowledged,
+    BarrierDeclined,
+    SubtaskDone,
+    SubtaskFailed,
+    SubtaskOpened,
+)
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from tests.simulation.current_log import CurrentLog
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, BrokenError, FencedError, World
@@ -134,6 +142,8 @@ class Driver:
         self.readers = {name: CurrentLog(self.logs, name) for name in world.subtasks}
         self.replaced: list[Runner] = []
         """Of attempts that the next one of this epoch has fenced. They go on as long as they can."""
+        self.restarting: dict[str, RestartSubtask] = {}
+        """Failed ones, whose next attempts are about to begin."""
         self.plans: dict[str, VertexPlan] = {}
         """Of subtasks that were to be deployed, and are not opened yet."""
         self.written = len(world.journal)
@@ -184,16 +194,46 @@ class Driver:
     def _replace(self, subtask: str) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
         coordinator goes on with the one before until it does."""
-        before, log = self.runners[subtask], SubtaskLog(self.world.storage, self.logs[subtask].path)
+        before = self.runners[subtask]
+        has_failed = any(isinstance(message, SubtaskFailed) for message in before.outbox)
+        attempt = before.attempt.next(f"r{len(self.replaced)}")
+        if not has_failed and self._begin_next(subtask, attempt):
+            self.replaced.append(before)
+            self.runners[subtask].outbox.append(SubtaskOpened(self.epoch, subtask, attempt))
+
+    def _begin_next(self, subtask: str, attempt: AttemptId) -> bool:
+        """False: the log is closed, nothing is left to do."""
+        log = SubtaskLog(self.world.storage, self.logs[subtask].path)
         log.load()
         if log.state.closed:
-            return
-        attempt = before.attempt.next(f"r{len(self.replaced)}")
+            return False
         log.open(attempt, 0 if self._is_void(subtask, log) else None)
         self.logs[subtask], self.attempts[subtask] = log, attempt
-        self.replaced.append(before)
         self._make(subtask)
-        self.runners[subtask].outbox.append(SubtaskOpened(self.epoch, subtask, attempt))
+        return True
+
+    def _fail(self, subtask: str) -> None:
+        """It says so, and may go on for a while: until it is told to stop, or is fenced."""
+        runner = self.runners[subtask]
+        if not any(isinstance(message, SubtaskOpened) for message in runner.outbox):
+            runner.outbox.append(SubtaskFailed(self.epoch, subtask, runner.attempt, "boom"))
+
+    def _restart(self, command: RestartSubtask) -> None:
+        """As the gateway does it; what is left of the attempt before is in no hurry to end."""
+        before = self.runners.pop(command.subtask, None)
+        if before is not None:
+            self.replaced.append(before)
+        self.restarting[command.subtask] = command
+
+    def _begin_again(self, subtask: str) -> None:
+        attempt = self.restarting.pop(subtask).attempt.next(f"n{len(self.replaced)}")
+        world = (self.epoch, subtask, attempt)
+        if self.faulty and self.random.random() < 0.2:
+            self.inbox.append(SubtaskFailed(*world, "the log cannot be opened"))
+        elif self._begin_next(subtask, attempt):
+            self.runners[subtask].outbox.append(SubtaskOpened(*world))
+        else:
+            self.inbox += [SubtaskOpened(*world), SubtaskDone(*world)]
 
     def _tell(self, command: Command, work: Callable[[Runner], None]) -> None:
         """As the gateway does: to the attempt that it names, and to no other. One that is fenced falls silent."""
@@ -242,6 +282,8 @@ class Driver:
             return
         if self.waiting and self.random.random() < 0.2:
             self._flush()
+        if self.restarting and self.random.random() < 0.1:
+            self._begin_again(self.random.choice(list(self.restarting)))
         choice = self.random.random()
         if self.late and choice < 0.03:
             late = self.late.pop()
@@ -253,6 +295,8 @@ class Driver:
         elif choice < 0.55:
             self._deliver()
         elif self.runners:
+            if self.faulty and self.random.random() < 0.01:
+                self._fail(self.random.choice(list(self.runners)))
             if self.replaces and self.random.random() < 0.04:
                 self._replace(self.random.choice(list(self.runners)))
             runner = self.random.choice([*self.runners.values(), *self.replaced])
@@ -333,6 +377,8 @@ class Driver:
                 self._tell(effect, lambda runner: runner.resume(effect.plan))
             case DrainSubtask():
                 self._tell(effect, lambda runner: runner.drain())
+            case RestartSubtask():
+                self._restart(effect)
             case AssignSplits():
                 self._tell(effect, lambda runner: runner.assign(effect.splits, is_last=effect.is_last))
             case FinishSubtask():

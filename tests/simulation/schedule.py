@@ -100,6 +100,7 @@ class Simulation:
             min_pause=self.random.choice((0.0, 2.0)),
             timeout=20.0,
             tolerable_failed=self.random.choice((0, 2, 50)),
+            restart_attempts=self.random.choice((0, 3, 1000)),
             periodic=not batch,
         )
         self.coordinator_type, self.runner_type = coordinator, runner

@@ -63,6 +63,7 @@ def test_the_schedules_are_not_tame() -> None:
         seen.update(event.reason for _, event in simulation.world.journal if isinstance(event, CheckpointAborted))
     assert {"died", "STOPPED", "RESTARTING", "FINISHED"} <= seen
     assert {"CheckpointAborted", "SourceDropped", "SourceEnded", "CheckpointReleased", "JOB_FAILOVER_REGION"} <= seen
+    assert "SubtaskRestarting" in seen
 
 
 # -- the simulation can fail: each of these defects must be noticed within a few seeds

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
@@ -29,7 +30,7 @@ class Producers:
         return Batch(position, {}, files=(PartitionFile(name, path.stat().st_size),))
 
     def feeds(self, epoch: int, *, partitions: tuple[str, ...] = PARTITIONS) -> list[ChannelFeed]:
-        feed = EdgeFeed(self.storage, f"{partitions[0]}/a__x", *partitions, epoch=epoch)
+        feed = EdgeFeed(self.storage, f"{partitions[0]}/a__x", *partitions, attempt=AttemptId(epoch, 0, "x"))
         return [ChannelFeed(self.storage, feed, partition) for partition in partitions]
 
     def path(self, number: int, position: int) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
 from airflow_provider_ckpt.sparkfiles.feeds import delete_feeds_before
@@ -38,7 +39,9 @@ class Partition:
     def feed(self, edge: str = "a__x", storage: Storage | None = None) -> EdgeFeed:
         """That of the next driver."""
         self.epoch += 1
-        return EdgeFeed(storage or self.storage, feed_folder("p", EDGES, edge), "p", epoch=self.epoch)
+        return EdgeFeed(
+            storage or self.storage, feed_folder("p", EDGES, edge), "p", attempt=AttemptId(self.epoch, 0, "x")
+        )
 
     def entries(self) -> list[str]:
         """Of the newest driver's feed."""
@@ -237,10 +240,10 @@ def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(part
     before = partition.feed()
     before.add(0, partition.batches[0])
     path = feed_folder("p", EDGES, "a__x")
-    successor = EdgeFeed(partition.storage, path, "p", epoch=3)
+    successor = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
     for position in range(1, 4):
         successor.add(position, partition.batches[position])
-    assert EdgeFeed(partition.storage, path, "p", epoch=2).fed == 0
+    assert EdgeFeed(partition.storage, path, "p", attempt=AttemptId(2, 0, "x")).fed == 0
 
 
 def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: Partition) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles import feed_entry
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
@@ -32,7 +33,7 @@ def test_golden_copies_are_written_and_read(name: str, lines: list[str]) -> None
 def test_an_entry_that_is_cut_anywhere_is_refused_by_name(files: int, tmp_path: Path) -> None:
     """Also behind its version, and at a line's end: there it is whole to Spark."""
     storage = open_storage(tmp_path)
-    feed = EdgeFeed(storage, "p/e", "p", epoch=1)
+    feed = EdgeFeed(storage, "p/e", "p", attempt=AttemptId(1, 0, "x"))
     feed.add(0, Batch(0, {}, files=tuple(PartitionFile(f"part-{n}", 1) for n in range(files))))
     entry = "p/e/feeds/0001/_spark_metadata/1"
     whole = storage.read(entry)
@@ -40,9 +41,9 @@ def test_an_entry_that_is_cut_anywhere_is_refused_by_name(files: int, tmp_path: 
     for length in range(len(whole)):
         storage.replace(entry, whole[:length])
         with pytest.raises(SparkFolderLostError, match="_spark_metadata/1 is not what was written"):
-            EdgeFeed(storage, "p/e", "p", epoch=2)
+            EdgeFeed(storage, "p/e", "p", attempt=AttemptId(2, 0, "x"))
     storage.replace(entry, whole)
-    assert len(EdgeFeed(storage, "p/e", "p", epoch=2)._lines) == files
+    assert len(EdgeFeed(storage, "p/e", "p", attempt=AttemptId(2, 0, "x"))._lines) == files
 
 
 @pytest.mark.parametrize("damage", [b"[]", b'{"size": "1"}', b'{"path": "x"}', b"\n{}"])

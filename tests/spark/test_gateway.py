@@ -20,6 +20,7 @@ from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.task import InputAdvanced, Task
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
+from tests.support.no_restarts import NO_RESTARTS
 
 
 def over_json(message: Any) -> Any:
@@ -90,7 +91,7 @@ def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
 ) -> None:
     drained: list[str] = []
     runner: Any = SimpleNamespace(attempt=B, drain=lambda: drained.append("v/0"))
-    LocalGateway(2, {"v/0": runner}, unexpected).send(DrainSubtask(epoch, "v/0", attempt))
+    LocalGateway(2, {"v/0": runner}, unexpected, NO_RESTARTS).send(DrainSubtask(epoch, "v/0", attempt))
     assert drained == ["v/0"] * taken
 
 
@@ -98,7 +99,7 @@ def test_a_task_that_finished_takes_no_more_commands() -> None:
     done: list[str] = []
     tells: Any = {"finish": lambda: done.append("finish"), "drain": lambda: done.append("drain")}
     runner: Any = SimpleNamespace(attempt=B, **tells)
-    gateway = LocalGateway(2, {"v/0": runner}, unexpected)
+    gateway = LocalGateway(2, {"v/0": runner}, unexpected, NO_RESTARTS)
     gateway.send(FinishSubtask(2, "v/0", B))
     gateway.send(DrainSubtask(2, "v/0", B))
     gateway.send(DrainSubtask(2, "w/0", B))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -40,7 +39,7 @@ class Reading:
         self.log.open(AttemptId(1, 0, "a"))
         self.log.publish(Batch(0, {}, files=(PartitionFile(PART, 1),)))
         self.log.barrier(1, 1)
-        feed = EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", epoch=1)
+        feed = EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(1, 0, "x"))
         self.edge = EdgeInput(EDGE, self.log, feed)
         gate = InputGate([EDGE.uid], epoch=1, aligned=True)
         self.inputs = Inputs({EDGE.uid: self.edge}, {}, gate, lambda uid: SeenFiles(storage, f"sources/{uid}"))
@@ -94,9 +93,9 @@ def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_pub
     assert reading.pull() == [1]
 
 
-@pytest.mark.parametrize(("restore", "offered"), [(RestorePoint(0, None), 1), (None, 2)], ids=["gone back", "going on"])
+@pytest.mark.parametrize(("restores", "offered"), [(True, 1), (False, 2)], ids=["gone back", "going on"])
 def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_restore(
-    reading: Reading, restore: RestorePoint | None, offered: int
+    reading: Reading, restores: bool, offered: int
 ) -> None:
     """The feed is empty then; what was read of the entry is in Spark's own log, and not read twice."""
     graph = JobGraph(tuple(JobVertex(uid, (uid,), (), (), (), bounded=True) for uid in ("a", "v")), (EDGE,))
@@ -108,15 +107,21 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     context = RunContext(
         nothing, reading.storage, nothing, "job", graph, nothing, 2, post=nothing, check_fenced=nothing
     )
-    feed = EdgeFeed(reading.storage, feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid), "p", epoch=1)
+    feed = EdgeFeed(
+        reading.storage,
+        feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid),
+        "p",
+        attempt=AttemptId(1, 0, "x"),
+    )
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
     logs = {"a/0": reading.log, "v/0": consumer}
-    factory = SubtaskFactory(context, logs, {}, {}, {}, {}, {}, aligned=False, aligned_timeout=None, restore=restore)
-    assert factory._edges(SubtaskId("v/0"), False)[EDGE.uid].offered == offered
+    factory = SubtaskFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
+    edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), anew=restores)
+    assert edges[EDGE.uid].offered == offered
 
 
 def taken_up(storage: Storage) -> EdgeFeed:
-    return EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", epoch=2)
+    return EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(2, 0, "x"))
 
 
 def feed_entry(reading: Reading, number: int) -> str:

@@ -33,6 +33,7 @@ from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -41,8 +42,8 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.phase import TaskPhase
+from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
-from tests.simulation.current_log import CurrentLog
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, World
@@ -226,8 +227,9 @@ class SyntheticJob:
         before_step: Callable[[Runner], bool] = lambda runner: True,
         slots: int = 4,
         parallelism: Mapping[str, int] | None = None,
+        restarts: int = 0,
     ) -> Outcome:
-        """``parallelism``: of each source with splits."""
+        """``parallelism``: of each source with splits. ``restarts``: of a subtask that fails, in a row."""
         storage, inbox = self.world.storage, queue.Queue[object]()
         replayed = Journal(storage, JOB)
         replayed.replay()
@@ -245,7 +247,13 @@ class SyntheticJob:
         tasks = {name: self._task(name, attempt) for name, attempt in attempts.items()}
         coordinator = Coordinator(
             self.graph,
-            CheckpointOptions(interval=0.02, tolerable_failed=1000, periodic=self._mode == "streaming"),
+            CheckpointOptions(
+                interval=0.02,
+                tolerable_failed=1000,
+                restart_attempts=restarts,
+                restart_delay=0.0,
+                periodic=self._mode == "streaming",
+            ),
             epoch=taken.epoch,
             restored=takeover.restored(journal.state, self._splits(journal, logs, declared)),
             attempts=attempts,
@@ -260,7 +268,7 @@ class SyntheticJob:
             JobIdentity(storage, JOB, taken.epoch, options),
             coordinator,
             journal,
-            LocalGateway(taken.epoch, tasks, _unexpected),
+            LocalGateway(taken.epoch, tasks, _unexpected, Restarts(self, inbox.put, takeover.new_nonce)),
             releaser,
             retention,
             StatusReporter(lambda line: None, JOB, None),
@@ -269,19 +277,30 @@ class SyntheticJob:
         return master.run()
 
     def replace(self, before: Runner) -> AttemptId:
-        """The next attempt of a subtask of the run that is under way takes its place; any thread may call it. The one
-        before is told to stop when the JobMaster comes to it, and goes on till then."""
-        now, subtask, attempt = self._now, SubtaskId(before.subtask), before.attempt.next(takeover.new_nonce())
-        log = SubtaskLog(self.world.storage, now.logs[subtask].path)
-        log.load()
-        by_split = self.graph.vertex(subtask.vertex).splits
-        void = self._mode == "batch" and not by_split and log.state.end_of_data is None
-        log.open(attempt, 0 if void else None)
-        now.logs[subtask] = log
-        self._collect()
-        now.inbox.put(TaskReplaced(self._task(subtask, attempt)))
-        now.inbox.put(SubtaskOpened(now.epoch, subtask, attempt))
+        """The next attempt of a subtask of the run that is under way takes its place, and nobody has failed; any thread
+        may call it. The one before is told to stop when the JobMaster comes to it, and goes on till then."""
+        now, attempt = self._now, before.attempt.next(takeover.new_nonce())
+        task = self.begin(before.subtask, attempt, VertexPlan(0, ()))
+        assert task is not None
+        now.inbox.put(TaskReplaced(task))
+        now.inbox.put(SubtaskOpened(now.epoch, before.subtask, attempt))
         return attempt
+
+    def begin(self, subtask: str, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:
+        """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
+        now, name = self._now, SubtaskId(subtask)
+        log = SubtaskLog(self.world.storage, now.logs[name].path)
+        log.load()
+        if log.state.closed:
+            return None
+        by_split = self.graph.vertex(name.vertex).splits
+        log.open(attempt, takeover.continues_at(log, batch=self._mode == "batch", by_split=by_split))
+        now.logs[name] = log
+        self._collect()
+        return self._task(name, attempt)
+
+    def failed(self, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+        self._now.inbox.put(SubtaskFailed(self._now.epoch, subtask, attempt, f"{type(error).__name__}: {error}"))
 
     def log(self, subtask: str) -> SubtaskLog:
         """That of the current attempt, in the run that is under way."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Callable, Iterable
 from typing import get_args
 
@@ -14,15 +16,19 @@ from airflow_provider_ckpt.coordinator.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
+    RestartSubtask,
     ResumeSubtask,
     TriggerBarrier,
 )
+from airflow_provider_ckpt.coordinator.reports import SubtaskDone, SubtaskFailed, SubtaskOpened
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
+from tests.support.no_restarts import NO_RESTARTS
 
 A = AttemptId(2, 0, "a")
 B = A.next("b")
@@ -84,7 +90,7 @@ def unexpected(task: Task, error: BaseException) -> None:
 
 def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> None:
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected)
+    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, NO_RESTARTS)
     gateway.send(DrainSubtask(2, "v/0", B))
     gateway.hear(TaskReplaced(Noting(B, heard)))
     gateway.send(DrainSubtask(2, "v/0", A))
@@ -95,7 +101,7 @@ def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> 
 
 def test_both_attempts_are_over_when_the_gateway_has_stopped() -> None:
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected)
+    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, NO_RESTARTS)
     gateway.hear(TaskReplaced(Noting(B, heard)))
     heard.clear()
     gateway.stop(after_batch=False)
@@ -116,7 +122,7 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
 ) -> None:
     """Word of the next one is still in the inbox. It takes the place when it comes."""
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {"v/0": Noting(A, heard, fenced=B)}, unexpected)
+    gateway = LocalGateway(2, {"v/0": Noting(A, heard, fenced=B)}, unexpected, NO_RESTARTS)
     call(gateway)
     assert len(heard) == 1
     gateway.hear(TaskReplaced(Noting(B, heard)))
@@ -125,7 +131,7 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Callable[[LocalGateway], None]) -> None:
-    gateway = LocalGateway(2, {"v/0": Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected)
+    gateway = LocalGateway(2, {"v/0": Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected, NO_RESTARTS)
     with pytest.raises(LogFencedError):
         call(gateway)
 
@@ -144,9 +150,107 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_a_command_reaches_the_task_as_what_it_is(command: Command) -> None:
     heard: list[tuple[str, str]] = []
-    LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected).send(command)
+    LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, NO_RESTARTS).send(command)
     assert heard == [(str(A), COMMANDS[command])]
 
 
 def test_there_is_no_command_that_is_not_carried_out() -> None:
-    assert {type(command) for command in COMMANDS} == set(get_args(Command))
+    assert {type(command) for command in COMMANDS} == set(get_args(Command)) - {RestartSubtask}
+
+
+class Making:
+    """Makes next attempts, and notes it; the first ``failures`` of them come to nothing."""
+
+    def __init__(self, heard: list[tuple[str, str]], failures: int = 0, *, is_closed: bool = False) -> None:
+        self.heard, self.failures, self.is_closed = heard, failures, is_closed
+        self.inbox: queue.Queue[object] = queue.Queue()
+        self.restarts = Restarts(self, self.inbox.put, lambda: "n")
+
+    def begin(self, subtask: str, attempt: AttemptId, plan: VertexPlan) -> Task | None:
+        self.heard.append((str(attempt), f"begin {plan.number}"))
+        if len(self.heard) <= self.failures:
+            raise OSError("no answer")
+        return None if self.is_closed else Noting(attempt, self.heard)
+
+    def failed(self, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+        self.inbox.put(SubtaskFailed(2, subtask, attempt, str(error)))
+
+
+NEXT = A.next("n")
+
+
+def restart(attempt: AttemptId = A, delay: float = 0.0) -> RestartSubtask:
+    return RestartSubtask(2, "v/0", attempt, delay, VertexPlan(5, ()))
+
+
+def test_a_failed_task_has_ended_before_its_next_attempt_begins_and_takes_no_more_commands() -> None:
+    heard: list[tuple[str, str]] = []
+    making = Making(heard)
+    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, making.restarts)
+    gateway.send(restart())
+    gateway.send(DrainSubtask(2, "v/0", A))
+    replaced, opened = making.inbox.get(timeout=60), making.inbox.get(timeout=60)
+    assert heard == [(str(A), "stop"), (str(A), "close"), (str(NEXT), "begin 5")]
+    assert isinstance(replaced, TaskReplaced)
+    assert opened == SubtaskOpened(2, "v/0", NEXT)
+    gateway.hear(replaced)
+    gateway.send(DeploySubtask(2, "v/0", NEXT, VertexPlan(5, ())))
+    gateway.stop(after_batch=False)
+    assert heard[3:] == [(str(NEXT), "deploy 5"), (str(NEXT), "stop"), (str(NEXT), "close")]
+
+
+def test_a_next_attempt_that_comes_to_nothing_is_told_and_followed_by_another_one() -> None:
+    heard: list[tuple[str, str]] = []
+    making = Making(heard, failures=1)
+    gateway = LocalGateway(2, {}, unexpected, making.restarts)
+    gateway.send(restart())
+    assert making.inbox.get(timeout=60) == SubtaskFailed(2, "v/0", NEXT, "no answer")
+    gateway.send(restart(NEXT))
+    assert isinstance(making.inbox.get(timeout=60), TaskReplaced)
+    assert making.inbox.get(timeout=60) == SubtaskOpened(2, "v/0", NEXT.next("n"))
+    gateway.stop(after_batch=False)
+
+
+def test_of_a_closed_log_nothing_is_left_but_to_say_so() -> None:
+    making = Making([], is_closed=True)
+    making.restarts.begin(restart(), ())
+    world = (2, "v/0", NEXT)
+    assert [making.inbox.get(timeout=60) for _ in range(2)] == [SubtaskOpened(*world), SubtaskDone(*world)]
+
+
+def test_one_that_was_made_and_not_heard_of_is_stopped_with_the_run() -> None:
+    heard: list[tuple[str, str]] = []
+    making = Making(heard)
+    gateway = LocalGateway(2, {}, unexpected, making.restarts)
+    gateway.send(restart())
+    making.inbox.get(timeout=60)
+    gateway.stop(after_batch=False)
+    assert heard == [(str(NEXT), "begin 5"), (str(NEXT), "stop"), (str(NEXT), "close")]
+
+
+def test_a_run_that_is_over_begins_no_next_attempt() -> None:
+    heard: list[tuple[str, str]] = []
+    making = Making(heard)
+    gateway = LocalGateway(2, {}, unexpected, making.restarts)
+    gateway.send(restart(delay=3600.0))
+    gateway.stop(after_batch=False)
+    assert heard == []
+    assert making.inbox.empty()
+
+
+def test_one_that_cannot_be_stopped_holds_up_nobody_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("airflow_provider_ckpt.task.restarts.LAST_RESTART", 0.01)
+    hangs = threading.Event()
+
+    class Hanging(Noting):
+        def close(self) -> None:
+            hangs.wait(60)
+
+    making = Making([])
+    gateway = LocalGateway(2, {"v/0": Hanging(A, [])}, unexpected, making.restarts)
+    gateway.send(restart())
+    gateway.stop(after_batch=False)
+    assert "ckpt-restart-v/0 has not ended within 0.01 s, and is left behind" in caplog.text
+    hangs.set()

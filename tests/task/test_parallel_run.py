@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped, SubtaskEndOfData
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped, SubtaskEndOfData, SubtaskRestarting
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
@@ -186,3 +187,44 @@ def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob]
         assert [attempt.number for attempt in opens(job, victim)] == [*range(len(opens(job, victim)))]
         assert len(opens(job, victim)) > 1
     job.world.check_all_rows()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_w6_subtasks_that_fail_begin_again_and_nobody_else_does(
+    make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int
+) -> None:
+    """At any moment of their lives, several at a time; the run goes on, and every row arrives once."""
+    job = make("all_to_all", mode, seed)
+    often = 9 if mode == "streaming" else 2  # a batch is one step
+    steps: dict[str, Iterator[int]] = {victim: itertools.count(3 * seed) for victim in ("a/1", "b/0", "b/2")}
+
+    def failing(runner: Runner) -> bool:
+        at = steps.get(runner.subtask)
+        if at is not None and next(at) % often == often - 1 and runner.attempt.number < 4:
+            raise OSError("the disk does not answer")
+        return True
+
+    outcome = job.run(failing, restarts=10)
+    assert (outcome.status, outcome.cause) == ("FINISHED", None)
+    failures = Counter(event.subtask for _, event in job.world.journal if isinstance(event, SubtaskRestarting))
+    assert failures.keys() <= steps.keys()
+    assert failures["a/1"] > 0
+    for subtask in job.world.subtasks:
+        assert [attempt.number for attempt in opens(job, subtask)] == [*range(failures[subtask] + 1)]
+    assert {attempt.epoch for subtask in job.world.subtasks for attempt in opens(job, subtask)} == {1}
+    job.world.check_all_rows()
+
+
+def test_a_subtask_that_fails_once_too_often_ends_the_run(make: Callable[..., SyntheticJob]) -> None:
+    job = make("all_to_all")
+
+    def failing(runner: Runner) -> bool:
+        if runner.subtask == "a/1":
+            raise OSError("the disk does not answer")
+        return True
+
+    outcome = job.run(failing, restarts=2)
+    assert outcome.status == "RESTARTING"
+    assert "a/1: OSError: the disk does not answer (after 2 restarts in a row)" in str(outcome.cause)
+    assert [attempt.number for attempt in opens(job, "a/1")] == [0, 1, 2]

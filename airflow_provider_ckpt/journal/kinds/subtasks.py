@@ -1,16 +1,36 @@
-"""The ends of subtasks, "<vertex>/<index>"."""
+"""The failures and ends of subtasks, "<vertex>/<index>"."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
+from airflow_provider_ckpt.model.json_form import LATER
 
 
 @dataclass
 class Subtasks(StatePart):
     end_of_data: set[str] = field(default_factory=set)
     finished: set[str] = field(default_factory=set)
+    restarts: dict[str, int] = field(default_factory=dict, metadata=LATER)
+    """Subtask -> how often it began again by itself while a run went on, for display."""
+
+
+@dataclass(frozen=True)
+class SubtaskRestarting(JournalEvent):
+    """``attempt`` of it failed; the next one begins after ``delay`` seconds, and the run goes on. ``number``: of the
+    restart, in a row of at most ``limit``."""
+
+    subtask: str
+    attempt: str
+    cause: str
+    number: int
+    limit: int
+    delay: float
+    at: float
+
+    def apply(self, state: Subtasks) -> None:
+        state.restarts[self.subtask] = state.restarts.get(self.subtask, 0) + 1
 
 
 @dataclass(frozen=True)

@@ -29,4 +29,5 @@ class RunContext:
     post: Callable[[object], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
     failed: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
-    """Set with the first failure of a task. That one ends the run, and is the one that is logged in full."""
+    """Set with the first failure of a task, which is logged in full: those that follow from it are not. Cleared when a
+    task begins again."""

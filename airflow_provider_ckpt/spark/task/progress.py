@@ -11,6 +11,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
 from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
+from airflow_provider_ckpt.task.task import Task
 
 Runner = VertexRunner | BatchRunner | SplitRunner
 
@@ -23,8 +24,10 @@ class ProgressListener(StreamingQueryListener):
     exception for which the class path is searched. The batch would be published so much later.
     """
 
-    def __init__(self, runners: Mapping[str, Runner]) -> None:
-        self._runners = runners
+    def __init__(self, tasks: Mapping[str, Task]) -> None:
+        """``tasks``: by subtask, always those of the current attempts: an attempt's query has the id of the one
+        before."""
+        self._tasks = tasks
         self._wrapped: Any = None
 
     @property
@@ -37,9 +40,9 @@ class ProgressListener(StreamingQueryListener):
 
     def committed(self, query: str) -> None:
         """``query``: the id of one that has committed a micro-batch, or had nothing to do."""
-        for runner in list(self._runners.values()):
-            if isinstance(runner, VertexRunner) and runner.query_id == query:
-                runner.on_progress()
+        for task in list(self._tasks.values()):
+            if isinstance(task, VertexRunner) and task.query_id == query:
+                task.on_progress()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
         pass

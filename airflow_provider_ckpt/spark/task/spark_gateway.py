@@ -9,19 +9,20 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
 from airflow_provider_ckpt.spark.task.silence import silenced
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import Task
 
 
 class SparkGateway(LocalGateway):
-    """``runners``: by subtask, the unfinished ones."""
+    """``runners``: by subtask, the unfinished ones; ``restarts``: makes their next attempts."""
 
-    def __init__(self, context: RunContext, runners: Mapping[str, Runner]) -> None:
+    def __init__(self, context: RunContext, runners: Mapping[str, Runner], restarts: Restarts) -> None:
         def on_crash(task: Task, error: BaseException) -> None:
             report_crash(context, task.subtask, task.attempt, error)
 
-        super().__init__(context.epoch, runners, on_crash)
+        super().__init__(context.epoch, runners, on_crash, restarts)
         self._spark = context.spark
-        self._listener = ProgressListener(runners)
+        self._listener = ProgressListener(self._tasks)
 
     def start(self) -> None:
         self._spark.streams.addListener(self._listener)
@@ -30,4 +31,6 @@ class SparkGateway(LocalGateway):
         if self._tasks:
             with silenced(self._spark):
                 super()._stop_all()
+        else:
+            super()._stop_all()
         self._spark.streams.removeListener(self._listener)

@@ -9,11 +9,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -43,14 +43,12 @@ class SubtaskFactory:
     """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
     batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
     packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
-    ``restore``: the checkpoint to go back to; None: go on from what is published. ``attempts``: of the unfinished
-    subtasks."""
+    ``logs``: by subtask, always those of the current attempts."""
 
     def __init__(
         self,
         context: RunContext,
         logs: Mapping[str, SubtaskLog],
-        attempts: Mapping[str, AttemptId],
         sinks: Mapping[str, BoundSink],
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],
@@ -59,30 +57,32 @@ class SubtaskFactory:
         aligned: bool,
         aligned_timeout: float | None,
         whole: bool = False,
-        restore: RestorePoint | None = None,
     ) -> None:
-        self._restore, self._whole = restore, whole
-        self._context, self._logs, self._attempts, self._sinks = context, logs, attempts, sinks
+        self._whole = whole
+        self._context, self._logs, self._sinks = context, logs, sinks
         self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
-    def runner(self, subtask: SubtaskId, dropped: frozenset[str], since: int = 0) -> VertexRunner:
-        """Makes the subtask's Spark folder. Its log is opened: the attempts before are fenced. ``since``: the epoch
-        from which on attempts of the vertex count."""
+    def runner(
+        self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], since: int = 0, *, rewinds: bool = False
+    ) -> VertexRunner:
+        """Makes the subtask's Spark folder. Its log is opened by ``attempt``: those before are fenced. ``since``: the
+        epoch from which on attempts of the vertex count. ``rewinds``: it goes back to what a checkpoint covers, which
+        is what its log shows; else it goes on from what is published."""
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         home = subtask_path(context.job_id, subtask.vertex, subtask.number)
-        log, attempt = self._logs[subtask], self._attempts[subtask]
+        log = self._logs[subtask]
         folders = AttemptFolders(context.storage, f"{home}/spark")
         previous = folders.previous(log.records(), attempt, since)
         last = log.state.last_batch
-        rewound = self._restore is not None
-        folders.refuse_lost(previous, last, rewinds=rewound)  # before anything is fed, published or deleted
+        folders.refuse_lost(previous, last, rewinds=rewinds)  # before anything is fed, published or deleted
         # before the folder is complete: a restore that was interrupted is repeated until every folder is
-        edges = {key: e for key, e in self._edges(subtask, previous is None).items() if e.edge.uid not in dropped}
+        anew = rewinds or previous is None  # else some query of the subtask has read what counts
+        edges = {key: e for key, e in self._edges(subtask, attempt, anew=anew).items() if e.edge.uid not in dropped}
         folder = folders.create(
             attempt,
-            previous if last is not None or not rewound else None,
-            rewind_to=last.batch_id if last is not None and rewound else None,
+            previous if last is not None or not rewinds else None,
+            rewind_to=last.batch_id if last is not None and rewinds else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
@@ -92,28 +92,28 @@ class SubtaskFactory:
             vertex,
             folder=folder,
             inputs=self._inputs(vertex, edges, dropped, folder),
-            outputs=self.outputs(subtask),
+            outputs=self.outputs(subtask, attempt),
             prepared=prepared,
             dropped=dropped,
         )
         gone_on = published_last(log.records())
-        publisher.recover(() if rewound else map(prepared.read, before(log.records(), attempt, since)))
+        publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))
         of_attempt.check_fenced()  # nothing was appended yet that would have told
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
         return VertexRunner(context, publisher, self._builder(vertex, edges), forget_earlier)
 
-    def _edges(self, subtask: SubtaskId, is_new: bool) -> dict[str, EdgeInput]:
-        """By channel. ``is_new``: no query of the subtask has read anything that counts."""
+    def _edges(self, subtask: SubtaskId, attempt: AttemptId, *, anew: bool) -> dict[str, EdgeInput]:
+        """By channel."""
         last = self._logs[subtask].state.last_batch
         found: dict[str, EdgeInput] = {}
-        feeds = self._feeds(subtask, anew=self._restore is not None or is_new)
+        feeds = self._feeds(subtask, attempt, anew=anew)
         for channel in channels(self._context.graph, subtask):
             read = 0 if last is None else last.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
             start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
-            log = self._logs[channel.producer]
+            log = CurrentLog(self._logs, channel.producer)
             for number, record in log.records(max(0, read - 1))[:1]:
                 if number == read - 1 and isinstance(record, Batch):
                     feed.may_feed_again(record)
@@ -121,7 +121,7 @@ class SubtaskFactory:
             found[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
         return found
 
-    def _feeds(self, subtask: SubtaskId, *, anew: bool) -> dict[str, EdgeFeed | ChannelFeed]:
+    def _feeds(self, subtask: SubtaskId, attempt: AttemptId, *, anew: bool) -> dict[str, EdgeFeed | ChannelFeed]:
         """By channel: those of one edge are one feed, which lies with the first producer."""
         context = self._context
         found: dict[str, EdgeFeed | ChannelFeed] = {}
@@ -131,7 +131,7 @@ class SubtaskFactory:
             partitions = [partition_path(context.job_id, c.producer.vertex, c.producer.number) for c in of_edge]
             siblings = [other.uid for other in context.graph.outputs(edge.producer)]
             location = feed_folder(partitions[0], siblings, edge.uid)
-            feed = EdgeFeed(context.storage, location, *partitions, epoch=context.epoch)
+            feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
             if anew:
                 feed.reset()
             for channel, partition in zip(of_edge, partitions, strict=True):
@@ -170,7 +170,7 @@ class SubtaskFactory:
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
         return QueryBuilder(context.job, vertex, edges_in, calls, edge_frame, known)
 
-    def outputs(self, subtask: SubtaskId) -> Outputs:
+    def outputs(self, subtask: SubtaskId, attempt: AttemptId) -> Outputs:
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         edges = [edge.uid for edge in context.graph.outputs(vertex.uid)]
         partition = partition_path(context.job_id, subtask.vertex, subtask.number)
@@ -179,7 +179,7 @@ class SubtaskFactory:
         return Outputs(
             context.spark,
             context.storage,
-            self._attempts[subtask],
+            attempt,
             sinks,
             target,
             f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",

@@ -11,12 +11,29 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog
 
 BASE = os.environ["CKPT_CHAOS_BASE"]
 ROW_SECONDS = float(os.environ.get("CKPT_CHAOS_ROW_SECONDS", "0.001"))
+RELEASE_SECONDS = float(os.environ.get("CKPT_CHAOS_RELEASE_SECONDS", "0"))
 CHAIN = os.environ.get("CKPT_CHAOS_CHAIN", "1") == "1"
 
 job = Job("mixed")
+
+
+def releases_slowly() -> None:
+    """Moved, and for a while in no manifest: in a millisecond nobody catches a driver there."""
+    append = ManifestLog.append
+
+    def slowly_appended(log: ManifestLog, manifest: Manifest) -> bool:
+        time.sleep(RELEASE_SECONDS)
+        return append(log, manifest)
+
+    ManifestLog.append = slowly_appended  # type: ignore[assignment,method-assign]
+
+
+if RELEASE_SECONDS:
+    releases_slowly()
 
 
 @F.udf(LongType())

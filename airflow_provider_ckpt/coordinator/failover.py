@@ -1,0 +1,75 @@
+"""What the failure of a subtask comes to: its next attempt, or the end of the run (Flink: ExecutionFailureHandler)."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
+from airflow_provider_ckpt.coordinator.commands import RestartSubtask
+from airflow_provider_ckpt.coordinator.effects import Append
+from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
+from airflow_provider_ckpt.coordinator.restart_strategy import Restart
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.journal.events import SubtaskRestarting
+from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+
+
+class Failover:
+    """Every edge is durable, so the region that restarts is one subtask (W6): the pending checkpoint is aborted and not
+    counted, the others go on, and no checkpoint is taken until it runs again (R15).
+
+    The run ends by a failure that trying again does not mend, by one too many in a row, and by any one while a stop
+    waits for its savepoint: the next run begins at what is released either way.
+    """
+
+    def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider) -> None:
+        self._parts, self._job, self._decider = parts, job, decider
+        self._awaited: dict[str, float] = {}
+        """Subtask -> when the run ends if its next attempt has not begun by then."""
+
+    def failed(self, message: SubtaskFailed, now: float) -> None:
+        """``message``: of the current attempt, or of one that was to follow it and came to nothing."""
+        parts, subtask = self._parts, message.subtask
+        if not parts.subtasks.admits(subtask, message.attempt):
+            parts.subtasks.begin(subtask, message.attempt)
+        may_restart = not (message.terminal or self._job.is_ending or parts.requests.stop is not None)
+        restart = parts.restarts.failed(subtask, now) if may_restart else None
+        if restart is None:
+            self._end(message, now, spent=may_restart)
+        else:
+            self._restart(message, restart, now)
+
+    def _end(self, message: SubtaskFailed, now: float, *, spent: bool) -> None:
+        attempts = self._parts.restarts.attempts
+        times = f" (after {attempts} restarts in a row)" if spent and attempts else ""
+        self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
+        status: RunEnd = JobStatus.FAILED if message.terminal else JobStatus.RESTARTING
+        self._job.end(status, f"{message.subtask}: {message.cause}{times}")
+
+    def _restart(self, message: SubtaskFailed, restart: Restart, now: float) -> None:
+        parts, subtask = self._parts, message.subtask
+        self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
+        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
+        parts.finals.forget(subtask)
+        event = SubtaskRestarting(
+            subtask, str(message.attempt), message.cause, restart.number, parts.restarts.attempts, restart.delay, now
+        )
+        parts.out.append(Append(event))
+        parts.send(RestartSubtask, subtask, delay=restart.delay, plan=parts.pauses.plan(subtask))
+        self._awaited[subtask] = now + restart.delay + parts.options.timeout
+
+    def opened(self, subtask: str) -> None:
+        """Its next attempt has begun."""
+        self._awaited.pop(subtask, None)
+
+    def next_deadline(self) -> float | None:
+        return None if self._job.is_ending else min(self._awaited.values(), default=None)
+
+    def expire(self, now: float) -> None:
+        """What is left of an attempt may hang, and its successor waits for its end."""
+        late = [subtask for subtask, until in self._awaited.items() if now >= until]
+        for subtask in late:
+            del self._awaited[subtask]
+            cause = f"its next attempt has not begun within {self._parts.options.timeout:g} s (the checkpoint timeout)"
+            self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")

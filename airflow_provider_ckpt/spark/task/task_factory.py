@@ -1,0 +1,85 @@
+"""Makes the tasks of one epoch, and the next attempts of those that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from concurrent.futures import Executor
+
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.jobmaster.takeover import continues_at
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.progress import Runner
+from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
+from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
+
+
+class SparkTaskFactory:
+    """One per run. ``logs``: by subtask, always those of the current attempts, opened; the next attempt of a subtask
+    puts its own there. ``since``: vertex -> the epoch from which on its attempts count. ``thread``: of the vertices of
+    a job in BATCH mode. ``made``: every task there ever was, also those that were replaced."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        queries: SubtaskFactory,
+        logs: MutableMapping[str, SubtaskLog],
+        frozen: Mapping[str, FrozenFiles],
+        splits: Mapping[str, Sequence[Split]],
+        schemas: Mapping[str, StructType],
+        since: Mapping[str, int],
+        thread: Executor,
+        *,
+        batch: bool,
+    ) -> None:
+        self._context, self._queries, self._logs = context, queries, logs
+        self._frozen, self._splits, self._schemas, self._since = frozen, splits, schemas, since
+        self._thread, self._batch = thread, batch
+        self.made: list[Runner] = []
+
+    def make(self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], *, rewinds: bool) -> Runner:
+        """The task of ``attempt``, which has opened the subtask's log, with its Spark folder. What Spark had committed
+        of the attempts before and nobody published is published (R1)."""
+        runner = self._make(subtask, attempt, dropped, rewinds)
+        self.made.append(runner)
+        return runner
+
+    def begin(self, subtask: str, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
+        """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
+        name = SubtaskId(subtask)
+        self._context.failed.clear()  # the run has not ended for it: what fails next is told in full
+        log = SubtaskLog(self._context.storage, self._logs[name].path)
+        log.load()
+        if log.state.closed:
+            return None
+        by_split = self._context.graph.vertex(name.vertex).splits
+        log.open(attempt, continues_at(log, batch=self._batch, by_split=by_split))
+        self._logs[name] = log
+        return self.make(name, attempt, frozenset(plan.dropped), rewinds=False)
+
+    def failed(self, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+        report_crash(self._context, subtask, attempt, error)
+
+    def _make(self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], rewinds: bool) -> Runner:
+        vertex = self._context.graph.vertex(subtask.vertex)
+        context = AttemptContext(self._context, subtask, attempt, self._logs[subtask])
+        if vertex.splits:
+            splits = {split.id: split for split in self._splits.get(vertex.uid, ())}
+            outputs = self._queries.outputs(subtask, attempt)
+            return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
+        if self._batch:
+            outputs = self._queries.outputs(subtask, attempt)
+            inputs: dict[str, LogReader] = {name: CurrentLog(self._logs, name) for name in self._context.graph.subtasks}
+            return BatchRunner(context, vertex, inputs, outputs, self._frozen, self._schemas, self._thread)
+        return self._queries.runner(subtask, attempt, dropped, self._since[vertex.uid], rewinds=rewinds)

@@ -1,0 +1,84 @@
+"""The next attempts of failed subtasks, in the process in which the others go on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from airflow_provider_ckpt.coordinator.commands import RestartSubtask
+from airflow_provider_ckpt.coordinator.reports import SubtaskDone, SubtaskOpened
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.task.task import Task, TaskReplaced
+
+log = logging.getLogger(__name__)
+
+LAST_RESTART = 10.0
+"""Seconds that what is under way gets when the run is over: it may be what the run has ended for."""
+
+
+class TaskFactory(Protocol):
+    """Makes the next attempts of subtasks. Any thread calls it, for several subtasks at a time."""
+
+    def begin(self, subtask: str, attempt: AttemptId, plan: VertexPlan) -> Task | None:
+        """Open the subtask's log for ``attempt``, and make its task; None if the log is closed: nothing is left to do.
+        Raises what opening and making raise."""
+
+    def failed(self, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+        """``attempt`` came to nothing: report it."""
+
+
+class Restarts:
+    """Each is in a thread of its own, and goes in this order: what is left of the attempt before is stopped, and has
+    ended; a pause; the log is opened, which fences it all the same; the JobMaster is told. Who waits for it meanwhile
+    has a deadline (``coordinator.failover``): Spark may take for ever to end a query.
+
+    ``post``: the JobMaster's inbox. ``new_nonce``: of an attempt.
+    """
+
+    def __init__(self, factory: TaskFactory, post: Callable[[object], None], new_nonce: Callable[[], str]) -> None:
+        self._factory, self._post, self._new_nonce = factory, post, new_nonce
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._made: list[Task] = []
+
+    def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
+        """``before``: what may run yet of the attempts before. Returns at once."""
+        name = f"ckpt-restart-{command.subtask}"
+        thread = threading.Thread(target=self._run, args=(command, tuple(before)), name=name, daemon=True)
+        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+        thread.start()
+
+    def close(self) -> list[Task]:
+        """Begin no more; returns those that were made: the JobMaster may not have heard of all of them."""
+        self._closing.set()
+        until = time.monotonic() + LAST_RESTART
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_RESTART)
+        return self._made
+
+    def _run(self, command: RestartSubtask, before: tuple[Task, ...]) -> None:
+        attempt = command.attempt.next(self._new_nonce())
+        try:
+            for task in before:
+                task.stop()
+                task.close()
+            if self._closing.wait(command.delay):
+                return
+            task_of_next = self._factory.begin(command.subtask, attempt, command.plan)
+        except BaseException as error:
+            self._factory.failed(command.subtask, attempt, error)
+            return
+        world = (command.epoch, command.subtask, attempt)
+        if task_of_next is None:
+            self._post(SubtaskOpened(*world))
+            self._post(SubtaskDone(*world))
+            return
+        self._made.append(task_of_next)
+        self._post(TaskReplaced(task_of_next))
+        self._post(SubtaskOpened(*world))
