@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTr
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 RETRY_PAUSE = 1.0
 """Seconds before an aborted checkpoint that somebody waits for (an end of data, a stop) is tried again."""
@@ -32,7 +33,7 @@ class Completed:
 
     checkpoint: int
     kind: CheckpointKind
-    covered: frozenset[str]
+    covered: frozenset[SubtaskId]
 
 
 class CheckpointCycle:
@@ -58,7 +59,7 @@ class CheckpointCycle:
         self._subtasks, self._out = subtasks, out
         self._sources, self._splits, self._pauses = sources, splits, pauses
         self._cut = CutCheck(graph)
-        self._snapshots: dict[str, Snapshot] = dict(restored.snapshots)
+        self._snapshots: dict[SubtaskId, Snapshot] = dict(restored.snapshots)
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._ended_at: float | None = None
@@ -128,20 +129,20 @@ class CheckpointCycle:
         for subtask in planned.trigger:
             self._send(self.pending, subtask)
 
-    def _send(self, pending: PendingCheckpoint, subtask: str) -> None:
+    def _send(self, pending: PendingCheckpoint, subtask: SubtaskId) -> None:
         pending.trigger(subtask)
         attempt = self._subtasks.attempt(subtask)
         self._out.append(TriggerBarrier(self._epoch, subtask, attempt, pending.checkpoint))
 
     # -- acknowledge
 
-    def acknowledged(self, subtask: str, snapshot: Snapshot, now: float) -> Completed | None:
+    def acknowledged(self, subtask: SubtaskId, snapshot: Snapshot, now: float) -> Completed | None:
         """Raises CutViolatedError; the checkpoint is pending then, to be aborted."""
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
         return self._complete(now)
 
-    def finished(self, subtask: str, now: float) -> Completed | None:
+    def finished(self, subtask: SubtaskId, now: float) -> Completed | None:
         """A subtask closed. One that put no barrier is finished in the pending checkpoint, and those it
         would have sent the barrier to are triggered (R20). Raises CutViolatedError."""
         pending = self.pending
@@ -194,7 +195,7 @@ class CheckpointCycle:
 
     # -- small things
 
-    def _plan(self, finished: Iterable[str]) -> CheckpointPlan:
+    def _plan(self, finished: Iterable[SubtaskId]) -> CheckpointPlan:
         return plan(self._graph, set(finished), through_partitions=self._options.periodic)
 
     @staticmethod
@@ -202,7 +203,7 @@ class CheckpointCycle:
         return float("-inf") if moment is None else moment + pause
 
 
-def _lies_before(end: End, pending: PendingCheckpoint, snapshots: dict[str, Snapshot]) -> bool:
+def _lies_before(end: End, pending: PendingCheckpoint, snapshots: dict[SubtaskId, Snapshot]) -> bool:
     subtask, uid = end
     if end in pending.covers or snapshots[subtask].finished:
         return True

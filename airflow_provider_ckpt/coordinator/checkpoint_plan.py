@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.channel import pointwise_producers
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,14 @@ class CheckpointPlan:
     ``wait_for``: all unfinished ones. ``finished``: finished subtasks.
     """
 
-    trigger: tuple[str, ...]
-    wait_for: tuple[str, ...]
-    finished: tuple[str, ...]
+    trigger: tuple[SubtaskId, ...]
+    wait_for: tuple[SubtaskId, ...]
+    finished: tuple[SubtaskId, ...]
 
 
 def plan(
     graph: JobGraph,
-    finished: Collection[str],
+    finished: Collection[SubtaskId],
     *,
     through_partitions: bool = True,
 ) -> CheckpointPlan:
@@ -43,9 +44,9 @@ def plan(
     for edge in graph.edges:
         inputs[edge.consumer].append(edge)
     sends: dict[str, bytearray] = {}
-    trigger: list[str] = []
-    wait_for: list[str] = []
-    done: list[str] = []
+    trigger: list[SubtaskId] = []
+    wait_for: list[SubtaskId] = []
+    done: list[SubtaskId] = []
     for vertex in graph.vertices:
         names = vertex.subtasks
         sending = bytearray(vertex.parallelism)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
@@ -18,7 +19,7 @@ class DeploySubtask:
     """Start the subtask with ``plan``; answered by SubtaskRunning, or by SubtaskAtEndOfData if its log has the end."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     plan: VertexPlan
 
@@ -29,7 +30,7 @@ class TriggerBarrier:
     behind it through the result partitions."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     checkpoint: int
 
@@ -40,7 +41,7 @@ class PauseSubtask:
     does not answer: it says that it is there."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     reason: PauseReason = field(metadata=REASON)
 
@@ -50,7 +51,7 @@ class ResumeSubtask:
     """The change for which it stands still is in the journal: go on with ``plan``; answer SubtaskRunning."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     plan: VertexPlan
 
@@ -60,7 +61,7 @@ class DrainSubtask:
     """End the unbounded sources of this subtask where they stand; it goes to end of data (mode drain)."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
 
 
@@ -69,7 +70,7 @@ class FinishSubtask:
     """The subtask may close (final checkpoint released if it has sinks); answer SubtaskDone."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
 
 
@@ -79,7 +80,7 @@ class AssignSplits:
     end of data when all that was assigned is done."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     splits: tuple[str, ...]
     is_last: bool
@@ -92,7 +93,7 @@ class RestartSubtask:
     tasks."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     delay: float
     plan: VertexPlan

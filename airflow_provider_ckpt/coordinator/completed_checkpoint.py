@@ -10,6 +10,7 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.checkpoint import OperatorState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 RUNNING: OperatorState = "running"
 PARTIALLY_FINISHED: OperatorState = "partially finished"
@@ -17,8 +18,8 @@ FINISHED: OperatorState = "finished"
 
 
 def completed_event(
-    pending: PendingCheckpoint, graph: JobGraph, before: Mapping[str, Snapshot], now: float
-) -> tuple[CheckpointCompleted, dict[str, Snapshot]]:
+    pending: PendingCheckpoint, graph: JobGraph, before: Mapping[SubtaskId, Snapshot], now: float
+) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
     """The commit point of ``pending``, and the snapshots in it.
 
     Every subtask has a snapshot: the acknowledged one; if it was finished without a barrier, its last known one out of
@@ -43,7 +44,7 @@ def _finished_snapshot(last: Snapshot) -> Snapshot:
 
 
 def _operator_states(
-    graph: JobGraph, snapshots: Mapping[str, Snapshot], known_ended: Collection[tuple[str, str]]
+    graph: JobGraph, snapshots: Mapping[SubtaskId, Snapshot], known_ended: Collection[tuple[str, str]]
 ) -> dict[str, OperatorState]:
     states: dict[str, OperatorState] = {}
     for vertex in graph.vertices:

@@ -37,6 +37,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 _NO_SAVEPOINT = (
     "a job in batch mode takes no savepoint before its end; vertices that are at their end of data are not run "
@@ -66,7 +67,7 @@ class Coordinator:
         *,
         epoch: int,
         restored: Restored,
-        attempts: Mapping[str, AttemptId],
+        attempts: Mapping[SubtaskId, AttemptId],
         now: float,
         slots: int = 1,
     ) -> None:
@@ -165,11 +166,11 @@ class Coordinator:
         """Messages that were not taken, by reason: epoch, attempt, subtask, checkpoint, stale, over."""
         return dict(self._dropped)
 
-    def admits(self, subtask: str, attempt: AttemptId) -> bool:
+    def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
         """Whether ``attempt`` is the one that speaks for the subtask (R22)."""
         return self._parts.subtasks.admits(subtask, attempt)
 
-    def subtask_statuses(self) -> Mapping[str, SubtaskStatus]:
+    def subtask_statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
         return self._parts.subtasks.statuses()
 
     # -- what each does

@@ -8,6 +8,7 @@ from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
 from airflow_provider_ckpt.model.channel import channel_key
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class CutCheck:
@@ -17,7 +18,7 @@ class CutCheck:
     """
 
     def __init__(self, graph: JobGraph) -> None:
-        self._producer: dict[str, tuple[JobEdge, str]] = {}
+        self._producer: dict[str, tuple[JobEdge, SubtaskId]] = {}
         for edge in graph.edges:
             vertex = graph.vertex(edge.producer)
             for producer in vertex.subtasks:
@@ -38,7 +39,7 @@ class CutCheck:
                     published=snapshot.position,
                 )
 
-    def _reads(self, pending: PendingCheckpoint) -> Iterator[tuple[JobEdge, str, str, int]]:
+    def _reads(self, pending: PendingCheckpoint) -> Iterator[tuple[JobEdge, SubtaskId, SubtaskId, int]]:
         for consumer, snapshot in pending.acknowledged.items():
             for key, position in snapshot.inputs.items():
                 known = self._producer.get(key)

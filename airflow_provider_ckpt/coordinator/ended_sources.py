@@ -9,6 +9,7 @@ from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
@@ -23,13 +24,13 @@ class EndedSources(PlanChanges):
         dropped: Mapping[str, Collection[str]],
     ) -> None:
         self._parallelism = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
-        self._vertex: dict[str, str] = {name: vertex.uid for vertex in graph.vertices for name in vertex.subtasks}
+        self._vertex: dict[SubtaskId, str] = {name: vertex.uid for vertex in graph.vertices for name in vertex.subtasks}
         self._ended = {(vertex, uid) for vertex, uids in ended.items() for uid in uids}
         self._dropped = {(vertex, uid) for vertex, uids in dropped.items() for uid in uids}
-        self._reports: dict[tuple[str, str], dict[str, int]] = {}
-        self._gone: dict[str, set[str]] = {}
-        self._waiting: dict[tuple[str, str], None] = {}
-        self._left_out: set[tuple[str, str]] = set()
+        self._reports: dict[tuple[str, str], dict[SubtaskId, int]] = {}
+        self._gone: dict[str, set[SubtaskId]] = {}
+        self._waiting: dict[tuple[SubtaskId, str], None] = {}
+        self._left_out: set[tuple[SubtaskId, str]] = set()
 
     @property
     def all_ended(self) -> frozenset[tuple[str, str]]:
@@ -38,7 +39,7 @@ class EndedSources(PlanChanges):
 
     # -- what is said about them
 
-    def report(self, subtask: str, uid: str, batch_id: int, droppable: bool) -> list[tuple[str, int]]:
+    def report(self, subtask: SubtaskId, uid: str, batch_id: int, droppable: bool) -> list[tuple[str, int]]:
         """The subtask read the source to its end. Returns what is news: [(uid, batch id)] if with this
         the source ended as a whole."""
         vertex = self._vertex[subtask]
@@ -47,7 +48,7 @@ class EndedSources(PlanChanges):
             self._waiting[(subtask, uid)] = None
         return self._news(vertex)
 
-    def subtask_ended(self, subtask: str) -> list[tuple[str, int]]:
+    def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
         """The query of the subtask ended by itself: nothing to drop there any more. Returns the news."""
         vertex = self._vertex[subtask]
         self._gone.setdefault(vertex, set()).add(subtask)
@@ -79,7 +80,7 @@ class EndedSources(PlanChanges):
         del self._waiting[key]
         self._left_out.add(key)
 
-    def begin_again(self, subtask: str, unheard: Pause | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unheard: Pause | None) -> None:
         if unheard is not None:
             key = (subtask, unheard.reason.uid)
             self._left_out.discard(key)
@@ -94,12 +95,12 @@ class EndedSources(PlanChanges):
         self._dropped.add((vertex, uid))
         return SourceDropped(vertex, uid, batch_id, now)
 
-    def _note_left_out(self, subtask: str) -> None:
+    def _note_left_out(self, subtask: SubtaskId) -> None:
         """It leaves out what others of its vertex left out before as well, and need not stand still for that again."""
         vertex = self._vertex[subtask]
         for other in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
             self.begun(Pause(subtask, DropSource(other[1])))
 
-    def amended(self, plan: VertexPlan, subtask: str) -> VertexPlan:
+    def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
         vertex = self._vertex[subtask]
         return replace(plan, dropped=tuple(sorted(uid for owner, uid in self._dropped if owner == vertex)))

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
 AHEAD = 4
 """Splits that a subtask has at most, the one that it reads included: it need not wait for the next one to be handed
 out, and several go into one entry of the journal."""
@@ -20,16 +22,16 @@ class RestoredSplits:
     position of its entry, of those that are in a live log. ``takers``: the subtasks that read what is left."""
 
     ids: Sequence[str]
-    takers: Collection[str]
+    takers: Collection[SubtaskId]
     covered: Collection[int] = ()
-    published: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    published: Mapping[int, tuple[SubtaskId, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Assignment:
     """``splits``: places in the frozen list. ``is_last``: nothing else will be handed out to the subtask's attempt."""
 
-    subtask: str
+    subtask: SubtaskId
     splits: tuple[int, ...]
     is_last: bool
 
@@ -42,8 +44,8 @@ class SplitEnumerator:
         self._done = {*restored.covered, *restored.published}
         self._left = [number for number in range(len(restored.ids)) if number not in self._done]
         """A heap: what goes back comes first again."""
-        self._assigned: dict[str, dict[int, None]] = {}
-        self._told_last: set[str] = set()
+        self._assigned: dict[SubtaskId, dict[int, None]] = {}
+        self._told_last: set[SubtaskId] = set()
 
     @property
     def done(self) -> int:
@@ -58,13 +60,13 @@ class SplitEnumerator:
     def assigned(self) -> int:
         return sum(len(one) for one in self._assigned.values())
 
-    def began(self, subtask: str) -> None:
+    def began(self, subtask: SubtaskId) -> None:
         """A new attempt of the subtask runs: nothing is handed out to it, and what the one before had goes back."""
         for number in self._assigned.pop(subtask, {}):
             heapq.heappush(self._left, number)
         self._told_last.discard(subtask)
 
-    def completed(self, subtask: str, number: int) -> bool:
+    def completed(self, subtask: SubtaskId, number: int) -> bool:
         """The entry of the split is in the log of the subtask. False if that was known."""
         self._assigned.get(subtask, {}).pop(number, None)
         if number in self._done:
@@ -72,7 +74,7 @@ class SplitEnumerator:
         self._done.add(number)
         return True
 
-    def due(self, running: Iterable[str]) -> list[Assignment]:
+    def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
         """What is handed out now. ``running``: the subtasks that can take splits. Those that have none at all come
         first; towards the end each gets its share and no more, so that none waits for another's queue."""
         asking = [name for name in running if name not in self._told_last and self._has(name) <= LOW]
@@ -83,10 +85,10 @@ class SplitEnumerator:
                 found.append(assignment)
         return found
 
-    def _has(self, subtask: str) -> int:
+    def _has(self, subtask: SubtaskId) -> int:
         return len(self._assigned.get(subtask, ()))
 
-    def _for(self, subtask: str) -> Assignment:
+    def _for(self, subtask: SubtaskId) -> Assignment:
         if subtask not in self._takers:
             self._told_last.add(subtask)
             return Assignment(subtask, (), is_last=True)

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.coordinator.restart_strategy import Restart
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SubtaskRestarting
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class Failover:
@@ -25,7 +26,7 @@ class Failover:
 
     def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider) -> None:
         self._parts, self._job, self._decider = parts, job, decider
-        self._awaited: dict[str, float] = {}
+        self._awaited: dict[SubtaskId, float] = {}
         """Subtask -> when the run ends if its next attempt has not begun by then."""
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
@@ -59,7 +60,7 @@ class Failover:
         parts.send(RestartSubtask, subtask, delay=restart.delay, plan=parts.pauses.plan(subtask))
         self._awaited[subtask] = now + restart.delay + parts.options.timeout
 
-    def opened(self, subtask: str) -> None:
+    def opened(self, subtask: SubtaskId) -> None:
         """Its next attempt has begun."""
         self._awaited.pop(subtask, None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class FinalCheckpoints:
@@ -15,15 +16,15 @@ class FinalCheckpoints:
     """
 
     def __init__(self, graph: JobGraph, restored: Restored) -> None:
-        self._vertex: dict[str, JobVertex] = {}
+        self._vertex: dict[SubtaskId, JobVertex] = {}
         for vertex in graph.vertices:
             self._vertex.update(dict.fromkeys(vertex.subtasks, vertex))
         self.unbounded = tuple(name for name, v in self._vertex.items() if set(v.sources) - set(v.bounded_sources))
         """Subtasks with a source that ends only when it is told to."""
-        self._waiting: dict[str, int | None] = {}
+        self._waiting: dict[SubtaskId, int | None] = {}
         self._covered_before = {name: restored.last_completed for name, s in restored.snapshots.items() if s.finished}
 
-    def at_end_of_data(self, subtask: str, news: bool) -> bool:
+    def at_end_of_data(self, subtask: SubtaskId, news: bool) -> bool:
         """The subtask waits from here on. True if a checkpoint has to be taken for it."""
         vertex = self._vertex[subtask]
         if not vertex.sinks:
@@ -33,17 +34,17 @@ class FinalCheckpoints:
         self._waiting[subtask] = covered
         return covered is None
 
-    def completed(self, checkpoint: int, covered: frozenset[str]) -> None:
+    def completed(self, checkpoint: int, covered: frozenset[SubtaskId]) -> None:
         for subtask, final in self._waiting.items():
             if final is None and subtask in covered:
                 self._waiting[subtask] = checkpoint
 
-    def may_finish(self, last_released: int) -> list[str]:
+    def may_finish(self, last_released: int) -> list[SubtaskId]:
         """Those whose final checkpoint is released; each is returned once."""
         ready = [s for s, final in self._waiting.items() if final is not None and final <= last_released]
         for subtask in ready:
             del self._waiting[subtask]
         return ready
 
-    def forget(self, subtask: str) -> None:
+    def forget(self, subtask: SubtaskId) -> None:
         self._waiting.pop(subtask, None)

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskTable
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Parts:
     cycle: CheckpointCycle
     restarts: RestartStrategy
 
-    def send(self, command: Callable[..., Command], subtask: str, **fields: Any) -> None:
+    def send(self, command: Callable[..., Command], subtask: SubtaskId, **fields: Any) -> None:
         self.out.append(command(epoch=self.epoch, subtask=subtask, attempt=self.subtasks.attempt(subtask), **fields))
 
 
@@ -51,7 +52,7 @@ def make_parts(
     options: CheckpointOptions,
     epoch: int,
     restored: Restored,
-    attempts: Mapping[str, AttemptId],
+    attempts: Mapping[SubtaskId, AttemptId],
     slots: int,
 ) -> Parts:
     out: list[Effect] = []

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 @dataclass(frozen=True)
 class Pause:
-    subtask: str
+    subtask: SubtaskId
     reason: PauseReason
 
 
@@ -29,7 +30,7 @@ class PlanChanges(ABC):
         """The subtask is told: the pause is wanted no more."""
 
     @abstractmethod
-    def begin_again(self, subtask: str, unheard: Pause | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unheard: Pause | None) -> None:
         """Its next attempt begins, under all that is changed by now. ``unheard``: the pause that the attempt before was
         told of and did not come to."""
 
@@ -39,7 +40,7 @@ class PlanChanges(ABC):
         journal before it goes on; None if it is there already."""
 
     @abstractmethod
-    def amended(self, plan: VertexPlan, subtask: str) -> VertexPlan:
+    def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
         """``plan`` with all that is changed for the subtask by now; asked of each kind in turn."""
 
 
@@ -48,7 +49,7 @@ class Pauses:
 
     def __init__(self, changes: Collection[PlanChanges]) -> None:
         self._changes = tuple(changes)
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[SubtaskId, int] = {}
         self._by: PlanChanges | None = None
         self.current: Pause | None = None
         self.stands_still = False
@@ -70,18 +71,18 @@ class Pauses:
         self._numbers[self.current.subtask] = self._numbers.get(self.current.subtask, 0) + 1
         return self._by.change(self.current, batch_id, now)
 
-    def awaits(self, subtask: str, reason: PauseReason) -> bool:
+    def awaits(self, subtask: SubtaskId, reason: PauseReason) -> bool:
         """Whether the subtask has still to say that it stands still for this reason."""
         return self.current == Pause(subtask, reason) and not self.stands_still
 
-    def plan(self, subtask: str) -> VertexPlan:
+    def plan(self, subtask: SubtaskId) -> VertexPlan:
         """What the subtask is to run now: number 0 as first deployed in the epoch, one more at each resume."""
         plan = VertexPlan(self._numbers.get(subtask, 0), ())
         for changes in self._changes:
             plan = changes.amended(plan, subtask)
         return plan
 
-    def begin_again(self, subtask: str) -> None:
+    def begin_again(self, subtask: SubtaskId) -> None:
         """Its next attempt stands still for nothing that the one before was told; what is wanted yet is said again."""
         current = self.current
         mine = current is not None and current.subtask == subtask
@@ -89,7 +90,7 @@ class Pauses:
             changes.begin_again(subtask, current if mine and changes is self._by and not self.stands_still else None)
         self.over(subtask)
 
-    def over(self, subtask: str) -> None:
+    def over(self, subtask: SubtaskId) -> None:
         """The subtask runs again, or ended by itself."""
         if self.current is not None and self.current.subtask == subtask:
             self.current, self._by, self.stands_still = None, None, False

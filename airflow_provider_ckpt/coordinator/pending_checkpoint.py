@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from airflow_provider_ckpt.coordinator.checkpoint_plan import CheckpointPlan
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
-End = tuple[str, str | None]
+End = tuple[SubtaskId, str | None]
 """(subtask, None): its end of data. (subtask, uid): the end of one of its sources."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
@@ -36,41 +37,41 @@ class PendingCheckpoint:
         """Ends of data and of sources known before the trigger: their barrier lies behind them."""
         self.ended = ended
         """(vertex, uid) of the sources whose end was known before the trigger."""
-        self._acknowledged: dict[str, Snapshot] = {}
+        self._acknowledged: dict[SubtaskId, Snapshot] = {}
         self._remaining = dict.fromkeys(plan.wait_for)
         self._finished = dict.fromkeys(plan.finished)
         self._triggered = set(plan.trigger)
 
     @property
-    def acknowledged(self) -> Mapping[str, Snapshot]:
+    def acknowledged(self) -> Mapping[SubtaskId, Snapshot]:
         return self._acknowledged
 
     @property
-    def remaining(self) -> tuple[str, ...]:
+    def remaining(self) -> tuple[SubtaskId, ...]:
         return tuple(self._remaining)
 
     @property
-    def finished(self) -> tuple[str, ...]:
+    def finished(self) -> tuple[SubtaskId, ...]:
         return tuple(self._finished)
 
     @property
     def is_complete(self) -> bool:
         return not self._remaining
 
-    def waits_for(self, subtask: str) -> bool:
+    def waits_for(self, subtask: SubtaskId) -> bool:
         return subtask in self._remaining
 
-    def was_triggered(self, subtask: str) -> bool:
+    def was_triggered(self, subtask: SubtaskId) -> bool:
         return subtask in self._triggered
 
-    def acknowledge(self, subtask: str, snapshot: Snapshot) -> None:
+    def acknowledge(self, subtask: SubtaskId, snapshot: Snapshot) -> None:
         del self._remaining[subtask]
         self._acknowledged[subtask] = snapshot
 
-    def finish(self, subtask: str) -> None:
+    def finish(self, subtask: SubtaskId) -> None:
         """The subtask closed without a barrier of this checkpoint: it is finished in it (R20)."""
         del self._remaining[subtask]
         self._finished[subtask] = None
 
-    def trigger(self, subtask: str) -> None:
+    def trigger(self, subtask: SubtaskId) -> None:
         self._triggered.add(subtask)

@@ -12,6 +12,7 @@ from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class SubtaskOpened:
     """
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
 
 
@@ -30,7 +31,7 @@ class SubtaskRunning:
     """The subtask's query runs (again), under its plan number ``plan``: it can take barriers."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     plan: int = 0
 
@@ -40,7 +41,7 @@ class SubtaskAtEndOfData:
     """End of data is in the subtask's log."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
 
 
@@ -49,7 +50,7 @@ class SubtaskDone:
     """The subtask carried out FinishSubtask: end of partition is in its log, its resources are back."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
 
 
@@ -58,7 +59,7 @@ class SubtaskFailed:
     """``cause``: what went wrong, in words. ``error``, ``traceback``: of the user's own code, if it was that."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     cause: str
     terminal: bool = False
@@ -72,7 +73,7 @@ class SubtaskFenced:
     over, unless it was the next attempt of this epoch. For the JobMaster, not for the coordinator."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     cause: str
     by: AttemptId | None = None
@@ -81,7 +82,7 @@ class SubtaskFenced:
 @dataclass(frozen=True)
 class BarrierAcknowledged:
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     checkpoint: int
     snapshot: Snapshot
@@ -90,7 +91,7 @@ class BarrierAcknowledged:
 @dataclass(frozen=True)
 class BarrierDeclined:
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     checkpoint: int
     reason: DeclineReason
@@ -103,7 +104,7 @@ class SourceAtEnd:
     """An inline bounded source, or an ended input edge, of a vertex is covered by published batches."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     uid: str
     batch_id: int
@@ -117,7 +118,7 @@ class SubtaskPaused:
     none."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     reason: PauseReason = field(metadata=REASON)
     batch_id: int
@@ -129,7 +130,7 @@ class SplitCompleted:
     of any barrier behind that entry."""
 
     epoch: int
-    subtask: str
+    subtask: SubtaskId
     attempt: AttemptId
     split: str
     position: int

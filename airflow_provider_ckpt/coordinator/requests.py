@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.coordinator.failures import FailureTracker
 from airflow_provider_ckpt.coordinator.messages import StopRequested
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Requests:
         self.stop: Stop | None = None
         self.draining = draining
         self._tolerable_failed = tolerable_failed
-        self._drained: set[str] = set()
+        self._drained: set[SubtaskId] = set()
         self._seen: set[str] = set()
         self._open: dict[str, str] = {}
 
@@ -73,11 +74,11 @@ class Requests:
             del self._open[request]
         return closed
 
-    def begin_again(self, subtask: str) -> None:
+    def begin_again(self, subtask: SubtaskId) -> None:
         """Its next attempt has not been told to drain."""
         self._drained.discard(subtask)
 
-    def drain_once(self, subtask: str) -> bool:
+    def drain_once(self, subtask: SubtaskId) -> bool:
         """True the first time."""
         new = subtask not in self._drained
         self._drained.add(subtask)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
 MAX_DELAY = 60.0
 MULTIPLIER = 1.5
 RESET_AFTER = 3600.0
@@ -35,9 +37,9 @@ class RestartStrategy:
 
     def __init__(self, attempts: int, delay: float) -> None:
         self.attempts, self._delay = attempts, delay
-        self._failures: dict[str, _Failures] = {}
+        self._failures: dict[SubtaskId, _Failures] = {}
 
-    def failed(self, subtask: str, now: float) -> Restart | None:
+    def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
         """Called once a failure. None: it was restarted as often as it may be."""
         before = self._failures.get(subtask)
         if before is None or now - before.at - before.delay >= RESET_AFTER:

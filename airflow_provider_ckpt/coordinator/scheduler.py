@@ -33,23 +33,22 @@ class Scheduler:
             for vertex in graph.vertices
         }
 
-    def due(self) -> list[str]:
+    def due(self) -> list[SubtaskId]:
         """The subtasks to deploy now, in topological order. The caller sets their status, or asks again."""
         free = self._slots - self._subtasks.count(SubtaskStatus.STARTING, SubtaskStatus.RUNNING)
-        chosen: list[str] = []
+        chosen: list[SubtaskId] = []
         for vertex in self._graph.vertices:
             if len(chosen) >= free:
                 break
             chosen += self._of(vertex, free - len(chosen))
         return chosen
 
-    def again(self, subtask: str) -> None:
+    def again(self, subtask: SubtaskId) -> None:
         """It was under way, and has CREATED for its status once more: it is deployed like any other. Those of a vertex
         keep their order."""
-        name = SubtaskId(subtask)
-        waiting = self._waiting[name.vertex]
-        if name not in waiting:
-            waiting.append(name)
+        waiting = self._waiting[subtask.vertex]
+        if subtask not in waiting:
+            waiting.append(subtask)
             waiting.sort(key=lambda one: one.number)
 
     def _of(self, vertex: JobVertex, free: float) -> list[SubtaskId]:

@@ -27,25 +27,25 @@ class SplitSources:
 
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
         self._sources = {uid: _SplitSource(uid, one) for uid, one in restored.items()}
-        self._opened: set[str] = set()
+        self._opened: set[SubtaskId] = set()
         """Subtasks whose new attempt has not said yet what the one before had published."""
 
     def __len__(self) -> int:
         return len(self._sources)
 
-    def opened(self, subtask: str) -> None:
+    def opened(self, subtask: SubtaskId) -> None:
         """A new attempt has opened the log of a subtask, of any vertex. It tells which splits are in there before it
         says that it runs: until then nothing goes back, as a split may have been published and not reported."""
         if self._of(subtask) is not None:
             self._opened.add(subtask)
 
-    def began(self, subtask: str) -> None:
+    def began(self, subtask: SubtaskId) -> None:
         """The subtask runs, or is at its end. If by a new attempt, what the one before had not published goes back."""
         if subtask in self._opened and (source := self._of(subtask)) is not None:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)
 
-    def completed(self, subtask: str, split: str, position: int, now: float) -> SplitsDone | None:
+    def completed(self, subtask: SubtaskId, split: str, position: int, now: float) -> SplitsDone | None:
         """What is to be journaled; None if it is known, or of a split that the source does not have."""
         source = self._of(subtask)
         number = None if source is None else source.places.get(split)
@@ -54,12 +54,12 @@ class SplitSources:
         source.uncovered[number] = (subtask, position)
         return SplitsDone(source.uid, subtask, ranges([number]), now)
 
-    def due(self, running: Iterable[str]) -> list[tuple[Assignment, tuple[str, ...]]]:
+    def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
         """(assignment, the ids of its splits). ``running``: the subtasks of all vertices that run."""
         found = []
-        by_source: dict[str, list[str]] = {}
+        by_source: dict[str, list[SubtaskId]] = {}
         for subtask in running:
-            by_source.setdefault(SubtaskId(subtask).vertex, []).append(subtask)
+            by_source.setdefault(subtask.vertex, []).append(subtask)
         for uid, source in self._sources.items():
             for one in source.enumerator.due(by_source.get(uid, ())):
                 found.append((one, tuple(source.ids[number] for number in one.splits)))
@@ -67,10 +67,10 @@ class SplitSources:
 
     @staticmethod
     def assigned_event(assignment: Assignment, attempt: str, now: float) -> SplitsAssigned:
-        source = SubtaskId(assignment.subtask).vertex
+        source = assignment.subtask.vertex
         return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
 
-    def cover(self, checkpoint: int, snapshots: Mapping[str, Snapshot]) -> Iterator[SplitsCovered]:
+    def cover(self, checkpoint: int, snapshots: Mapping[SubtaskId, Snapshot]) -> Iterator[SplitsCovered]:
         """The checkpoint completes with these snapshots: what is to be journaled in one entry with that."""
         for uid, source in self._sources.items():
             covered = [
@@ -84,5 +84,5 @@ class SplitSources:
             if covered:
                 yield SplitsCovered(uid, checkpoint, ranges(covered))
 
-    def _of(self, subtask: str) -> _SplitSource | None:
-        return self._sources.get(SubtaskId(subtask).vertex)
+    def _of(self, subtask: SubtaskId) -> _SplitSource | None:
+        return self._sources.get(subtask.vertex)

@@ -26,12 +26,13 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SourceEnded, SubtaskEndOfData, SubtaskFinished
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class SubtaskLifecycle:
     """What subtasks say of themselves, and what they are told to do apart from barriers."""
 
-    def __init__(self, parts: Parts, told_end_of_data: Iterable[str]) -> None:
+    def __init__(self, parts: Parts, told_end_of_data: Iterable[SubtaskId]) -> None:
         """``told_end_of_data``: subtasks whose end of data is in the journal."""
         self._parts = parts
         self._told_end_of_data = set(told_end_of_data)
@@ -84,7 +85,7 @@ class SubtaskLifecycle:
         news = self._parts.sources.report(message.subtask, message.uid, message.batch_id, message.droppable)
         self._note_ended(message.subtask, news, now)
 
-    def _note_ended(self, subtask: str, news: list[tuple[str, int]], now: float) -> None:
+    def _note_ended(self, subtask: SubtaskId, news: list[tuple[str, int]], now: float) -> None:
         vertex = self._parts.subtasks.vertex(subtask)
         for uid, batch_id in news:
             self._parts.out.append(Append(SourceEnded(vertex, uid, batch_id, now)))

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class SubtaskStatus(Enum):
@@ -51,9 +52,9 @@ class Restored:
     unreleased: tuple[int, ...] = ()
     ended: Mapping[str, Collection[str]] = field(default_factory=dict)
     dropped: Mapping[str, Collection[str]] = field(default_factory=dict)
-    end_of_data: frozenset[str] = frozenset()
-    finished: frozenset[str] = frozenset()
-    snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    end_of_data: frozenset[SubtaskId] = frozenset()
+    finished: frozenset[SubtaskId] = frozenset()
+    snapshots: Mapping[SubtaskId, Snapshot] = field(default_factory=dict)
     draining: bool = False
     splits: Mapping[str, RestoredSplits] = field(default_factory=dict)
 
@@ -63,9 +64,9 @@ class SubtaskTable:
 
     ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22)."""
 
-    def __init__(self, graph: JobGraph, restored: Restored, attempts: Mapping[str, AttemptId]) -> None:
-        self._vertex: dict[str, str] = {}
-        self._status: dict[str, SubtaskStatus] = {}
+    def __init__(self, graph: JobGraph, restored: Restored, attempts: Mapping[SubtaskId, AttemptId]) -> None:
+        self._vertex: dict[SubtaskId, str] = {}
+        self._status: dict[SubtaskId, SubtaskStatus] = {}
         self._attempt = dict(attempts)
         for vertex in graph.vertices:
             for name in vertex.subtasks:
@@ -76,52 +77,52 @@ class SubtaskTable:
         self._size = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
         self._ended = Counter(self._vertex[name] for name, status in self._status.items() if status in _ENDED)
 
-    def __contains__(self, subtask: str) -> bool:
+    def __contains__(self, subtask: SubtaskId) -> bool:
         return subtask in self._status
 
     def __len__(self) -> int:
         return len(self._status)
 
-    def vertex(self, subtask: str) -> str:
+    def vertex(self, subtask: SubtaskId) -> str:
         return self._vertex[subtask]
 
-    def status(self, subtask: str) -> SubtaskStatus:
+    def status(self, subtask: SubtaskId) -> SubtaskStatus:
         return self._status[subtask]
 
-    def set_status(self, subtask: str, status: SubtaskStatus) -> None:
+    def set_status(self, subtask: SubtaskId, status: SubtaskStatus) -> None:
         before = self._status[subtask]
         self._count[before] -= 1
         self._status[subtask] = status
         self._count[status] += 1
         self._ended[self._vertex[subtask]] += (status in _ENDED) - (before in _ENDED)
 
-    def statuses(self) -> Mapping[str, SubtaskStatus]:
+    def statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
         return dict(self._status)
 
-    def in_status(self, *statuses: SubtaskStatus) -> Iterable[str]:
+    def in_status(self, *statuses: SubtaskStatus) -> Iterable[SubtaskId]:
         return [name for name, status in self._status.items() if status in statuses]
 
     def count(self, *statuses: SubtaskStatus) -> int:
         return sum(self._count[status] for status in statuses)
 
-    def attempt(self, subtask: str) -> AttemptId:
+    def attempt(self, subtask: SubtaskId) -> AttemptId:
         """Of a subtask that is not finished. Raises KeyError for any other."""
         return self._attempt[subtask]
 
-    def admits(self, subtask: str, attempt: AttemptId) -> bool:
+    def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
         """Whether ``attempt`` is the current one (R22)."""
         return self._attempt.get(subtask) == attempt
 
-    def may_begin(self, subtask: str, attempt: AttemptId) -> bool:
+    def may_begin(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
         """Whether ``attempt`` can follow the current one: a later one of the same epoch."""
         current = self._attempt.get(subtask)
         return current is not None and current < attempt and current.epoch == attempt.epoch
 
-    def begin(self, subtask: str, attempt: AttemptId) -> None:
+    def begin(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         """``attempt`` takes the place of the one before, which never speaks for the subtask again."""
         self._attempt[subtask] = attempt
 
-    def has_ended(self, subtask: str) -> bool:
+    def has_ended(self, subtask: SubtaskId) -> bool:
         return self._status[subtask] in _ENDED
 
     def vertex_has_ended(self, vertex: str) -> bool:
@@ -134,7 +135,7 @@ class SubtaskTable:
         return any(self._count[status] for status in _BLOCKING)
 
     @property
-    def waited_for(self) -> list[str]:
+    def waited_for(self) -> list[SubtaskId]:
         """The subtasks because of which :attr:`blocked` is true."""
         return list(self.in_status(*_BLOCKING))
 

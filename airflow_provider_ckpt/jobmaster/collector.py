@@ -25,7 +25,7 @@ def collect_garbage(
     storage: Storage,
     job_id: str,
     graph: JobGraph,
-    logs: Mapping[str, SubtaskLog],
+    logs: Mapping[SubtaskId, SubtaskLog],
     sinks: Mapping[str, BoundSink],
     epoch: int,
     check_fenced: Callable[[], None],

@@ -9,6 +9,7 @@ from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFaile
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
@@ -21,7 +22,7 @@ class SinkReleases:
     def __init__(
         self,
         graph: JobGraph,
-        logs: Mapping[str, LogReader],
+        logs: Mapping[SubtaskId, LogReader],
         sinks: Mapping[str, BoundSink],
         final_only: frozenset[str],
     ) -> None:
@@ -48,7 +49,7 @@ class SinkReleases:
         return found
 
     def _of(
-        self, subtask: str, uid: str, completed: CheckpointCompleted, after: CheckpointCompleted | None
+        self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, after: CheckpointCompleted | None
     ) -> list[Handle]:
         end = position(completed, subtask)
         start = 0 if after is None else position(after, subtask)
@@ -65,7 +66,7 @@ class Releaser:
     def __init__(
         self,
         graph: JobGraph,
-        logs: Mapping[str, LogReader],
+        logs: Mapping[SubtaskId, LogReader],
         sinks: Mapping[str, BoundSink],
         final_only: frozenset[str],
         *,
@@ -103,7 +104,7 @@ def _is_final(completed: CheckpointCompleted) -> bool:
     return completed.kind == "final" or all(snapshot.finished for snapshot in completed.subtasks.values())
 
 
-def position(completed: CheckpointCompleted, subtask: str) -> int:
+def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
     """The position of the subtask's log that the checkpoint covers; 0 if it had not started."""
     snapshot = completed.subtasks.get(subtask)
     return 0 if snapshot is None else snapshot.position

@@ -36,7 +36,7 @@ class RestorePoint:
     def is_anew(self) -> bool:
         return self.completed is None
 
-    def continues_at(self, subtask: str) -> int:
+    def continues_at(self, subtask: SubtaskId) -> int:
         """Entries of the subtask's log between this position and the new attempt's ``open`` are void (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
@@ -108,7 +108,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
 
 
 def interrupted_restore(
-    storage: Storage, job_id: str, state: JobState, logs: Mapping[str, SubtaskLog], mode: str = "streaming"
+    storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, SubtaskLog], mode: str = "streaming"
 ) -> RestorePoint | None:
     """The goal of a restore that a driver began and did not complete: it died after it had taken some logs
     back and not others (R4). None if there is nothing to make up for. ``logs``: loaded, not yet opened.
@@ -127,7 +127,7 @@ def interrupted_restore(
         by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
         back = all(
             _was_opened(logs[subtask], epoch)
-            if SubtaskId(subtask).vertex in by_split
+            if subtask.vertex in by_split
             else _is_back(storage, job_id, subtask, logs[subtask], epoch)
             for subtask in unfinished
         )
@@ -140,9 +140,9 @@ def _was_opened(log: SubtaskLog, epoch: int) -> bool:
     return any(isinstance(one, Open) and one.epoch >= epoch for _, one in log.records())
 
 
-def _is_back(storage: Storage, job_id: str, subtask: str, log: SubtaskLog, epoch: int) -> bool:
+def _is_back(storage: Storage, job_id: str, subtask: SubtaskId, log: SubtaskLog, epoch: int) -> bool:
     records = log.records()
-    folders, _ = _spark_folders(storage, job_id, SubtaskId(subtask))
+    folders, _ = _spark_folders(storage, job_id, subtask)
     newest = folders.previous(records)
     return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
 
@@ -152,7 +152,7 @@ def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored
     dropped: dict[str, dict[str, int]] = {}
     subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
-        snapshots = [snapshot for name, snapshot in subtasks.items() if SubtaskId(name).vertex == vertex]
+        snapshots = [snapshot for name, snapshot in subtasks.items() if name.vertex == vertex]
         kept = {uid: at for uid, at in uids.items() if _was_dropped(uid, at, snapshots)}
         if kept:
             dropped[vertex] = kept

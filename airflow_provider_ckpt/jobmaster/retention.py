@@ -50,7 +50,7 @@ class Retention:
         job_id: str,
         graph: JobGraph,
         journal: OwnedJournal,
-        logs: Mapping[str, LogReader],
+        logs: Mapping[SubtaskId, LogReader],
         *,
         retained: int,
         final_only: frozenset[str],

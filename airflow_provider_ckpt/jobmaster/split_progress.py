@@ -9,6 +9,7 @@ from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.split import Split, numbers
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
 
@@ -16,7 +17,7 @@ from airflow_provider_ckpt.partitions.records import Batch
 def restored_splits(
     state: JobState,
     graph: JobGraph,
-    logs: Mapping[str, LogReader],
+    logs: Mapping[SubtaskId, LogReader],
     lists: Mapping[str, Sequence[Split]],
     parallelism: Mapping[str, int],
 ) -> dict[str, RestoredSplits]:
@@ -26,11 +27,11 @@ def restored_splits(
 
 
 def _restored(
-    state: JobState, vertex: JobVertex, logs: Mapping[str, LogReader], splits: Sequence[Split], parallelism: int
+    state: JobState, vertex: JobVertex, logs: Mapping[SubtaskId, LogReader], splits: Sequence[Split], parallelism: int
 ) -> RestoredSplits:
     ids = [split.id for split in splits]
     places = {name: number for number, name in enumerate(ids)}
-    published: dict[int, tuple[str, int]] = {}
+    published: dict[int, tuple[SubtaskId, int]] = {}
     for subtask in vertex.subtasks:
         for position, record in logs[subtask].records():
             if isinstance(record, Batch) and record.split in places:

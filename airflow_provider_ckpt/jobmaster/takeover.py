@@ -80,8 +80,8 @@ def record_plan(
     journal.write(PlanRecorded(graph, schemas, now, kept))
 
 
-def load_logs(storage: Storage, job_id: str, graph: JobGraph) -> dict[str, SubtaskLog]:
-    logs: dict[str, SubtaskLog] = {}
+def load_logs(storage: Storage, job_id: str, graph: JobGraph) -> dict[SubtaskId, SubtaskLog]:
+    logs: dict[SubtaskId, SubtaskLog] = {}
     for subtask in graph.subtasks:
         log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
         log.load()
@@ -89,7 +89,7 @@ def load_logs(storage: Storage, job_id: str, graph: JobGraph) -> dict[str, Subta
     return logs
 
 
-def check_whole(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
+def check_whole(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """``logs``: loaded. Raises SubtaskLogLostError if one ends before what the last completed checkpoint covers."""
     for subtask, snapshot in state.covering().items():
         if subtask in logs and snapshot.position >= max(1, logs[subtask].position):
@@ -101,13 +101,13 @@ def check_whole(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
             )
 
 
-def check_read(graph: JobGraph, logs: Mapping[str, SubtaskLog]) -> None:
+def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """``logs``: loaded. Raises SubtaskLogCutError if one ends before what a consumer has read of it. Nothing is written
     before: the numbers of what is gone are still free."""
     for subtask, log in logs.items():
         last = log.state.last_batch
         inputs = last.inputs if last is not None else {}
-        for channel in channels(graph, SubtaskId(subtask)):
+        for channel in channels(graph, subtask):
             read, producer = inputs.get(channel.key, 0), logs[channel.producer]
             if read > producer.position:
                 producer.load()  # a driver before us may have written to it, and to ours, since it was loaded
@@ -115,11 +115,11 @@ def check_read(graph: JobGraph, logs: Mapping[str, SubtaskLog]) -> None:
                 raise SubtaskLogCutError(log=producer.path, next=producer.position, consumer=subtask, read=read - 1)
 
 
-def _check_closed(state: JobState, logs: Mapping[str, SubtaskLog]) -> None:
+def _check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """Raises SubtaskLogReopenedError: nobody would deploy a subtask that is finished, and nobody hear its end."""
     for subtask in sorted(state.finished & logs.keys()):
         log = logs[subtask]
-        if not log.state.closed and not _is_outdated(log, state.since(SubtaskId(subtask).vertex)):
+        if not log.state.closed and not _is_outdated(log, state.since(subtask.vertex)):
             raise SubtaskLogReopenedError(log=log.path, subtask=subtask)
 
 
@@ -128,7 +128,7 @@ def new_nonce() -> str:
     return secrets.token_hex(4)
 
 
-def first_attempts(epoch: int, subtasks: Iterable[str]) -> dict[str, AttemptId]:
+def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, AttemptId]:
     """Those of an epoch: each has a name of its own, by which what one subtask has staged is told from what another
     one has."""
     names, nonces = list(subtasks), set[str]()
@@ -138,8 +138,8 @@ def first_attempts(epoch: int, subtasks: Iterable[str]) -> dict[str, AttemptId]:
 
 
 def open_logs(
-    journal: OwnedJournal, logs: Mapping[str, SubtaskLog], epoch: int, mode: str, restore: RestorePoint | None
-) -> dict[str, AttemptId]:
+    journal: OwnedJournal, logs: Mapping[SubtaskId, SubtaskLog], epoch: int, mode: str, restore: RestorePoint | None
+) -> dict[SubtaskId, AttemptId]:
     """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
     the tail of the log decides (R11), and the driver before may not have come to say so.
 
@@ -153,13 +153,13 @@ def open_logs(
     attempts = first_attempts(epoch, logs)
     _check_closed(state, logs)
     for subtask, log in logs.items():
-        void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(SubtaskId(subtask).vertex))
+        void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(subtask.vertex))
         if log.state.closed and not void:
             if subtask not in journal.state.finished:
                 journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
             del attempts[subtask]
             continue
-        by_split = state.graph().vertex(SubtaskId(subtask).vertex).splits
+        by_split = state.graph().vertex(subtask.vertex).splits
         goes_on = continues_at(log, batch=mode == "batch", by_split=by_split)
         if goes_on is None and restore is not None and (mode != "batch" or by_split):
             goes_on = restore.continues_at(subtask)

@@ -43,7 +43,7 @@ class JobState(Epochs):
         """The epoch from which on the attempts of a vertex or source count."""
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
-    def covering(self) -> dict[str, Snapshot]:
+    def covering(self) -> dict[SubtaskId, Snapshot]:
         """The snapshots of the last completed checkpoint that count: not those of before the job was begun anew, or
         of an operator that was given up and came back since."""
         last = self.checkpoints.get(self.last_completed)
@@ -53,7 +53,7 @@ class JobState(Epochs):
         return {
             subtask: snapshot
             for subtask, snapshot in last.subtasks.items()
-            if self.introduced.get(SubtaskId(subtask).vertex, (0, 0))[1] < self.last_completed
+            if self.introduced.get(subtask.vertex, (0, 0))[1] < self.last_completed
         }
 
     def finished_operators(self) -> list[str]:

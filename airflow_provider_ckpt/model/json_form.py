@@ -1,8 +1,8 @@
 """Values as readable JSON, and back: the form follows from the fields of a dataclass and their types.
 
 A dataclass is an object with a key for each field, in order; a tuple or a set is a list, the latter sorted; an enum is
-its value, a :class:`TextForm` its text; keys that are numbers become texts. What deviates says so at the field:
-:data:`LATER`, :data:`UNRECORDED`, :func:`own_form`.
+its value, a :class:`TextForm` its text, and so is a type derived of ``str``; keys that are numbers become texts. What
+deviates says so at the field: :data:`LATER`, :data:`UNRECORDED`, :func:`own_form`.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ def _reader(kind: Any) -> Read:
         return _member(kind)
     if isinstance(kind, type) and issubclass(kind, TextForm):
         return _text(kind)
+    if _is_named_text(kind):
+        return _named_text(kind)
     if is_dataclass(kind):
         return _object(kind)
     return _same if (types_known := _types(kind)) is None else _plain(types_known)
@@ -116,11 +118,14 @@ def _types(kind: Any) -> frozenset[type] | None:
     if typing.get_origin(kind) in (Union, types.UnionType):
         found = [_types(one) for one in typing.get_args(kind)]
         return None if None in found else frozenset[type]().union(*(one for one in found if one is not None))
-    if isinstance(kind, type) and issubclass(kind, str) and not issubclass(kind, Enum):
-        return frozenset({str})
     if kind is float:
         return frozenset({float, int})
-    return frozenset({kind}) if kind in (int, bool, types.NoneType) else None
+    return frozenset({kind}) if kind in (str, int, bool, types.NoneType) else None
+
+
+def _is_named_text(kind: Any) -> bool:
+    """A type of its own whose values are texts (``SubtaskId``): what is read is of that type."""
+    return isinstance(kind, type) and issubclass(kind, str) and kind is not str and not issubclass(kind, Enum)
 
 
 def _plain(known: frozenset[type]) -> Read:
@@ -172,14 +177,25 @@ def _text(kind: type[TextForm]) -> Read:
     return read
 
 
+def _named_text(kind: type[str]) -> Read:
+    def read(data: Any) -> Any:
+        _check(data, str)
+        return kind(data)
+
+    return read
+
+
 def _mapping(origin: type, key: Any, value: Any) -> Read:
     read = reader(value)
+    named: Read = key if _is_named_text(key) else _same
 
     def whole(data: Any) -> Any:
         _check(data, Mapping)
         if key is int:
             return {_number(name): read(one) for name, one in data.items()}
-        return dict(data) if read is _same else {name: read(one) for name, one in data.items()}
+        if read is _same and named is _same:
+            return dict(data)
+        return {named(name): read(one) for name, one in data.items()}
 
     return whole
 
@@ -280,7 +296,7 @@ def _is_plain(kind: Any) -> bool:
         return all(type(one) in _PLAIN for one in arguments)
     if origin in (Union, types.UnionType):
         return all(map(_is_plain, arguments))
-    return kind in (*_PLAIN, bool)
+    return kind in (*_PLAIN, bool) or _is_named_text(kind)
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 
@@ -11,7 +12,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 class CurrentLog:
     """That of the current attempt: ``logs``, by subtask, has another one when the next attempt has opened it."""
 
-    def __init__(self, logs: Mapping[str, SubtaskLog], subtask: str) -> None:
+    def __init__(self, logs: Mapping[SubtaskId, SubtaskLog], subtask: SubtaskId) -> None:
         self._logs, self._subtask = logs, subtask
 
     @property

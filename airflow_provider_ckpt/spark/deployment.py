@@ -21,6 +21,7 @@ from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -50,8 +51,8 @@ class ClaimedJob:
     storage: Storage
     journal: OwnedJournal
     taken: takeover.TakenOver
-    logs: dict[str, SubtaskLog]
-    attempts: Mapping[str, AttemptId]
+    logs: dict[SubtaskId, SubtaskLog]
+    attempts: Mapping[SubtaskId, AttemptId]
     sinks: Mapping[str, BoundSink]
     frozen: Mapping[str, FrozenFiles]
     splits: Mapping[str, Sequence[Split]]
@@ -68,7 +69,7 @@ class Deployment:
         self._batch_thread = ThreadPoolExecutor(BATCH_SLOTS, thread_name_prefix="ckpt-batch")
         self._context = self._make_context()
         self._factory = self._make_factory()
-        self._runners: dict[str, Runner] = {}
+        self._runners: dict[SubtaskId, Runner] = {}
 
     def make_tasks(self) -> None:
         """With their Spark folders, which go on from those of the attempts before. What Spark had committed of them and

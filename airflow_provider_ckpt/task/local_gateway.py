@@ -18,6 +18,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
@@ -37,7 +38,7 @@ class LocalGateway:
     def __init__(
         self,
         epoch: int,
-        tasks: Mapping[str, Task],
+        tasks: Mapping[SubtaskId, Task],
         on_crash: Callable[[Task, BaseException], None],
         restarts: Restarts,
     ) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
@@ -16,7 +17,7 @@ class InputAdvanced:
     """Something was appended to a log that ``subtask`` reads: of a task to another one, by way of the JobMaster's
     inbox."""
 
-    subtask: str
+    subtask: SubtaskId
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Task(Protocol):
     :meth:`stop` and what follows it; what takes long the task does in a thread of its own. It answers by reports."""
 
     @property
-    def subtask(self) -> str: ...
+    def subtask(self) -> SubtaskId: ...
 
     @property
     def attempt(self) -> AttemptId: ...

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.data import LIVE_MONTH
 
@@ -118,7 +119,7 @@ def retry_resumed(e: Evidence) -> Check:
 def history_was_not_read_again(e: Evidence) -> Check:
     last = e.kill.state.last_completed
     dropped = e.kill.state.dropped.get(VERTEX, {}).get(HISTORY)
-    snapshots = [done.subtasks[f"{VERTEX}/0"] for n, done in e.ended.checkpoints.items() if n > last]
+    snapshots = [done.subtasks[SubtaskId(f"{VERTEX}/0")] for n, done in e.ended.checkpoints.items() if n > last]
     later = [s for s in snapshots if dropped is not None and s.batch_id is not None and s.batch_id > dropped]
     reread = [s for s in later if HISTORY in s.offsets]
     rows = sum(e.of_history(n) for n in e.months if n > last)

@@ -9,6 +9,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint import OperatorState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 
 
@@ -134,7 +135,7 @@ def test_an_operator_that_runs_again_after_a_restore_has_not_finished() -> None:
 
 def test_everything_of_a_finished_job_has_finished() -> None:
     found = planned(state("FINISHED", 2))
-    found.finished = {"large/0"}
+    found.finished = {SubtaskId("large/0")}
     assert outcome(found, None, finished="lake") == "reached"
 
 

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.operators.pointer import KEY as POINTER_KEY
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.operators.retry_policy import KEY, Failures, ProgressRetryPolicy
@@ -33,7 +34,9 @@ from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 
 def completed(checkpoint: int, batch_id: int) -> CheckpointCompleted:
-    return CheckpointCompleted(checkpoint, 1.0, 2.0, "checkpoint", {"v/0": Snapshot(9, batch_id=batch_id)}, {})
+    return CheckpointCompleted(
+        checkpoint, 1.0, 2.0, "checkpoint", {SubtaskId("v/0"): Snapshot(9, batch_id=batch_id)}, {}
+    )
 
 
 class Task:
@@ -74,8 +77,8 @@ def test_a_checkpoint_that_covers_nothing_new_is_no_progress(root: Storage, jour
     "event",
     [
         SourceEnded("v", "history", 3, 1.0),
-        SubtaskEndOfData("v/0", "0001-a", 1.0),
-        SubtaskFinished("v/0", "0001-a", 1.0),
+        SubtaskEndOfData(SubtaskId("v/0"), "0001-a", 1.0),
+        SubtaskFinished(SubtaskId("v/0"), "0001-a", 1.0),
     ],
     ids=lambda event: type(event).__name__,
 )

@@ -28,6 +28,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import ForeignRootError, InvalidJobIdError, NoRootError
 from airflow_provider_ckpt.storage.local import LocalStorage
@@ -124,7 +125,7 @@ def test_a_state_stays_as_it_was_seen(world: World) -> None:
         ev.SourceDropped("daily", "other", 3, 3.0),
         ev.SourceFrozen("other", None, 0, 3.0),
         ev.LateFilesFound("other", ("/late",), True, 3.0),
-        ev.SubtaskFinished("daily/1", "t", 3.0),
+        ev.SubtaskFinished(SubtaskId("daily/1"), "t", 3.0),
         ev.RequestAnswered("r9", "stop", told("failed: x"), 3.0),
         ended(JobStatus.RESTARTING),
     )

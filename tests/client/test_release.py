@@ -25,6 +25,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -63,7 +64,7 @@ class Driver:
         for number in (1, 2, 3):
             self.log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": number}}))
             snapshot = self.log.barrier(1, number)
-            self.write(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {"v/0": snapshot}, {}))
+            self.write(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {SubtaskId("v/0"): snapshot}, {}))
         self.shelf.write_text('{"1": ["h1"]}')
         self.write(ev.CheckpointReleased(1, 2.0, {"s": {"rows": 1}}))
 

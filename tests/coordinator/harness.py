@@ -25,9 +25,11 @@ from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 E = TypeVar("E")
 A = AttemptId(1, 0, "a")
+SRC0, MID0, V0 = SubtaskId("src/0"), SubtaskId("mid/0"), SubtaskId("v/0")
 """The first attempt of every subtask, in epoch 1."""
 
 
@@ -83,7 +85,7 @@ class Harness:
         self.epoch = epoch
         self.effects: list[Effect] = []
         self.position = 0
-        self.attempts: dict[str, AttemptId] = dict.fromkeys(of.subtasks, AttemptId(epoch, 0, "a"))
+        self.attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(of.subtasks, AttemptId(epoch, 0, "a"))
         """The current ones."""
         self.c = Coordinator(
             of,
@@ -113,11 +115,13 @@ class Harness:
 
     def world(self, subtask: str, attempt: AttemptId | None = None) -> dict[str, Any]:
         """``attempt``: None for the current one."""
-        return {"epoch": self.epoch, "subtask": subtask, "attempt": attempt or self.attempts[subtask]}
+        name = SubtaskId(subtask)
+        return {"epoch": self.epoch, "subtask": name, "attempt": attempt or self.attempts[name]}
 
     def next_attempt(self, subtask: str = "v/0") -> list[Effect]:
         """The next attempt of the subtask has opened its log."""
-        self.attempts[subtask] = self.attempts[subtask].next("b")
+        name = SubtaskId(subtask)
+        self.attempts[name] = self.attempts[name].next("b")
         return self.handle(SubtaskOpened(**self.world(subtask)))
 
     def running(self, subtask: str = "v/0", attempt: AttemptId | None = None, plan: int | None = None) -> list[Effect]:

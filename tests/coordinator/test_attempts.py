@@ -17,8 +17,9 @@ from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointCompleted, CheckpointTriggered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
+from tests.coordinator.harness import CHAIN, MID0, SRC0, V0, A, Harness, events, graph, names, only, vertex
 
 B = A.next("b")
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
@@ -27,8 +28,8 @@ MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 def test_r22_every_command_names_the_attempt_that_the_coordinator_was_given() -> None:
     h = Harness(CHAIN, running=False)
     assert only(DeploySubtask, h.effects) == [
-        DeploySubtask(1, "src/0", A, VertexPlan(0, ())),
-        DeploySubtask(1, "mid/0", A, VertexPlan(0, ())),
+        DeploySubtask(1, SRC0, A, VertexPlan(0, ())),
+        DeploySubtask(1, MID0, A, VertexPlan(0, ())),
     ]
 
 
@@ -46,11 +47,11 @@ def test_r15_the_pending_checkpoint_is_aborted_and_not_counted_and_the_next_one_
     effects = h.next_attempt("mid/0")
     assert names(effects) == ["CheckpointAborted", "DeploySubtask"]
     assert events(CheckpointAborted, effects)[0].reason == "JOB_FAILOVER_REGION"
-    assert only(DeploySubtask, effects) == [DeploySubtask(1, "mid/0", B, VertexPlan(0, ()))]
+    assert only(DeploySubtask, effects) == [DeploySubtask(1, MID0, B, VertexPlan(0, ()))]
     assert h.c.failures_in_a_row == 0
-    assert (h.c.status, h.c.subtask_statuses()["mid/0"].value) == ("RUNNING", "starting")
+    assert (h.c.status, h.c.subtask_statuses()[MID0].value) == ("RUNNING", "starting")
     assert h.at(1000.0) == []
-    assert only(TriggerBarrier, h.running("mid/0")) == [TriggerBarrier(1, "src/0", A, 2)]
+    assert only(TriggerBarrier, h.running("mid/0")) == [TriggerBarrier(1, SRC0, A, 2)]
     h.ack("src/0")
     (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
     assert completed.checkpoint == 2
@@ -75,17 +76,17 @@ def test_what_the_attempt_before_acknowledged_is_not_taken_for_another_checkpoin
 def test_r22_only_a_later_attempt_of_this_epoch_takes_the_place_of_the_one_before(attempt: AttemptId) -> None:
     h = Harness()
     h.at(10.0)
-    assert h.handle(SubtaskOpened(1, "v/0", attempt)) == []
+    assert h.handle(SubtaskOpened(1, V0, attempt)) == []
     assert h.c.dropped_messages == {"attempt": 1}
     assert events(CheckpointCompleted, h.ack())
 
 
 def test_r22_attempts_of_a_finished_subtask_of_another_epoch_and_of_nobody_are_not_taken() -> None:
-    h = Harness(CHAIN, restored=Restored(finished=frozenset({"src/0"})))
+    h = Harness(CHAIN, restored=Restored(finished=frozenset({SRC0})))
     for message in (
-        SubtaskOpened(1, "src/0", B),
-        SubtaskOpened(2, "mid/0", B),
-        SubtaskOpened(1, "none/0", B),
+        SubtaskOpened(1, SRC0, B),
+        SubtaskOpened(2, MID0, B),
+        SubtaskOpened(1, SubtaskId("none/0"), B),
     ):
         assert h.handle(message) == []
     assert h.c.dropped_messages == {"stale": 1, "epoch": 1, "subtask": 1}
@@ -95,10 +96,10 @@ def test_a_pause_that_the_attempt_before_did_not_come_to_is_asked_for_again() ->
     """A command binds the subtask: its next attempt has not heard it, and runs with the source."""
     h = Harness(MIXED)
     h.source_at_end("h")
-    assert only(PauseSubtask, h.ack()) == [PauseSubtask(1, "v/0", A, DropSource("h"))]
-    assert only(DeploySubtask, h.next_attempt()) == [DeploySubtask(1, "v/0", B, VertexPlan(0, ()))]
-    assert h.handle(SubtaskPaused(1, "v/0", A, DropSource("h"), 3)) == []
-    assert only(PauseSubtask, h.running()) == [PauseSubtask(1, "v/0", B, DropSource("h"))]
+    assert only(PauseSubtask, h.ack()) == [PauseSubtask(1, V0, A, DropSource("h"))]
+    assert only(DeploySubtask, h.next_attempt()) == [DeploySubtask(1, V0, B, VertexPlan(0, ()))]
+    assert h.handle(SubtaskPaused(1, V0, A, DropSource("h"), 3)) == []
+    assert only(PauseSubtask, h.running()) == [PauseSubtask(1, V0, B, DropSource("h"))]
 
 
 def test_r20_a_change_that_is_in_the_journal_holds_for_the_next_attempt() -> None:
@@ -106,8 +107,8 @@ def test_r20_a_change_that_is_in_the_journal_holds_for_the_next_attempt() -> Non
     h = Harness(MIXED)
     h.source_at_end("h")
     h.ack()
-    h.handle(SubtaskPaused(1, "v/0", A, DropSource("h"), 3))
-    assert only(DeploySubtask, h.next_attempt()) == [DeploySubtask(1, "v/0", B, VertexPlan(1, ("h",)))]
+    h.handle(SubtaskPaused(1, V0, A, DropSource("h"), 3))
+    assert only(DeploySubtask, h.next_attempt()) == [DeploySubtask(1, V0, B, VertexPlan(1, ("h",)))]
     assert h.running(plan=0) == []
     assert h.c.dropped_messages == {"stale": 1}
     assert not only(PauseSubtask, h.running(plan=1))
@@ -123,8 +124,8 @@ def test_the_next_attempt_leaves_out_what_others_of_its_vertex_left_out() -> Non
         h.source_at_end("h", subtask)
     h.ack("v/0")
     h.ack("v/1")
-    h.handle(SubtaskPaused(1, "v/0", A, DropSource("h"), 3))
-    assert only(DeploySubtask, h.next_attempt("v/1")) == [DeploySubtask(1, "v/1", B, VertexPlan(0, ("h",)))]
+    h.handle(SubtaskPaused(1, V0, A, DropSource("h"), 3))
+    assert only(DeploySubtask, h.next_attempt("v/1")) == [DeploySubtask(1, SubtaskId("v/1"), B, VertexPlan(0, ("h",)))]
     h.running("v/1", plan=0)
     h.running("v/0", plan=1)
     assert [pause.subtask for pause in only(PauseSubtask, h.effects)] == ["v/0"]
@@ -132,9 +133,9 @@ def test_the_next_attempt_leaves_out_what_others_of_its_vertex_left_out() -> Non
 
 def test_r12_the_next_attempt_is_told_to_drain_as_well() -> None:
     h = Harness()
-    assert only(DrainSubtask, h.request("drain")) == [DrainSubtask(1, "v/0", A)]
+    assert only(DrainSubtask, h.request("drain")) == [DrainSubtask(1, V0, A)]
     assert not only(DrainSubtask, h.next_attempt())
-    assert only(DrainSubtask, h.running()) == [DrainSubtask(1, "v/0", B)]
+    assert only(DrainSubtask, h.running()) == [DrainSubtask(1, V0, B)]
 
 
 def test_r16_the_next_attempt_of_one_at_its_end_says_so_itself_and_is_finished_after_its_release() -> None:
@@ -145,15 +146,15 @@ def test_r16_the_next_attempt_of_one_at_its_end_says_so_itself_and_is_finished_a
     h.now = 20.0
     assert events(CheckpointTriggered, h.end_of_data())
     h.ack(finished=True)
-    assert FinishSubtask(1, "v/0", B) in h.released()
+    assert FinishSubtask(1, V0, B) in h.released()
     assert only(EndJob, h.done())[0].status == "FINISHED"
 
 
 def test_one_that_was_told_to_finish_and_did_not_is_told_again() -> None:
     h = Harness(CHAIN)
-    assert FinishSubtask(1, "src/0", A) in h.end_of_data("src/0")
+    assert FinishSubtask(1, SRC0, A) in h.end_of_data("src/0")
     h.next_attempt("src/0")
-    assert FinishSubtask(1, "src/0", B) in h.end_of_data("src/0")
+    assert FinishSubtask(1, SRC0, B) in h.end_of_data("src/0")
 
 
 def test_a_stop_takes_its_savepoint_when_the_subtask_runs_again() -> None:
@@ -171,9 +172,9 @@ def test_in_batch_mode_it_is_deployed_when_there_is_a_slot_and_its_inputs_are_co
     h = Harness(CHAIN, running=False, periodic=False)
     assert [one.subtask for one in only(DeploySubtask, h.effects)] == ["src/0"]
     assert not only(DeploySubtask, h.next_attempt("mid/0"))
-    assert only(DeploySubtask, h.next_attempt("src/0")) == [DeploySubtask(1, "src/0", B, VertexPlan(0, ()))]
+    assert only(DeploySubtask, h.next_attempt("src/0")) == [DeploySubtask(1, SRC0, B, VertexPlan(0, ()))]
     h.running("src/0")
-    assert only(DeploySubtask, h.end_of_data("src/0")) == [DeploySubtask(1, "mid/0", B, VertexPlan(0, ()))]
+    assert only(DeploySubtask, h.end_of_data("src/0")) == [DeploySubtask(1, MID0, B, VertexPlan(0, ()))]
 
 
 def test_a_job_that_is_ending_deploys_nothing_any_more() -> None:

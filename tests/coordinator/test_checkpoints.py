@@ -44,7 +44,8 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from tests.coordinator.harness import CHAIN, SRC0, V0, A, Harness, events, graph, names, only, vertex
 
 
 def test_a_checkpoint_goes_from_trigger_to_release() -> None:
@@ -64,7 +65,7 @@ def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_tri
     assert isinstance(first, Append)
     assert first.event.decides
     assert first.event == CheckpointTriggered(8, 10.0, "checkpoint")
-    assert second == TriggerBarrier(1, "v/0", A, 8)
+    assert second == TriggerBarrier(1, V0, A, 8)
 
 
 def test_missed_intervals_are_not_made_up_for() -> None:
@@ -122,11 +123,11 @@ def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counte
     h.at(10.0)
     snapshot = Snapshot(1, 1)
     mine = AttemptId(3, 0, "a")
-    assert h.handle(BarrierAcknowledged(2, "v/0", mine, 1, snapshot)) == []
-    assert h.handle(BarrierAcknowledged(3, "v/0", AttemptId(3, 0, "b"), 1, snapshot)) == []
-    assert h.handle(BarrierAcknowledged(3, "w/0", mine, 1, snapshot)) == []
+    assert h.handle(BarrierAcknowledged(2, V0, mine, 1, snapshot)) == []
+    assert h.handle(BarrierAcknowledged(3, V0, AttemptId(3, 0, "b"), 1, snapshot)) == []
+    assert h.handle(BarrierAcknowledged(3, SubtaskId("w/0"), mine, 1, snapshot)) == []
     assert h.handle(ReleaseDone(2, 1, {})) == []
-    assert h.handle(SubtaskFailed(2, "v/0", mine, "an old driver was killed", True)) == []
+    assert h.handle(SubtaskFailed(2, V0, mine, "an old driver was killed", True)) == []
     assert h.c.dropped_messages == {"epoch": 3, "attempt": 1, "subtask": 1}
     assert not h.c.is_over
 
@@ -135,7 +136,7 @@ def test_r22_an_attempt_that_was_replaced_never_speaks_again() -> None:
     h = Harness()
     h.next_attempt()
     assert h.running(attempt=A) == []
-    assert h.handle(SubtaskFailed(1, "v/0", A, "killed", True)) == []
+    assert h.handle(SubtaskFailed(1, V0, A, "killed", True)) == []
     assert h.c.dropped_messages == {"attempt": 2}
     assert not h.c.is_over
 
@@ -160,7 +161,7 @@ def test_the_cut_of_parallel_producers_is_checked_per_producer() -> None:
     h.at(10.0)
     h.ack("a/0", position=9)
     h.ack("a/1", position=2)
-    assert only(EndJob, h.ack("b/0", inputs={"a_b/0": 9, "a_b/1": 3}))
+    assert only(EndJob, h.ack("b/0", inputs={SubtaskId("a_b/0"): 9, SubtaskId("a_b/1"): 3}))
 
 
 def test_a_checkpoint_expires_and_that_counts() -> None:
@@ -210,7 +211,7 @@ def test_what_a_subtask_declines_with_is_one_of_the_reasons_and_counts() -> None
 def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool, status: str) -> None:
     h = Harness()
     h.at(10.0)
-    effects = h.handle(SubtaskFailed(1, "v/0", A, "no such column", terminal))
+    effects = h.handle(SubtaskFailed(1, V0, A, "no such column", terminal))
     assert names(effects) == ["CheckpointAborted", "StatusChanged", "EndJob"]
     (end,) = only(EndJob, effects)
     assert (end.status, "no such column" in (end.cause or "")) == (status, True)
@@ -222,7 +223,7 @@ def test_r20_one_that_finishes_without_its_barrier_is_replanned_and_not_waited_f
     h = Harness(CHAIN)
     assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["src/0"]
     h.end_of_data("src/0")
-    assert only(TriggerBarrier, h.done("src/0")) == [TriggerBarrier(1, "mid/0", A, 1)]
+    assert only(TriggerBarrier, h.done("src/0")) == [TriggerBarrier(1, SubtaskId("mid/0"), A, 1)]
     (completed,) = events(CheckpointCompleted, h.ack("mid/0"))
     assert completed.operators == {"src": "finished", "live": "running", "mid": "running", "sink": "running"}
 
@@ -238,11 +239,11 @@ def test_r20_one_that_acknowledged_and_then_finished_still_runs_in_that_checkpoi
 
 
 def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing() -> None:
-    h = Harness(CHAIN, restored=Restored(finished=frozenset({"src/0"})))
+    h = Harness(CHAIN, restored=Restored(finished=frozenset({SRC0})))
     assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["mid/0"]
     effects = h.ack("mid/0")
     (completed,) = events(CheckpointCompleted, effects)
-    assert completed.subtasks["src/0"].finished_on_restore
+    assert completed.subtasks[SRC0].finished_on_restore
     assert completed.operators["src"] == "finished"
     assert only(NotifyCompleted, effects) == [NotifyCompleted(1)]
 
@@ -262,7 +263,7 @@ def test_operator_states_are_running_partially_finished_or_finished() -> None:
         vertex("b", sources="b", bounded="b", parallelism=2),
         vertex("c", sources="c", sinks="s"),
     )
-    h = Harness(three, restored=Restored(finished=frozenset({"a/0", "b/1"})))
+    h = Harness(three, restored=Restored(finished=frozenset({SubtaskId("a/0"), SubtaskId("b/1")})))
     h.at(10.0)
     h.ack("b/0")
     (completed,) = events(CheckpointCompleted, h.ack("c/0"))

@@ -7,87 +7,90 @@ from random import Random
 import pytest
 
 from airflow_provider_ckpt.coordinator.enumerator import AHEAD, Assignment, RestoredSplits, SplitEnumerator
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+A = [SubtaskId.of("a", n) for n in range(4)]
 
 
-def source(count: int, *takers: str, done: set[int] | None = None) -> SplitEnumerator:
+def source(count: int, *takers: SubtaskId, done: set[int] | None = None) -> SplitEnumerator:
     return SplitEnumerator(RestoredSplits([f"s{n}" for n in range(count)], takers, covered=done or set()))
 
 
-def handed(assignments: list[Assignment]) -> dict[str, tuple[int, ...]]:
+def handed(assignments: list[Assignment]) -> dict[SubtaskId, tuple[int, ...]]:
     return {one.subtask: one.splits for one in assignments}
 
 
 def test_several_are_handed_out_at_once_in_the_order_of_the_list() -> None:
-    enumerator = source(100, "a/0", "a/1")
-    assert handed(enumerator.due(["a/0", "a/1"])) == {"a/0": (0, 1, 2, 3), "a/1": (4, 5, 6, 7)}
+    enumerator = source(100, A[0], A[1])
+    assert handed(enumerator.due([A[0], A[1]])) == {A[0]: (0, 1, 2, 3), A[1]: (4, 5, 6, 7)}
     assert (enumerator.done, enumerator.assigned, enumerator.left) == (0, 2 * AHEAD, 100 - 2 * AHEAD)
 
 
 def test_more_comes_before_the_last_one_is_done() -> None:
-    enumerator = source(100, "a/0")
-    enumerator.due(["a/0"])
+    enumerator = source(100, A[0])
+    enumerator.due([A[0]])
     for number in (0, 1):
-        enumerator.completed("a/0", number)
-        assert enumerator.due(["a/0"]) == []
-    enumerator.completed("a/0", 2)
-    assert handed(enumerator.due(["a/0"])) == {"a/0": (4, 5, 6)}
+        enumerator.completed(A[0], number)
+        assert enumerator.due([A[0]]) == []
+    enumerator.completed(A[0], 2)
+    assert handed(enumerator.due([A[0]])) == {A[0]: (4, 5, 6)}
 
 
 def test_towards_the_end_nobody_waits_in_another_s_queue() -> None:
-    enumerator = source(5, "a/0", "a/1", "a/2", "a/3")
-    first = enumerator.due(["a/0", "a/1", "a/2", "a/3"])
+    enumerator = source(5, A[0], A[1], A[2], A[3])
+    first = enumerator.due([A[0], A[1], A[2], A[3]])
     assert [len(one.splits) for one in first] == [1, 1, 1, 1]
-    assert enumerator.due(["a/0", "a/1", "a/2", "a/3"]) == []
-    enumerator.completed("a/2", 2)
-    assert handed(enumerator.due(["a/0", "a/1", "a/2", "a/3"])) == {"a/2": (4,)}
+    assert enumerator.due([A[0], A[1], A[2], A[3]]) == []
+    enumerator.completed(A[2], 2)
+    assert handed(enumerator.due([A[0], A[1], A[2], A[3]])) == {A[2]: (4,)}
 
 
 def test_whoever_has_nothing_and_gets_nothing_is_told_that_no_more_comes() -> None:
-    enumerator = source(2, "a/0", "a/1", "a/2")
-    told = {one.subtask: one for one in enumerator.due(["a/0", "a/1", "a/2"])}
-    assert told["a/2"] == Assignment("a/2", (), is_last=True)
-    assert not told["a/0"].is_last  # it comes back for more, and hears it then
-    enumerator.completed("a/0", 0)
-    assert enumerator.due(["a/0", "a/1", "a/2"]) == [Assignment("a/0", (), is_last=True)]
-    assert enumerator.due(["a/0", "a/1", "a/2"]) == []
+    enumerator = source(2, A[0], A[1], A[2])
+    told = {one.subtask: one for one in enumerator.due([A[0], A[1], A[2]])}
+    assert told[A[2]] == Assignment(A[2], (), is_last=True)
+    assert not told[A[0]].is_last  # it comes back for more, and hears it then
+    enumerator.completed(A[0], 0)
+    assert enumerator.due([A[0], A[1], A[2]]) == [Assignment(A[0], (), is_last=True)]
+    assert enumerator.due([A[0], A[1], A[2]]) == []
 
 
 def test_a_subtask_that_is_no_taker_gets_nothing() -> None:
-    enumerator = source(10, "a/0")
-    assert Assignment("a/1", (), is_last=True) in enumerator.due(["a/0", "a/1"])
+    enumerator = source(10, A[0])
+    assert Assignment(A[1], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 
 def test_r14_what_is_done_is_not_handed_out_again() -> None:
-    restored = RestoredSplits(["x", "y", "z"], ["a/0"], covered={0}, published={2: ("a/1", 7)})
+    restored = RestoredSplits(["x", "y", "z"], [A[0]], covered={0}, published={2: (A[1], 7)})
     enumerator = SplitEnumerator(restored)
-    assert handed(enumerator.due(["a/0"])) == {"a/0": (1,)}
-    assert not enumerator.completed("a/0", 0)
+    assert handed(enumerator.due([A[0]])) == {A[0]: (1,)}
+    assert not enumerator.completed(A[0], 0)
 
 
 def test_r14_the_splits_of_an_attempt_that_is_gone_go_back_and_come_first() -> None:
-    enumerator = source(100, "a/0", "a/1")
-    enumerator.due(["a/0", "a/1"])
-    enumerator.completed("a/0", 0)
-    enumerator.began("a/0")
+    enumerator = source(100, A[0], A[1])
+    enumerator.due([A[0], A[1]])
+    enumerator.completed(A[0], 0)
+    enumerator.began(A[0])
     assert (enumerator.done, enumerator.assigned) == (1, AHEAD)
-    assert handed(enumerator.due(["a/0"])) == {"a/0": (1, 2, 3, 8)}
+    assert handed(enumerator.due([A[0]])) == {A[0]: (1, 2, 3, 8)}
 
 
 def test_a_new_attempt_is_told_once_more_that_no_more_comes() -> None:
-    enumerator = source(1, "a/0", "a/1")
-    enumerator.due(["a/0", "a/1"])
-    enumerator.began("a/1")
-    assert enumerator.due(["a/1"]) == [Assignment("a/1", (), is_last=True)]
+    enumerator = source(1, A[0], A[1])
+    enumerator.due([A[0], A[1]])
+    enumerator.began(A[1])
+    assert enumerator.due([A[1]]) == [Assignment(A[1], (), is_last=True)]
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed: int) -> None:
     random = Random(seed)
     count, width = random.randint(1, 40), random.randint(1, 6)
-    names = [f"a/{n}" for n in range(width)]
+    names = [SubtaskId.of("a", n) for n in range(width)]
     enumerator = source(count, *names[: random.randint(1, width)])
-    queues: dict[str, list[int]] = {name: [] for name in names}
-    told: set[str] = set()
+    queues: dict[SubtaskId, list[int]] = {name: [] for name in names}
+    told: set[SubtaskId] = set()
     read: list[int] = []
     for _ in range(2000):
         for one in enumerator.due([name for name in names if name not in told or queues[name]]):

@@ -35,8 +35,9 @@ from airflow_provider_ckpt.journal.events import (
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
+from tests.coordinator.harness import CHAIN, MID0, V0, A, Harness, events, graph, names, only, vertex
 
 BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
@@ -63,7 +64,7 @@ def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id()
 def test_a_subtask_without_a_sink_is_finished_at_once() -> None:
     h = Harness(CHAIN)
     effects = h.end_of_data("src/0")
-    assert FinishSubtask(1, "src/0", A) in effects
+    assert FinishSubtask(1, SubtaskId("src/0"), A) in effects
 
 
 def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
@@ -73,7 +74,7 @@ def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
     h.done("src/0")
     h.ack("mid/0")
     h.released()
-    assert only(TriggerBarrier, h.at(20.0)) == [TriggerBarrier(1, "mid/0", A, 2)]
+    assert only(TriggerBarrier, h.at(20.0)) == [TriggerBarrier(1, MID0, A, 2)]
 
 
 def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
@@ -85,7 +86,7 @@ def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
         h.at(now)
     assert h.c.last_triggered == 3
     h.ack()
-    assert FinishSubtask(1, "v/0", A) in h.released()
+    assert FinishSubtask(1, V0, A) in h.released()
 
 
 def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None:
@@ -98,7 +99,7 @@ def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None
     ]  # fmt: skip
     assert not only(FinishSubtask, h.released(1))
     h.ack(finished=True)
-    assert FinishSubtask(1, "v/0", A) in h.released(2)
+    assert FinishSubtask(1, V0, A) in h.released(2)
 
 
 def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final_one() -> None:
@@ -106,7 +107,7 @@ def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final
     h.at(10.0)
     h.end_of_data()
     assert names(h.ack(finished=True)) == ["CheckpointCompleted", "NotifyCompleted", "Release"]
-    assert FinishSubtask(1, "v/0", A) in h.released()
+    assert FinishSubtask(1, V0, A) in h.released()
 
 
 def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
@@ -114,15 +115,15 @@ def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
         last_triggered=4,
         last_completed=4,
         last_released=4,
-        end_of_data=frozenset({"v/0"}),
-        snapshots={"v/0": Snapshot(9, 3, finished=True)},
+        end_of_data=frozenset({V0}),
+        snapshots={V0: Snapshot(9, 3, finished=True)},
     )
     h = Harness(BOUNDED, restored=restored, running=False)
     assert names(h.end_of_data()) == ["StatusChanged", "FinishSubtask"]
 
 
 def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
-    h = Harness(BOUNDED, restored=Restored(finished=frozenset({"v/0"})))
+    h = Harness(BOUNDED, restored=Restored(finished=frozenset({V0})))
     assert only(EndJob, h.effects) == [EndJob(JobStatus.FINISHED)]
 
 
@@ -132,12 +133,12 @@ def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
 def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_tick_held() -> None:
     h = Harness(MIXED)
     assert names(h.source_at_end("h")) == ["SourceEnded", "CheckpointTriggered", "TriggerBarrier"]
-    assert PauseSubtask(1, "v/0", A, DropSource("h")) in h.ack()
+    assert PauseSubtask(1, V0, A, DropSource("h")) in h.ack()
     h.released()
     assert h.at(50.0) == []
     assert h.c.next_deadline(50.0) is None
     assert names(_stopped_at(h, "h")) == ["SourceDropped", "ResumeSubtask"]
-    assert h.c.pause == Pause("v/0", DropSource("h"))
+    assert h.c.pause == Pause(V0, DropSource("h"))
     assert names(h.running()) == ["CheckpointTriggered", "TriggerBarrier"]
 
 
@@ -168,7 +169,7 @@ def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -
     h.source_at_end("h")
     h.ack()
     h.running()
-    assert h.c.pause == Pause("v/0", DropSource("h"))
+    assert h.c.pause == Pause(V0, DropSource("h"))
     assert h.c.dropped_messages == {"stale": 1}
 
 
@@ -179,7 +180,7 @@ def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() 
     _stopped_at(h, "h")
     h.running(plan=0)
     assert h.c.dropped_messages == {"stale": 1}
-    assert h.c.pause == Pause("v/0", DropSource("h"))
+    assert h.c.pause == Pause(V0, DropSource("h"))
     h.running(plan=1)
     assert h.c.pause is None
 
@@ -190,7 +191,7 @@ def test_a_resume_says_all_that_is_left_out() -> None:
     )
     h.source_at_end("i")
     h.ack()
-    assert only(ResumeSubtask, _stopped_at(h, "i")) == [ResumeSubtask(1, "v/0", A, VertexPlan(1, ("h", "i")))]
+    assert only(ResumeSubtask, _stopped_at(h, "i")) == [ResumeSubtask(1, V0, A, VertexPlan(1, ("h", "i")))]
 
 
 def test_one_planned_restart_at_a_time() -> None:
@@ -201,7 +202,7 @@ def test_one_planned_restart_at_a_time() -> None:
     h.ack()
     assert [d.reason.uid for d in only(PauseSubtask, h.effects)] == ["h"]
     _stopped_at(h, "h")
-    assert only(PauseSubtask, h.running()) == [PauseSubtask(1, "v/0", A, DropSource("i"))]
+    assert only(PauseSubtask, h.running()) == [PauseSubtask(1, V0, A, DropSource("i"))]
 
 
 def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
@@ -213,9 +214,9 @@ def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
     for _ in range(2):
         for subtask in ("v/0", "w/0"):
             h.ack(subtask)
-    assert only(PauseSubtask, h.effects) == [PauseSubtask(1, "v/0", A, DropSource("h_v"))]
+    assert only(PauseSubtask, h.effects) == [PauseSubtask(1, V0, A, DropSource("h_v"))]
     h.handle(SubtaskPaused(**h.world("v/0"), reason=DropSource("h_v"), batch_id=3))
-    assert only(PauseSubtask, h.running("v/0")) == [PauseSubtask(1, "w/0", A, DropSource("h_w"))]
+    assert only(PauseSubtask, h.running("v/0")) == [PauseSubtask(1, SubtaskId("w/0"), A, DropSource("h_w"))]
 
 
 def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
@@ -225,7 +226,7 @@ def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
     h.now = 5.0
     h.ack()
     h.now = 9.0
-    assert PauseSubtask(1, "v/0", A, DropSource("h")) in h.ack()
+    assert PauseSubtask(1, V0, A, DropSource("h")) in h.ack()
 
 
 def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
@@ -342,7 +343,7 @@ def test_a_stop_after_all_data_ended_finishes_the_job() -> None:
 def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
     h = Harness(CHAIN)
     effects = h.request("drain", "r1")
-    assert effects[1:] == [DrainSubtask(1, "mid/0", A)]
+    assert effects[1:] == [DrainSubtask(1, MID0, A)]
     h.end_of_data("src/0")
     h.done("src/0")
     h.end_of_data("mid/0")
@@ -354,7 +355,7 @@ def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
 
 
 def test_a_drain_goes_on_after_a_restart() -> None:
-    assert only(DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [DrainSubtask(1, "v/0", A)]
+    assert only(DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [DrainSubtask(1, V0, A)]
 
 
 def test_a_stop_wins_over_a_drain_and_a_drain_during_a_stop_is_refused() -> None:

@@ -9,10 +9,10 @@ from airflow_provider_ckpt.coordinator.pauses import Pause, Pauses, PlanChanges
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from tests.coordinator.harness import graph, vertex
+from tests.coordinator.harness import V0, graph, vertex
 
-HISTORY = Pause("v/0", DropSource("history"))
-AGAIN = Pause("v/0", DropSource("other"))
+HISTORY = Pause(V0, DropSource("history"))
+AGAIN = Pause(V0, DropSource("other"))
 
 
 class Another(PlanChanges):
@@ -40,7 +40,7 @@ class Another(PlanChanges):
 
 def two_kinds() -> tuple[Pauses, Another]:
     sources = EndedSources(graph(vertex("v", sources="history live", bounded="history")), {}, {})
-    sources.report("v/0", "history", 3, droppable=True)
+    sources.report(V0, "history", 3, droppable=True)
     another = Another()
     return Pauses([sources, another]), another
 
@@ -49,23 +49,23 @@ def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
     pauses, another = two_kinds()
     (first, sources), (second, by) = pauses.wanted()
     assert (first, second, by) == (HISTORY, AGAIN, another)
-    assert pauses.plan("v/0") == VertexPlan(0, ())
+    assert pauses.plan(V0) == VertexPlan(0, ())
 
     pauses.begin(first, sources)
     assert isinstance(pauses.stood_still(3, 1.0), SourceDropped)
-    assert pauses.plan("v/0") == VertexPlan(1, ("history",))
-    pauses.over("v/0")
+    assert pauses.plan(V0) == VertexPlan(1, ("history",))
+    pauses.over(V0)
 
     pauses.begin(second, by)
     assert pauses.stood_still(4, 2.0) == SourceDropped("v", "changed", 4, 2.0)
-    assert pauses.plan("v/0") == VertexPlan(2, ("history", "changed"))
+    assert pauses.plan(V0) == VertexPlan(2, ("history", "changed"))
     assert not pauses.wanted()
 
 
 def test_a_next_attempt_is_asked_again_by_the_kind_whose_pause_it_has_not_heard_of() -> None:
     pauses, another = two_kinds()
     pauses.begin(AGAIN, another)
-    pauses.begin_again("v/0")
+    pauses.begin_again(V0)
     assert pauses.current is None
     assert [pause for pause, _ in pauses.wanted()] == [HISTORY, AGAIN]
-    assert pauses.plan("v/0") == VertexPlan(0, ())
+    assert pauses.plan(V0) == VertexPlan(0, ())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from airflow_provider_ckpt.coordinator.checkpoint_plan import plan
 from airflow_provider_ckpt.model.channel import pointwise_producers
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import graph, vertex
 
 
@@ -28,18 +29,18 @@ def test_compute_all_running_graph() -> None:
 
 
 def test_all_to_all_edge_with_some_sources_finished() -> None:
-    planned = plan(_two(3, 4, "all_to_all"), {"V0/0", "V0/1"})
+    planned = plan(_two(3, 4, "all_to_all"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
     assert planned.trigger == ("V0/2",)
     assert planned.finished == ("V0/0", "V0/1")
 
 
 def test_one_to_one_edge_with_some_sources_finished() -> None:
-    planned = plan(_two(4, 4, "pointwise"), {"V0/0", "V0/1"})
+    planned = plan(_two(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
     assert planned.trigger == ("V0/2", "V0/3", "V1/0", "V1/1")
 
 
 def test_one_to_one_edge_with_some_sources_and_targets_finished() -> None:
-    planned = plan(_two(4, 4, "pointwise"), {"V0/0", "V0/1", "V1/0"})
+    planned = plan(_two(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1"), SubtaskId("V1/0")})
     assert planned.trigger == ("V0/2", "V0/3", "V1/1")
     assert planned.wait_for == ("V0/2", "V0/3", "V1/1", "V1/2", "V1/3")
 
@@ -47,8 +48,8 @@ def test_one_to_one_edge_with_some_sources_and_targets_finished() -> None:
 def test_a_vertex_with_two_inputs_is_triggered_only_when_all_of_them_are_finished() -> None:
     """testComputeWithMultipleInputs"""
     joined = graph(vertex("a", sources="a"), vertex("b", sources="b"), vertex("join", sinks="s"), edges="a>join b>join")
-    assert plan(joined, {"a/0"}).trigger == ("b/0",)
-    assert plan(joined, {"a/0", "b/0"}).trigger == ("join/0",)
+    assert plan(joined, {SubtaskId("a/0")}).trigger == (SubtaskId("b/0"),)
+    assert plan(joined, {SubtaskId("a/0"), SubtaskId("b/0")}).trigger == (SubtaskId("join/0"),)
 
 
 def test_compute_with_multiple_levels() -> None:
@@ -58,14 +59,14 @@ def test_compute_with_multiple_levels() -> None:
         vertex("c", parallelism=2, sinks="s"),
         edges="a>b b>c",
     )
-    planned = plan(levels, {"a/0", "a/1", "b/0", "b/1"})
+    planned = plan(levels, {SubtaskId("a/0"), SubtaskId("a/1"), SubtaskId("b/0"), SubtaskId("b/1")})
     assert planned.trigger == ("c/0", "c/1")
 
 
 def test_a_consumer_finished_before_its_producer_changes_nothing_for_the_producer() -> None:
     """FINISHED reports may come out of topological order."""
     levels = graph(vertex("a", sources="a"), vertex("b"), vertex("c", sinks="s"), edges="a>b b>c")
-    assert plan(levels, {"a/0", "c/0"}).trigger == ("b/0",)
+    assert plan(levels, {SubtaskId("a/0"), SubtaskId("c/0")}).trigger == (SubtaskId("b/0"),)
 
 
 def test_pointwise_runs_are_flinks() -> None:
@@ -91,7 +92,7 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
             kind: Exchange = data.draw(st.sampled_from(("pointwise", "all_to_all")))
             edges.append(JobEdge(f"e{producer}_{n}", f"v{producer}", f"v{n}", f"v{n}", kind))
     whole = JobGraph(vertices, tuple(edges))
-    everybody = [f"v{n}/{i}" for n, width in enumerate(widths) for i in range(width)]
+    everybody = [SubtaskId.of(f"v{n}", i) for n, width in enumerate(widths) for i in range(width)]
     finished = data.draw(st.sets(st.sampled_from(everybody)))
     planned = plan(whole, finished)
     reached = set(planned.trigger)
@@ -101,7 +102,7 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
             if f"v{n}/{i}" not in finished:
                 assert (f"v{n}/{i}" in planned.trigger) == (not sending)
                 if any(s in reached for s in sending):
-                    reached.add(f"v{n}/{i}")
+                    reached.add(SubtaskId(f"v{n}/{i}"))
     assert reached == set(planned.wait_for) == set(everybody) - finished
 
 

@@ -29,6 +29,7 @@ from airflow_provider_ckpt.journal.events import (
     SubtaskRestarting,
 )
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from tests.coordinator.harness import CHAIN, Harness, events, names, only
 
@@ -36,6 +37,7 @@ A = AttemptId(1, 0, "a")
 B = A.next("b")
 C = B.next("b")
 PLAN = VertexPlan(0, ())
+SRC, MID, V, W = map(SubtaskId, ("src/0", "mid/0", "v/0", "v/1"))
 
 
 def chain(**options: Any) -> Harness:
@@ -52,7 +54,7 @@ def end(h: Harness) -> tuple[str, str]:
 
 def test_the_pause_grows_up_to_a_minute_and_the_last_failure_ends_it() -> None:
     strategy = RestartStrategy(20, 1.0)
-    found = [strategy.failed("v/0", 10.0 * number) for number in range(21)]
+    found = [strategy.failed(V, 10.0 * number) for number in range(21)]
     assert found[:4] == [Restart(1, 1.0), Restart(2, 1.5), Restart(3, 2.25), Restart(4, 3.375)]
     assert [one.delay for one in found[11:20] if one is not None] == [MAX_DELAY] * 9
     assert found[20] is None
@@ -60,19 +62,19 @@ def test_the_pause_grows_up_to_a_minute_and_the_last_failure_ends_it() -> None:
 
 def test_a_first_pause_beyond_a_minute_stays_what_it_is() -> None:
     strategy = RestartStrategy(3, 90.0)
-    assert [one.delay for one in (strategy.failed("v/0", 0.0), strategy.failed("v/0", 1.0)) if one] == [90.0, 90.0]
+    assert [one.delay for one in (strategy.failed(V, 0.0), strategy.failed(V, 1.0)) if one] == [90.0, 90.0]
 
 
 def test_each_subtask_counts_by_itself_and_anew_after_an_hour_without_a_failure() -> None:
     strategy = RestartStrategy(1, 1.0)
-    assert strategy.failed("v/0", 0.0) == Restart(1, 1.0)
-    assert strategy.failed("v/1", 0.0) == Restart(1, 1.0)
-    assert strategy.failed("v/0", RESET_AFTER) is None
-    assert strategy.failed("v/1", 1.0 + RESET_AFTER) == Restart(1, 1.0)
+    assert strategy.failed(V, 0.0) == Restart(1, 1.0)
+    assert strategy.failed(W, 0.0) == Restart(1, 1.0)
+    assert strategy.failed(V, RESET_AFTER) is None
+    assert strategy.failed(W, 1.0 + RESET_AFTER) == Restart(1, 1.0)
 
 
 def test_without_attempts_nothing_is_restarted() -> None:
-    assert RestartStrategy(0, 1.0).failed("v/0", 0.0) is None
+    assert RestartStrategy(0, 1.0).failed(V, 0.0) is None
 
 
 # -- what the coordinator does
@@ -81,69 +83,69 @@ def test_without_attempts_nothing_is_restarted() -> None:
 def test_r15_the_pending_checkpoint_is_aborted_the_others_go_on_and_none_is_taken_until_it_runs() -> None:
     h = chain(tolerable_failed=0)
     h.at(10.0)
-    h.ack("src/0")
-    effects = h.fail("mid/0")
+    h.ack(SRC)
+    effects = h.fail(MID)
     assert names(effects) == ["CheckpointAborted", "SubtaskRestarting", "RestartSubtask"]
     assert events(CheckpointAborted, effects)[0].reason == "JOB_FAILOVER_REGION"
-    assert events(SubtaskRestarting, effects) == [SubtaskRestarting("mid/0", str(A), "boom", 1, 2, 1.0, 10.0)]
-    assert only(RestartSubtask, effects) == [RestartSubtask(1, "mid/0", A, 1.0, PLAN)]
+    assert events(SubtaskRestarting, effects) == [SubtaskRestarting(MID, str(A), "boom", 1, 2, 1.0, 10.0)]
+    assert only(RestartSubtask, effects) == [RestartSubtask(1, MID, A, 1.0, PLAN)]
     assert (h.c.failures_in_a_row, h.c.status) == (0, "RUNNING")
-    assert h.c.subtask_statuses()["mid/0"].value == "restarting"
+    assert h.c.subtask_statuses()[MID].value == "restarting"
     assert h.at(100.0) == []
-    assert only(DeploySubtask, h.next_attempt("mid/0")) == [DeploySubtask(1, "mid/0", B, PLAN)]
-    assert only(TriggerBarrier, h.running("mid/0")) == [TriggerBarrier(1, "src/0", A, 2)]
-    h.ack("src/0")
-    assert events(CheckpointCompleted, h.ack("mid/0"))
+    assert only(DeploySubtask, h.next_attempt(MID)) == [DeploySubtask(1, MID, B, PLAN)]
+    assert only(TriggerBarrier, h.running(MID)) == [TriggerBarrier(1, SRC, A, 2)]
+    h.ack(SRC)
+    assert events(CheckpointCompleted, h.ack(MID))
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        SubtaskFailed(1, "mid/0", A, "once more"),
-        SubtaskFailed(1, "mid/0", A, "for good", terminal=True),
-        SubtaskRunning(1, "mid/0", A),
-        SubtaskAtEndOfData(1, "mid/0", A),
-        SubtaskDone(1, "mid/0", A),
-        SourceAtEnd(1, "mid/0", A, "live", 3),
+        SubtaskFailed(1, MID, A, "once more"),
+        SubtaskFailed(1, MID, A, "for good", terminal=True),
+        SubtaskRunning(1, MID, A),
+        SubtaskAtEndOfData(1, MID, A),
+        SubtaskDone(1, MID, A),
+        SourceAtEnd(1, MID, A, "live", 3),
     ],
     ids=lambda message: type(message).__name__,
 )
 def test_r22_what_the_failed_attempt_says_afterwards_is_not_heard(message: SubtaskFailed | SubtaskRunning) -> None:
     h = chain()
-    h.fail("mid/0")
+    h.fail(MID)
     assert h.handle(message) == []
     assert h.c.dropped_messages == {"stale": 1}
 
 
 def test_a_next_attempt_that_comes_to_nothing_is_the_next_failure() -> None:
     h = chain()
-    h.fail("mid/0")
-    h.attempts["mid/0"] = B
-    assert only(RestartSubtask, h.fail("mid/0")) == [RestartSubtask(1, "mid/0", B, 1.5, PLAN)]
-    assert only(DeploySubtask, h.next_attempt("mid/0")) == [DeploySubtask(1, "mid/0", C, PLAN)]
+    h.fail(MID)
+    h.attempts[MID] = B
+    assert only(RestartSubtask, h.fail(MID)) == [RestartSubtask(1, MID, B, 1.5, PLAN)]
+    assert only(DeploySubtask, h.next_attempt(MID)) == [DeploySubtask(1, MID, C, PLAN)]
 
 
 def test_one_failure_too_many_ends_the_run() -> None:
     h = chain()
     for _ in range(2):
-        h.fail("mid/0")
-        h.next_attempt("mid/0")
-        h.running("mid/0")
+        h.fail(MID)
+        h.next_attempt(MID)
+        h.running(MID)
     assert not only(EndJob, h.effects)
-    h.fail("mid/0")
+    h.fail(MID)
     assert end(h) == ("RESTARTING", "mid/0: boom (after 2 restarts in a row); last completed checkpoint: none")
 
 
 def test_what_trying_again_does_not_mend_ends_the_run_at_once() -> None:
     h = chain()
-    h.fail("mid/0", terminal=True)
+    h.fail(MID, terminal=True)
     assert end(h) == ("FAILED", "mid/0: boom; last completed checkpoint: none")
 
 
 def test_a_failure_while_a_stop_waits_for_its_savepoint_ends_the_run() -> None:
     h = chain()
     h.request("stop", "r")
-    h.fail("mid/0")
+    h.fail(MID)
     assert end(h)[0] == "RESTARTING"
     assert h.answers("r")[-1].startswith("failed: the stop did not take place: mid/0: boom")
 
@@ -151,16 +153,16 @@ def test_a_failure_while_a_stop_waits_for_its_savepoint_ends_the_run() -> None:
 def test_a_drain_goes_on_with_the_next_attempt() -> None:
     h = chain()
     h.request("drain", "r")
-    h.fail("mid/0")
-    h.next_attempt("mid/0")
-    assert only(DrainSubtask, h.running("mid/0")) == [DrainSubtask(1, "mid/0", B)]
+    h.fail(MID)
+    h.next_attempt(MID)
+    assert only(DrainSubtask, h.running(MID)) == [DrainSubtask(1, MID, B)]
 
 
 def test_a_next_attempt_that_never_begins_ends_the_run() -> None:
     """Spark may take for ever to end the query before."""
     h = chain(timeout=60.0)
     h.now = 5.0
-    h.fail("mid/0")
+    h.fail(MID)
     assert h.c.next_deadline(5.0) == 66.0
     h.at(65.9)
     assert not only(EndJob, h.effects)
@@ -171,41 +173,41 @@ def test_a_next_attempt_that_never_begins_ends_the_run() -> None:
 
 def test_one_that_has_begun_has_no_deadline_any_more() -> None:
     h = chain(timeout=60.0)
-    h.fail("mid/0")
-    h.next_attempt("mid/0")
+    h.fail(MID)
+    h.next_attempt(MID)
     h.at(1000.0)
     assert not only(EndJob, h.effects)
 
 
 def test_r16_one_at_its_end_of_data_is_finished_when_a_checkpoint_of_its_next_attempt_is_released() -> None:
     h = chain()
-    h.end_of_data("mid/0")
-    h.ack("src/0")
-    h.ack("mid/0", finished=True)
-    h.fail("mid/0")
+    h.end_of_data(MID)
+    h.ack(SRC)
+    h.ack(MID, finished=True)
+    h.fail(MID)
     h.released()
     assert not only(FinishSubtask, h.effects), "nobody is there to be told"
-    h.next_attempt("mid/0")
+    h.next_attempt(MID)
     h.now = 5.0
-    h.end_of_data("mid/0")
-    h.ack("src/0")
-    h.ack("mid/0", finished=True)
-    assert FinishSubtask(1, "mid/0", B) in h.released()
+    h.end_of_data(MID)
+    h.ack(SRC)
+    h.ack(MID, finished=True)
+    assert FinishSubtask(1, MID, B) in h.released()
 
 
 def test_one_whose_log_is_closed_is_finished() -> None:
     """Its end of partition is in the log, and word of it was lost with what failed afterwards."""
     h = chain()
-    h.end_of_data("src/0")
-    h.fail("src/0")
-    h.next_attempt("src/0")
-    assert events(SubtaskFinished, h.done("src/0"))
+    h.end_of_data(SRC)
+    h.fail(SRC)
+    h.next_attempt(SRC)
+    assert events(SubtaskFinished, h.done(SRC))
 
 
 def test_a_run_that_ends_restarts_nothing() -> None:
     h = chain()
     h.at(10.0)
-    h.ack("src/0")
-    h.ack("mid/0")
-    h.fail("src/0", terminal=True)  # it waits for the release
-    assert not only(RestartSubtask, h.fail("mid/0"))
+    h.ack(SRC)
+    h.ack(MID)
+    h.fail(SRC, terminal=True)  # it waits for the release
+    assert not only(RestartSubtask, h.fail(MID))

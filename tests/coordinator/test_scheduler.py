@@ -10,6 +10,7 @@ from airflow_provider_ckpt.coordinator.commands import DeploySubtask
 from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import CHAIN, Harness, graph, only, vertex
 
 DIAMOND = graph(
@@ -34,7 +35,7 @@ def test_streaming_deploys_everything_at_once() -> None:
 
 
 def test_what_is_finished_is_not_deployed() -> None:
-    h = Harness(CHAIN, running=False, restored=Restored(finished=frozenset({"src/0"})))
+    h = Harness(CHAIN, running=False, restored=Restored(finished=frozenset({SubtaskId("src/0")})))
     assert deployed(h.effects) == ["mid/0"]
 
 
@@ -42,16 +43,16 @@ def test_r23_batch_deploys_over_complete_inputs_only() -> None:
     h = batch(DIAMOND)
     assert deployed(h.effects) == ["a/0"]
     assert deployed(h.running("a/0")) == []
-    assert deployed(h.end_of_data("a/0")) == ["b/0", "c/0"]
+    assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0"), SubtaskId("c/0")]
     assert deployed(h.end_of_data("b/0")) == []
-    assert deployed(h.end_of_data("c/0")) == ["d/0"]
+    assert deployed(h.end_of_data("c/0")) == [SubtaskId("d/0")]
 
 
 def test_no_more_run_than_there_are_slots() -> None:
     h = batch(DIAMOND, slots=1)
-    assert deployed(h.end_of_data("a/0")) == ["b/0"]
+    assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0")]
     assert deployed(h.running("b/0")) == []
-    assert deployed(h.end_of_data("b/0")) == ["c/0"]
+    assert deployed(h.end_of_data("b/0")) == [SubtaskId("c/0")]
 
 
 def test_less_than_one_slot_is_refused() -> None:
@@ -64,7 +65,7 @@ def test_an_all_to_all_consumer_waits_for_every_producer_subtask() -> None:
     h = batch(wide)
     assert deployed(h.effects) == ["a/0", "a/1", "a/2"]
     assert deployed(h.end_of_data("a/0")) + deployed(h.end_of_data("a/2")) == []
-    assert deployed(h.end_of_data("a/1")) == ["b/0", "b/1"]
+    assert deployed(h.end_of_data("a/1")) == [SubtaskId("b/0"), SubtaskId("b/1")]
 
 
 def test_a_pointwise_consumer_waits_for_its_own_producers() -> None:
@@ -75,14 +76,14 @@ def test_a_pointwise_consumer_waits_for_its_own_producers() -> None:
         kind="pointwise",
     )
     h = batch(wide)
-    assert deployed(h.end_of_data("a/1")) == ["b/1"]
-    assert deployed(h.end_of_data("a/0")) == ["b/0"]
+    assert deployed(h.end_of_data("a/1")) == [SubtaskId("b/1")]
+    assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0")]
 
 
 def test_after_a_restart_what_has_its_end_makes_way_for_its_consumers() -> None:
-    h = batch(DIAMOND, restored=Restored(end_of_data=frozenset({"a/0", "b/0"})))
+    h = batch(DIAMOND, restored=Restored(end_of_data=frozenset({SubtaskId("a/0"), SubtaskId("b/0")})))
     assert deployed(h.effects) == ["a/0"]
-    assert deployed(h.end_of_data("a/0")) == ["b/0", "c/0"]
+    assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0"), SubtaskId("c/0")]
 
 
 def test_a_job_that_is_ending_deploys_nothing_more() -> None:

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.reports import SplitCompleted
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, SplitsAssigned, SplitsCovered, SplitsDone
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import Harness, graph, only, vertex
 
 IDS = [f"s{number}" for number in range(40)]
@@ -19,7 +20,9 @@ IDS = [f"s{number}" for number in range(40)]
 def splits(published: Any = None, takers: tuple[str, ...] = ("parts/0", "parts/1")) -> Harness:
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     job = graph(parts, vertex("v", sources="live", sinks="sink"))
-    restored = Restored(splits={"parts": RestoredSplits(IDS, takers, published=published or {})})
+    restored = Restored(
+        splits={"parts": RestoredSplits(IDS, [SubtaskId(one) for one in takers], published=published or {})}
+    )
     return Harness(job, restored=restored, running=False)
 
 
@@ -32,7 +35,7 @@ def appended(kind: type[Any], effects: list[Effect]) -> list[Any]:
 
 
 def test_r14_an_assignment_is_journaled_before_the_subtask_is_told() -> None:
-    effects = splits().running("parts/0")
+    effects = splits().running(SubtaskId("parts/0"))
     kinds = [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
     assert kinds.index(SplitsAssigned) < kinds.index(AssignSplits)
     assert appended(SplitsAssigned, effects)[0].splits == ((0, 4),)
@@ -92,7 +95,7 @@ def test_w17_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with
 
 
 def test_a_subtask_that_closed_is_covered_as_a_whole() -> None:
-    harness = splits(takers=("parts/0",))
+    harness = splits(takers=(SubtaskId("parts/0"),))
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
     complete(harness, "s0", 4)

@@ -17,7 +17,8 @@ from airflow_provider_ckpt.coordinator.reports import BarrierDeclined, SubtaskPa
 from airflow_provider_ckpt.coordinator.subtask_table import Restored
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from tests.coordinator.harness import CHAIN, A, Harness, events, graph, names, only, vertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from tests.coordinator.harness import CHAIN, MID0, A, Harness, events, graph, names, only, vertex
 
 BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
@@ -107,7 +108,7 @@ def test_after_a_failed_stop_ended_sources_are_dropped_again() -> None:
     h = Harness(MIXED)
     h.request("stop", "r1")
     assert not only(PauseSubtask, h.source_at_end("h"))
-    assert only(PauseSubtask, h.decline("IO_EXCEPTION")) == [PauseSubtask(1, "v/0", A, DropSource("h"))]
+    assert only(PauseSubtask, h.decline("IO_EXCEPTION")) == [PauseSubtask(1, SubtaskId("v/0"), A, DropSource("h"))]
 
 
 def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
@@ -118,8 +119,8 @@ def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
     h.ack("a/0", finished=True)
     h.ack("b/0")
     assert not only(FinishSubtask, h.released())
-    h.decline("IO_EXCEPTION", "b/0")
-    assert only(FinishSubtask, h.effects) == [FinishSubtask(1, "a/0", A)]
+    h.decline("IO_EXCEPTION", SubtaskId("b/0"))
+    assert only(FinishSubtask, h.effects) == [FinishSubtask(1, SubtaskId("a/0"), A)]
 
 
 # -- not all subtasks run
@@ -289,10 +290,10 @@ def test_a_drain_that_fails_is_no_finish_and_goes_on_in_the_next_run() -> None:
 
 
 def test_a_drain_whose_stop_failed_goes_on() -> None:
-    h = Harness(CHAIN, restored=Restored(finished=frozenset({"src/0"})), running=False)
+    h = Harness(CHAIN, restored=Restored(finished=frozenset({SubtaskId("src/0")})), running=False)
     h.request("drain", "r1")
     h.request("stop", "r2")
     h.running("mid/0")
     assert not only(DrainSubtask, h.effects)
-    h.decline("IO_EXCEPTION", "mid/0")
-    assert only(DrainSubtask, h.effects) == [DrainSubtask(1, "mid/0", A)]
+    h.decline("IO_EXCEPTION", MID0)
+    assert only(DrainSubtask, h.effects) == [DrainSubtask(1, MID0, A)]

@@ -38,9 +38,10 @@ from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
-WORLD = (3, "v/0", AttemptId(3, 2, "ab"))
+WORLD = (3, SubtaskId("v/0"), AttemptId(3, 2, "ab"))
 SNAPSHOT = Snapshot(
     position=7,
     batch_id=4,
@@ -82,7 +83,9 @@ def test_every_report_and_command_is_tried() -> None:
 
 @pytest.mark.parametrize("message", MESSAGES, ids=[type(message).__name__ for message in MESSAGES])
 def test_a_message_comes_back_as_what_it_was(message: Any) -> None:
-    assert from_json(json.loads(json.dumps(to_json(message)))) == message
+    read = from_json(json.loads(json.dumps(to_json(message))))
+    assert read == message
+    assert type(read.subtask) is SubtaskId
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=[type(message).__name__ for message in MESSAGES])

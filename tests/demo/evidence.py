@@ -12,6 +12,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.evidence import Evidence, Kill
@@ -38,7 +39,7 @@ def completed(
     offsets = {"live": "{}", **({"history": "{}"} if reads_history else {})}
     whole: OperatorState = "finished" if kind == "final" else "running"
     operators: dict[str, OperatorState] = {**dict.fromkeys(OPERATORS, whole), "history": history}
-    subtasks = {"flights/0": Snapshot(position=batch, batch_id=batch, offsets=offsets)}
+    subtasks = {SubtaskId("flights/0"): Snapshot(position=batch, batch_id=batch, offsets=offsets)}
     return [
         ev.CheckpointTriggered(number, 0.0, kind),
         ev.CheckpointCompleted(number, 0.0, 0.1, kind, subtasks, operators),
@@ -65,9 +66,9 @@ def after_the_kill(*, reads_history: bool = False) -> list[ev.Event]:
         ev.StatusChanged(JobStatus.RUNNING, 1.0),
         *completed(5, 4, history="finished", reads_history=reads_history),
         ev.RequestAnswered("r1", "drain", RequestOutcome.parse("accepted"), 2.0),
-        ev.SubtaskFinished("flights/0", "a", 2.0),
+        ev.SubtaskFinished(SubtaskId("flights/0"), "a", 2.0),
         *completed(6, 5, history="finished", kind="final", reads_history=False),
-        ev.SubtaskFinished("daily_delays/0", "a", 2.0),
+        ev.SubtaskFinished(SubtaskId("daily_delays/0"), "a", 2.0),
         ev.StatusChanged(JobStatus.FINISHED, 2.0),
     ]
 

@@ -10,6 +10,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 
 GRAPH = JobGraph(
@@ -49,8 +50,10 @@ def one_of_each() -> list[ev.Event]:
             121.5,
             "checkpoint",
             {
-                "daily/0": Snapshot(7, 2, offsets={"live": "{}"}, inputs={"rates__daily": 2}, ended=("rates__daily",)),
-                "rates/0": Snapshot(3, 0, ended=("rates",), finished=True, finished_on_restore=True),
+                SubtaskId("daily/0"): Snapshot(
+                    7, 2, offsets={"live": "{}"}, inputs={"rates__daily": 2}, ended=("rates__daily",)
+                ),
+                SubtaskId("rates/0"): Snapshot(3, 0, ended=("rates",), finished=True, finished_on_restore=True),
             },
             {"history": "running", "live": "running", "daily": "running", "rates": "finished"},
         ),
@@ -60,8 +63,8 @@ def one_of_each() -> list[ev.Event]:
         ev.SourceEnded("daily", "rates__daily", 3, 123.0),
         ev.SourceDropped("daily", "history", 4, 124.0),
         ev.LateFilesFound("history", ("a.parquet", "ü b.parquet"), False, 125.0),
-        ev.SubtaskEndOfData("rates/0", "t1", 126.0),
-        ev.SubtaskFinished("rates/0", "t1", 127.0),
+        ev.SubtaskEndOfData(SubtaskId("rates/0"), "t1", 126.0),
+        ev.SubtaskFinished(SubtaskId("rates/0"), "t1", 127.0),
         ev.CheckpointTriggered(3, 130.0, "savepoint"),
         ev.RequestAnswered("r-1", "stop", RequestOutcome.parse("accepted"), 131.0),
         ev.StatusChanged(JobStatus.RESTARTING, 132.0, "a subtask failed: disk full"),
@@ -72,10 +75,10 @@ def of_splits() -> list[ev.Event]:
     """One of each, in an order in which they happen."""
     return [
         ev.SourceFrozen("history", "frozen/history.json", 10, 101.0),
-        ev.SplitsAssigned("history", "history/0", "0001-ab", ((0, 4),), 110.0),
-        ev.SplitsAssigned("history", "history/1", "0001-ab", ((4, 6),), 110.0),
-        ev.SplitsDone("history", "history/1", ((4, 5),), 111.0),
-        ev.SplitsDone("history", "history/0", ((0, 1),), 112.0),
+        ev.SplitsAssigned("history", SubtaskId("history/0"), "0001-ab", ((0, 4),), 110.0),
+        ev.SplitsAssigned("history", SubtaskId("history/1"), "0001-ab", ((4, 6),), 110.0),
+        ev.SplitsDone("history", SubtaskId("history/1"), ((4, 5),), 111.0),
+        ev.SplitsDone("history", SubtaskId("history/0"), ((0, 1),), 112.0),
         ev.SplitsCovered("history", 2, ((0, 1), (4, 5))),
     ]
 
@@ -83,9 +86,9 @@ def of_splits() -> list[ev.Event]:
 def of_restarts() -> list[ev.Event]:
     cause = "query clean failed: IOError: [Errno 5] Input/output error"
     return [
-        ev.SubtaskRestarting("clean/0", "0001-ab", cause, 1, 3, 1.0, 110.0),
-        ev.SubtaskRestarting("clean/0", "0001-01-cd", cause, 2, 3, 1.5, 120.0),
-        ev.SubtaskRestarting("history/1", "0001-ef", "boom", 1, 3, 1.0, 121.0),
+        ev.SubtaskRestarting(SubtaskId("clean/0"), "0001-ab", cause, 1, 3, 1.0, 110.0),
+        ev.SubtaskRestarting(SubtaskId("clean/0"), "0001-01-cd", cause, 2, 3, 1.5, 120.0),
+        ev.SubtaskRestarting(SubtaskId("history/1"), "0001-ef", "boom", 1, 3, 1.0, 121.0),
     ]
 
 
@@ -101,14 +104,14 @@ def random_events(seed: int, count: int) -> list[ev.Event]:
             checkpoint += 1
             found.append(ev.CheckpointTriggered(checkpoint, at))
         elif kind == 1 and checkpoint:
-            snapshots = {f"v/{n}": Snapshot(n, n) for n in range(rng.randrange(4))}
+            snapshots = {SubtaskId.of("v", n): Snapshot(n, n) for n in range(rng.randrange(4))}
             found.append(ev.CheckpointCompleted(checkpoint, at - 1, at, "checkpoint", snapshots, {"v": "running"}))
         elif kind == 2 and checkpoint:
             found.append(ev.CheckpointReleased(checkpoint, at))
         elif kind == 3 and checkpoint:
             found.append(ev.CheckpointAborted(checkpoint, rng.choice(["expired", "declined"]), at))
         elif kind == 4:
-            found.append(ev.SubtaskFinished(f"v/{rng.randrange(50)}", "t1", at))
+            found.append(ev.SubtaskFinished(SubtaskId.of("v", rng.randrange(50)), "t1", at))
         else:
             found.append(ev.SourceEnded(f"v{rng.randrange(3)}", f"s{rng.randrange(5)}", rng.randrange(9), at))
     return found

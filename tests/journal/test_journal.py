@@ -22,6 +22,7 @@ from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -56,7 +57,7 @@ def replayed(storage: Storage) -> JobState:
 
 
 def finished(number: int) -> ev.SubtaskFinished:
-    return ev.SubtaskFinished(f"v/{number}", "t1", float(number))
+    return ev.SubtaskFinished(SubtaskId(f"v/{number}"), "t1", float(number))
 
 
 def late(number: int) -> ev.LateFilesFound:

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.split import numbers, ranges, size, union
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from tests.journal.samples import of_splits
 
@@ -53,7 +54,7 @@ def test_w17_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
 
 def test_w17_a_restore_returns_to_what_its_checkpoint_covers() -> None:
     later: list[ev.Event] = [
-        ev.SplitsDone("history", "history/0", ((1, 3),), 3.0),
+        ev.SplitsDone("history", SubtaskId("history/0"), ((1, 3),), 3.0),
         ev.SplitsCovered("history", 3, ((1, 2),)),
     ]
     state = folded(*of_splits(), completed(2), *later, ev.Restored(2, {}, 9.0))

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 from tests.journal.samples import GRAPH, WORKER, of_restarts, of_splits, one_of_each, random_events
@@ -100,7 +101,7 @@ def test_the_text_of_an_event_stays_what_it_was() -> None:
     )
     assert encode(ev.Restored(1, {}, 1.0)) == '{"type": "Restored", "checkpoint": 1, "dropped": {}, "at": 1.0}'
     snapshot = Snapshot(7, None, {"live": "{}"}, ended=("rates",))
-    completed = ev.CheckpointCompleted(2, 1.0, 2.0, "final", {"daily/0": snapshot}, {"daily": "finished"})
+    completed = ev.CheckpointCompleted(2, 1.0, 2.0, "final", {SubtaskId("daily/0"): snapshot}, {"daily": "finished"})
     assert encode(completed) == (
         '{"type": "CheckpointCompleted", "checkpoint": 2, "triggered_at": 1.0, "at": 2.0, "kind": "final", '
         '"subtasks": {"daily/0": {"position": 7, "batch_id": null, "offsets": {"live": "{}"}, "inputs": {}, '
@@ -139,7 +140,7 @@ def test_the_fold_of_one_of_each() -> None:
 
 def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
     state = folded(one_of_each())
-    ev.SubtaskFinished("daily/0", "t1", 140.0).apply(state)
+    ev.SubtaskFinished(SubtaskId("daily/0"), "t1", 140.0).apply(state)
     ev.RequestAnswered("r-2", "drain", told("accepted"), 141.0).apply(state)
     ev.Restored(2, {"daily": {"early": 1}}, 142.0).apply(state)
     assert state.ended == {"daily": {"rates__daily": 2}, "rates": {"rates": 0}}
@@ -206,12 +207,12 @@ def test_what_an_epoch_brought_and_gave_up_survives_the_json_of_the_state() -> N
 def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
     state = folded([ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0)])
     assert state.finished_operators() == []
-    ev.SubtaskFinished("daily/0", "t", 2.0).apply(state)
+    ev.SubtaskFinished(SubtaskId("daily/0"), "t", 2.0).apply(state)
     assert state.finished_operators() == []
     ev.SourceDropped("daily", "history", 1, 2.0).apply(state)
     ev.SourceEnded("daily", "rates__daily", 1, 2.0).apply(state)
     assert state.finished_operators() == ["history"]
-    ev.SubtaskFinished("daily/1", "t", 3.0).apply(state)
+    ev.SubtaskFinished(SubtaskId("daily/1"), "t", 3.0).apply(state)
     assert state.finished_operators() == ["daily", "history", "lake", "live", "warehouse"]
 
 

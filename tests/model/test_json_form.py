@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
 from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, from_json, own_form, to_json
 from airflow_provider_ckpt.model.tagged import Tagged
 
@@ -24,6 +24,10 @@ class Point:
 class Style(Enum):
     SOLID = "solid"
     DOTTED = "dotted"
+
+
+class Label(str):
+    """A type of its own for some texts."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,25 @@ def test_a_value_is_read_back_as_what_was_written() -> None:
     assert read == LINE
     assert not read.drawn
     assert (type(read.counts), type(read.tags), type(read.points[1])) == (dict, frozenset, Point)
+
+
+def test_texts_of_a_type_of_their_own_are_read_back_as_that() -> None:
+    @dataclass(frozen=True)
+    class Plot:
+        label: Label
+        other: Label | None
+        labels: set[Label]
+        by_label: Mapping[Label, int]
+
+    plot = Plot(Label("a"), Label("b"), {Label("c")}, {Label("d"): 1})
+    form = {"label": "a", "other": "b", "labels": ["c"], "by_label": {"d": 1}}
+    assert json.dumps(to_json(plot)) == json.dumps(form)
+    read = from_json(Plot, form)
+    assert read == plot
+    texts = [read.label, read.other, *read.labels, *read.by_label]
+    assert [type(one) for one in texts] == [Label] * 4
+    with pytest.raises(DamagedFormError, match=r"label: 1, a int"):
+        from_json(Plot, {**form, "label": 1})
 
 
 def test_a_field_that_came_later_is_written_when_there_is_something_in_it() -> None:

@@ -58,8 +58,8 @@ def restored_from(world: World) -> Restored:
     snapshots = {}
     ended: dict[str, set[str]] = {}
     dropped: dict[str, set[str]] = {}
-    end_of_data: set[str] = set()
-    finished: set[str] = set()
+    end_of_data: set[SubtaskId] = set()
+    finished: set[SubtaskId] = set()
     draining = False
     for _, event in world.journal:
         if isinstance(event, ev.CheckpointTriggered):
@@ -94,7 +94,7 @@ def restored_from(world: World) -> Restored:
     )
 
 
-def splits_from(world: World, logs: Mapping[str, SubtaskLog], random: Random) -> dict[str, RestoredSplits]:
+def splits_from(world: World, logs: Mapping[SubtaskId, SubtaskLog], random: Random) -> dict[str, RestoredSplits]:
     """Each driver has another parallelism."""
     state = JobState(JOB)
     for _, event in world.journal:
@@ -129,8 +129,8 @@ class Driver:
         self.crash_in_effects = False
         self.dead = False
         self.over: str | None = None
-        self.runners: dict[str, Runner] = {}
-        self.late: list[str] = []
+        self.runners: dict[SubtaskId, Runner] = {}
+        self.late: list[SubtaskId] = []
         self.coordinator: Coordinator | None = None
         self.releases: list[int] = []
         self.inbox: list[Message] = []
@@ -138,11 +138,11 @@ class Driver:
         """Requests that reached the coordinator."""
         self.epoch = world.claim()
         self.attempts = takeover.first_attempts(self.epoch, world.subtasks)
-        self.logs: dict[str, SubtaskLog] = {}
+        self.logs: dict[SubtaskId, SubtaskLog] = {}
         self.readers = {name: CurrentLog(self.logs, name) for name in world.subtasks}
         self.replaced: list[Runner] = []
         """Of attempts that the next one of this epoch has fenced. They go on as long as they can."""
-        self.restarting: dict[str, RestartSubtask] = {}
+        self.restarting: dict[SubtaskId, RestartSubtask] = {}
         """Failed ones, whose next attempts are about to begin."""
         self.plans: dict[str, VertexPlan] = {}
         """Of subtasks that were to be deployed, and are not opened yet."""
@@ -158,7 +158,7 @@ class Driver:
         self.logs.update(takeover.load_logs(self.world.storage, JOB, self.world.graph))
         finished = {e.subtask for _, e in self.world.journal if isinstance(e, ev.SubtaskFinished)}
         for subtask, log in self.logs.items():
-            by_split = self.world.graph.vertex(SubtaskId(subtask).vertex).splits
+            by_split = self.world.graph.vertex(subtask.vertex).splits
             if self.options.periodic and not by_split and not log.position and self.random.random() < 0.3:
                 self.late.append(subtask)
                 continue
@@ -181,17 +181,17 @@ class Driver:
         )
         self._carry_out(self.coordinator.start(self.world.now))
 
-    def _open(self, subtask: str) -> None:
+    def _open(self, subtask: SubtaskId) -> None:
         """As the real one: an attempt in BATCH mode without its end of data is void as a whole (R23)."""
         log = self.logs[subtask]
         if not log.state.closed:
             log.open(self.attempts[subtask], 0 if self._is_void(subtask, log) else None)
 
-    def _is_void(self, subtask: str, log: SubtaskLog) -> bool:
-        by_split = self.world.graph.vertex(SubtaskId(subtask).vertex).splits
+    def _is_void(self, subtask: SubtaskId, log: SubtaskLog) -> bool:
+        by_split = self.world.graph.vertex(subtask.vertex).splits
         return not self.options.periodic and not by_split and log.state.end_of_data is None
 
-    def _replace(self, subtask: str) -> None:
+    def _replace(self, subtask: SubtaskId) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
         coordinator goes on with the one before until it does."""
         before = self.runners[subtask]
@@ -201,7 +201,7 @@ class Driver:
             self.replaced.append(before)
             self.runners[subtask].outbox.append(SubtaskOpened(self.epoch, subtask, attempt))
 
-    def _begin_next(self, subtask: str, attempt: AttemptId) -> bool:
+    def _begin_next(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
         """False: the log is closed, nothing is left to do."""
         log = SubtaskLog(self.world.storage, self.logs[subtask].path)
         log.load()
@@ -212,7 +212,7 @@ class Driver:
         self._make(subtask)
         return True
 
-    def _fail(self, subtask: str) -> None:
+    def _fail(self, subtask: SubtaskId) -> None:
         """It says so, and may go on for a while: until it is told to stop, or is fenced."""
         runner = self.runners[subtask]
         if not any(isinstance(message, SubtaskOpened) for message in runner.outbox):
@@ -225,7 +225,7 @@ class Driver:
             self.replaced.append(before)
         self.restarting[command.subtask] = command
 
-    def _begin_again(self, subtask: str) -> None:
+    def _begin_again(self, subtask: SubtaskId) -> None:
         attempt = self.restarting.pop(subtask).attempt.next(f"n{len(self.replaced)}")
         world = (self.epoch, subtask, attempt)
         if self.faulty and self.random.random() < 0.2:
@@ -257,10 +257,10 @@ class Driver:
         else:
             self._tell(command, lambda runner: runner.deploy(command.plan))
 
-    def _make(self, subtask: str) -> None:
+    def _make(self, subtask: SubtaskId) -> None:
         if self.logs[subtask].state.closed:
             return
-        vertex = subtask.rpartition("/")[0]
+        vertex = subtask.vertex
         dropped = {e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex}
         log = self.logs[subtask]
         attempt = self.attempts[subtask]
@@ -410,7 +410,7 @@ class Driver:
     def _release_sink(self, vertex: str, parallelism: int, sink: str, event: ev.CheckpointCompleted) -> None:
         target = self.world.targets[sink]
         for index in range(parallelism):
-            name = f"{vertex}/{index}"
+            name = SubtaskId.of(vertex, index)
             snapshot = event.subtasks[name]
             for path, rows in self.world.staged(name, sink, snapshot.position):
                 if path not in target.handles:

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.reports import SourceAtEnd
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.log_reader import LogReader
@@ -53,16 +54,16 @@ class Runner:
     def __init__(
         self,
         world: World,
-        subtask: str,
+        subtask: SubtaskId,
         epoch: int,
         attempt: AttemptId,
         log: SubtaskLog,
-        inputs: Mapping[str, LogReader],
+        inputs: Mapping[SubtaskId, LogReader],
         dropped: set[str],
     ) -> None:
         self.world, self.subtask, self.epoch, self.attempt = world, subtask, epoch, attempt
         self.log, self.logs = log, inputs
-        self.vertex = world.graph.vertex(subtask.rpartition("/")[0])
+        self.vertex = world.graph.vertex(subtask.vertex)
         self.outbox: list[Message] = []
         self.work: deque[Callable[[], None]] = deque()
         self.channels = {key: (edge, producer) for edge, key, producer in world.channels(subtask)}
@@ -113,7 +114,7 @@ class Runner:
 
     # -- rows
 
-    def _routed(self, edge: JobEdge, producer: str, path: str) -> list[Row]:
+    def _routed(self, edge: JobEdge, producer: SubtaskId, path: str) -> list[Row]:
         rows = self.world.rows[path]
         return [(*row, edge.uid) for row in rows if self.world.routed(edge, producer, self.subtask, row)]
 

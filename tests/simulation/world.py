@@ -61,10 +61,6 @@ class Target:
     last_released: int = 0
 
 
-def _subtasks(graph: JobGraph) -> list[str]:
-    return [f"{v.uid}/{i}" for v in graph.vertices for i in range(v.parallelism)]
-
-
 class World:
     def __init__(
         self,
@@ -81,12 +77,12 @@ class World:
         self.graph = graph
         self.bounded_rows = bounded_rows
         self.splits = splits or {}
-        self.subtasks = _subtasks(graph)
+        self.subtasks = graph.subtasks
         self.aligned = aligned
         self.storage = MemoryStorage(f"simulation/{name}")
         self.rows: dict[str, tuple[Row, ...]] = {}
         """What was staged, by its name."""
-        self.logs: dict[str, list[Record]] = {name: [] for name in self.subtasks}
+        self.logs: dict[SubtaskId, list[Record]] = {name: [] for name in self.subtasks}
         """Every record of a log by its number, void ones too, as the last look has found them."""
         self._readers = {name: subtask_entries(self.storage, self._path(name)) for name in self.subtasks}
         self.journal: list[tuple[int, Event]] = []
@@ -101,7 +97,7 @@ class World:
 
     def grow(self, graph: JobGraph) -> None:
         """The job goes on with more subtasks of some vertices."""
-        self.graph, self.subtasks = graph, _subtasks(graph)
+        self.graph, self.subtasks = graph, graph.subtasks
         for name in self.subtasks:
             if name not in self.logs:
                 self.logs[name], self._log_checked[name] = [], 0
@@ -111,9 +107,8 @@ class World:
         return [(split, uid, number) for number in range(self.splits[uid][split])]
 
     @staticmethod
-    def _path(subtask: str) -> str:
-        vertex, _, index = subtask.rpartition("/")
-        return subtask_log_path(JOB, vertex, int(index))
+    def _path(subtask: SubtaskId) -> str:
+        return subtask_log_path(JOB, subtask.vertex, subtask.number)
 
     def delete(self) -> None:
         self.storage.delete_tree("")
@@ -126,22 +121,22 @@ class World:
                 return event
         return None
 
-    def channels(self, subtask: str) -> Iterator[tuple[JobEdge, str, str]]:
+    def channels(self, subtask: SubtaskId) -> Iterator[tuple[JobEdge, str, SubtaskId]]:
         """(edge, key of the position, producer subtask) of every input."""
-        for channel in channels(self.graph, SubtaskId(subtask)):
+        for channel in channels(self.graph, subtask):
             yield channel.edge, channel.key, channel.producer
 
-    def routed(self, edge: JobEdge, producer: str, consumer: str, row: Row) -> bool:
+    def routed(self, edge: JobEdge, producer: SubtaskId, consumer: SubtaskId, row: Row) -> bool:
         """Whether the row goes to this consumer subtask."""
         width = self.graph.vertex(edge.producer).parallelism
         parallelism = self.graph.vertex(edge.consumer).parallelism
         readers = list(range(parallelism))
         if edge.exchange == "pointwise":
-            at = int(producer.split("/")[1])
+            at = producer.number
             readers = [i for i in readers if at in pointwise_producers(i, width, parallelism)]
-        return readers[zlib.crc32(repr(row).encode()) % len(readers)] == int(consumer.split("/")[1])
+        return readers[zlib.crc32(repr(row).encode()) % len(readers)] == consumer.number
 
-    def staged(self, subtask: str, sink: str, position: int) -> Iterator[tuple[str, tuple[Row, ...]]]:
+    def staged(self, subtask: SubtaskId, sink: str, position: int) -> Iterator[tuple[str, tuple[Row, ...]]]:
         """(name, rows) of what counts below the position."""
         for number, record in live(enumerate(self.logs[subtask])):
             if isinstance(record, Batch) and number < position and sink in record.handles:
@@ -169,7 +164,7 @@ class World:
             if target.last_released and target.last_released not in self._completed:
                 raise BrokenError(f"{sink} released {target.last_released}, which is not completed")
 
-    def _check_entry(self, name: str, before: list[Record], entry: Record) -> None:
+    def _check_entry(self, name: SubtaskId, before: list[Record], entry: Record) -> None:
         state = fold(enumerate(before))
         if state.closed:
             raise BrokenError(f"{name} wrote {entry} after its end of partition")
@@ -182,14 +177,14 @@ class World:
             if (entry.epoch, entry.checkpoint) not in triggered:
                 raise BrokenError(f"R10: barrier {entry.checkpoint} in {name} before it was journaled")
 
-    def _check_split(self, name: str, split: str) -> None:
+    def _check_split(self, name: SubtaskId, split: str) -> None:
         """R14: handed out to the subtask before, and in one log of the vertex only."""
-        vertex = SubtaskId(name).vertex
+        vertex = name.vertex
         place = list(self.splits[vertex]).index(split)
         assigned = [ev.splits for _, ev in self.journal if isinstance(ev, SplitsAssigned) and ev.subtask == name]
         if not any(start <= place < end for ranges in assigned for start, end in ranges):
             raise BrokenError(f"R14: {name} published {split!r}, which it was not handed out")
-        logs = [log for subtask, log in self.logs.items() if SubtaskId(subtask).vertex == vertex]
+        logs = [log for subtask, log in self.logs.items() if subtask.vertex == vertex]
         found = [one for log in logs for _, one in live(enumerate(log)) if isinstance(one, Batch)]
         if [one.split for one in found].count(split) > 1:
             raise BrokenError(f"R14: {split!r} of {vertex} was published twice")
@@ -259,7 +254,7 @@ class World:
                 if not (behind or other.finished_on_restore or snapshot.finished_on_restore):
                     raise BrokenError(f"cut {event.checkpoint}: {consumer} is ahead of {producer}")
 
-    def _check_snapshot(self, checkpoint: int, name: str, snapshot: Snapshot) -> None:
+    def _check_snapshot(self, checkpoint: int, name: SubtaskId, snapshot: Snapshot) -> None:
         log = self.logs[name]
         if snapshot.finished_on_restore:
             if not any(isinstance(entry, EndOfPartition) for entry in log):
@@ -278,15 +273,15 @@ class World:
                     continue  # a driver that was declared dead released on
                 expected = []
                 for index in range(vertex.parallelism):
-                    name = f"{vertex.uid}/{index}"
+                    name = SubtaskId.of(vertex.uid, index)
                     snapshot = event.subtasks[name]
                     end = len(self.logs[name]) if snapshot.finished_on_restore else snapshot.position
                     expected += [row for _, rows in self.staged(name, sink, end) for row in rows]
                 if sorted(map(repr, self.targets[sink].rows)) != sorted(map(repr, expected)):
                     raise BrokenError(f"{sink} does not hold exactly the rows of checkpoint {checkpoint}")
 
-    def _check_finished(self, subtask: str) -> None:
-        for sink in self.graph.vertex(subtask.split("/")[0]).sinks:
+    def _check_finished(self, subtask: SubtaskId) -> None:
+        for sink in self.graph.vertex(subtask.vertex).sinks:
             names = {name for name, _ in self.staged(subtask, sink, len(self.logs[subtask]))}
             if not names <= self.targets[sink].handles:
                 raise BrokenError(f"{subtask} finished before its final checkpoint was released")
@@ -310,7 +305,7 @@ class World:
         if whole.splits:
             return {row for split in self.splits[vertex] for row in self.split_rows(vertex, split)}
         for index in range(whole.parallelism):
-            name = f"{vertex}/{index}"
+            name = SubtaskId.of(vertex, index)
             last = fold(enumerate(self.logs[name])).last_batch
             for uid in whole.sources:
                 count = self.bounded_rows.get((name, uid))

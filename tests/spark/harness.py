@@ -20,6 +20,7 @@ from airflow_provider_ckpt.jobmaster import job_master
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_line import StatusLine
@@ -185,7 +186,7 @@ class World:
         last = state.checkpoints.get(state.last_completed)
         if last is None:
             return -1
-        return log_offset(last.subtasks[f"{vertex}/0"].offsets.get(source))
+        return log_offset(last.subtasks[SubtaskId(f"{vertex}/0")].offsets.get(source))
 
     def released_count(self, output: str = "out") -> int:
         return sum(manifest.rows for manifest in read_manifests(self.path(output)))

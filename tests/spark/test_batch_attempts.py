@@ -76,7 +76,7 @@ def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(wor
     log.load()
     consumer = SubtaskLog(world.storage, subtask_log_path("other", "stamps", 0))
     consumer.load()
-    runner = _runner(world, {"history/0": log, "stamps/0": consumer}, inbox)
+    runner = _runner(world, {SubtaskId("history/0"): log, SubtaskId("stamps/0"): consumer}, inbox)
     runner._guard(VertexPlan(0, ()))
     message = inbox.get_nowait()
     assert isinstance(message, SubtaskFailed)
@@ -84,7 +84,7 @@ def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(wor
     assert not message.terminal
 
 
-def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) -> BatchRunner:
+def _runner(world: World, logs: dict[SubtaskId, SubtaskLog], inbox: queue.Queue[Any]) -> BatchRunner:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()
@@ -103,5 +103,5 @@ def _runner(world: World, logs: dict[str, SubtaskLog], inbox: queue.Queue[Any]) 
         check_fenced=lambda: None,
     )
     unused: Any = None
-    of_attempt = AttemptContext(context, SubtaskId("stamps/0"), AttemptId(1, 0, "a"), logs["stamps/0"])
+    of_attempt = AttemptContext(context, SubtaskId("stamps/0"), AttemptId(1, 0, "a"), logs[SubtaskId("stamps/0")])
     return BatchRunner(of_attempt, graph.vertex("stamps"), logs, unused, {}, {}, unused)

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskAtEndOfData, SubtaskRunning
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, Open
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
@@ -35,7 +36,7 @@ class StagingSubtask(Subtask):
                 raise AssertionError("the driver's loop stands still while a batch is staged")
 
         self.while_staging = stage
-        end_of(self.logs["a/0"])
+        end_of(self.logs[SubtaskId("a/0")])
         self.batch: BatchRunner = self.batch_runner()
         self.batch.deploy(VertexPlan(0, ()))
         assert is_staging.wait(LONG)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
@@ -114,7 +115,7 @@ def test_r4_what_was_published_behind_a_checkpoint_is_void_after_a_restore(world
     with suppress(TransientError):
         world.run(mixed(world, chain=False), storage=dies, checkpoint_interval=3600)
     number = world.state().last_completed
-    snapshot = world.state().checkpoints[number].subtasks["doubled/0"]
+    snapshot = world.state().checkpoints[number].subtasks[SubtaskId("doubled/0")]
     behind = [at for at, record in world.records("doubled") if isinstance(record, Batch) and at > snapshot.position]
     assert behind
     path = f"{world.root}/{world.job_id}/checkpoints/chk-{number}"

@@ -30,6 +30,7 @@ GRAPH = JobGraph(
     (JobEdge("a__v", "a", "v", "v"),),
 )
 DATA = data_folder(partition_path("job", "a", 0), ["a__v"])
+A, V, _ = GRAPH.subtasks
 PUBLISHED, LEFT, MINE = "0001-before-0-n", "0001-before-1-n", "0002-mine0-0-n"
 
 
@@ -39,12 +40,12 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.asked: list[tuple[set[str], Collection[str]]] = []
-        self.logs: dict[str, SubtaskLog] = {
+        self.logs: dict[SubtaskId, SubtaskLog] = {
             name: self.opened(name, AttemptId(1, 0, "before")) for name in GRAPH.subtasks
         }
         inside = DATA[len(partition_path("job", "a", 0)) + 1 :]
-        self.logs["a/0"].publish(Batch(0, {}, files=(PartitionFile(f"{inside}/{PUBLISHED}/part", 1),)))
-        self.logs["v/0"].publish(Batch(0, {}, handles={"out": {"id": "h0", "rows": 1}}))
+        self.logs[A].publish(Batch(0, {}, files=(PartitionFile(f"{inside}/{PUBLISHED}/part", 1),)))
+        self.logs[V].publish(Batch(0, {}, handles={"out": {"id": "h0", "rows": 1}}))
         self.logs = {name: self.opened(name, AttemptId(2, 0, f"mine{at}")) for at, name in enumerate(GRAPH.subtasks)}
         for name in (PUBLISHED, LEFT, MINE):
             storage.create(f"{DATA}/{name}/part", b"x")
@@ -85,8 +86,8 @@ def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(house: Hous
 
 def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_has_fenced_are_over(house: House) -> None:
     """A sibling has a lower number than the next attempt of another subtask, and stages right now."""
-    house.logs["v/0"] = house.opened(SubtaskId("v/0"), AttemptId(2, 1, "again"))
-    house.logs["a/0"] = house.opened(SubtaskId("a/0"), AttemptId(2, 1, "again"))
+    house.logs[V] = house.opened(V, AttemptId(2, 1, "again"))
+    house.logs[A] = house.opened(A, AttemptId(2, 1, "again"))
     house.storage.create(f"{DATA}/0002-01-again-1-n/part", b"x")
     assert house.collect() == [PUBLISHED, "0002-01-again-1-n"]
     [(_, attempts)] = house.asked
@@ -100,7 +101,7 @@ def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_ha
 
 def test_r4_what_was_staged_behind_a_rewind_is_not_live(house: House) -> None:
     """Nobody tells the sink to throw it away: the batch is void, and its attempt is fenced."""
-    house.logs["v/0"].open(AttemptId(3, 0, "back"), continues_at=0)
+    house.logs[V].open(AttemptId(3, 0, "back"), continues_at=0)
     house.collect()
     [(handles, attempts)] = house.asked
     assert (handles, "0001-before" in attempts) == (set(), False)
@@ -116,7 +117,7 @@ def test_r8_a_driver_whose_job_was_claimed_collects_nothing(house: House) -> Non
 
 
 def test_r8_a_driver_whose_log_was_opened_collects_nothing(house: House) -> None:
-    house.opened(SubtaskId("a/0"), AttemptId(3, 0, "next"))
+    house.opened(A, AttemptId(3, 0, "next"))
     with pytest.raises(LogFencedError):
         house.collect()
     assert (house.storage.list(DATA), house.asked) == ([PUBLISHED, LEFT, MINE], [])

@@ -73,6 +73,7 @@ GRAPH = JobGraph(
     (JobEdge("a__v", "a", "v", "v"),),
 )
 V = GRAPH.vertices[1]
+A0, V0 = GRAPH.subtasks
 ATTEMPT = AttemptId(1, 0, "aaaaaaaa")
 NOTHING: Any = None
 
@@ -91,7 +92,7 @@ class Subtask:
 
     def __post_init__(self) -> None:
         self.log = self.opened("v")
-        self.logs = {"a/0": self.opened("a"), "v/0": self.log}
+        self.logs = {A0: self.opened("a"), V0: self.log}
         self.folder = SparkFolder(self.storage, f"spark/{ATTEMPT}")
 
     def opened(self, name: str, attempt: AttemptId = ATTEMPT) -> SubtaskLog:
@@ -131,7 +132,7 @@ class Subtask:
 
     @property
     def of_attempt(self) -> AttemptContext:
-        return AttemptContext(self.context, SubtaskId("v/0"), ATTEMPT, self.log)
+        return AttemptContext(self.context, V0, ATTEMPT, self.log)
 
     def publisher(self) -> Publisher:
         outputs: Any = self
@@ -250,7 +251,7 @@ def test_r1_what_was_prepared_and_cannot_be_read_is_refused_by_name(subtask: Sub
 
 
 def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: Subtask) -> None:
-    subtask.logs["v/0"].publish(Batch(3, {}))
+    subtask.logs[V0].publish(Batch(3, {}))
     subtask.plan(4)
     subtask.commit(4)
     earlier, last = (AttemptId(0, number, "x") for number in (0, 1))
@@ -287,7 +288,7 @@ def end_of(log: SubtaskLog) -> None:
 
 @TAKEN
 def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, taken: Overtaken) -> None:
-    end_of(subtask.logs["a/0"])
+    end_of(subtask.logs[A0])
     taken(subtask)
     subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert subtask.staged == []
@@ -299,7 +300,7 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     subtask: Subtask, taken: Overtaken
 ) -> None:
     """To say so before the append saves the append of another driver's number: what is read then is one's own."""
-    end_of(subtask.logs["a/0"])
+    end_of(subtask.logs[A0])
     appended: list[object] = []
     subtask.log.publish = appended.append  # type: ignore[method-assign,assignment]
     subtask.while_staging = lambda: taken(subtask)
@@ -309,7 +310,7 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
 
 
 def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subtask) -> None:
-    subtask.logs["a/0"].publish(Batch(0, {}))
+    subtask.logs[A0].publish(Batch(0, {}))
     subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert subtask.staged == []
     assert isinstance(subtask.posted[-1], SubtaskFailed)
@@ -327,7 +328,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
     journal.write(PlanRecorded(graph(vertex("v")), {}, 0.0))
     log = SubtaskLog(storage, "log-v")
     log.load()
-    takeover.open_logs(OwnedJournal(journal), {"v/0": log}, 2, "batch", None)
+    takeover.open_logs(OwnedJournal(journal), {V0: log}, 2, "batch", None)
     assert [record.batch_id for _, record in log.records() if isinstance(record, Batch)] == [0] * ended
     assert (log.state.end_of_data is not None) is ended
 
@@ -403,7 +404,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     told = subtask.first_told()
     runner.close()
     assert ran == ["the final batch"]
-    assert told == SubtaskAtEndOfData(1, "v/0", ATTEMPT)
+    assert told == SubtaskAtEndOfData(1, V0, ATTEMPT)
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
@@ -505,7 +506,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) 
             raise Unwatched
         return tick / 4
 
-    attempts: dict[str, AttemptId] = dict.fromkeys(GRAPH.subtasks, ATTEMPT)
+    attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(GRAPH.subtasks, ATTEMPT)
     idle: Any = SimpleNamespace(close=lambda: None)
     options: Any = SimpleNamespace()
     return JobMaster(
@@ -537,7 +538,7 @@ def test_r8_an_idle_driver_learns_that_it_was_overtaken(tmp_path: Path) -> None:
 
 def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_again(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
-    fenced = SubtaskFenced(1, "v/0", ATTEMPT, "log was taken over by attempt 0002-b")
+    fenced = SubtaskFenced(1, V0, ATTEMPT, "log was taken over by attempt 0002-b")
     with pytest.raises(TaskFencedError, match=r"v/0 was taken over.*0002-b"):
         master(storage, claimed(storage), [fenced]).run()
     assert Journal(storage, "job").replay().status is None
@@ -546,23 +547,23 @@ def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_
 def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp_path: Path) -> None:
     """The next one speaks for the subtask; whatever else the one before says is dropped as well."""
     storage = open_storage(tmp_path)
-    fenced = SubtaskFenced(1, "v/0", ATTEMPT, "fenced", by=ATTEMPT.next("b"))
-    late = SubtaskFailed(1, "v/0", ATTEMPT, "odd")
-    last = SubtaskFailed(1, "v/0", ATTEMPT.next("b"), "even", terminal=True)
-    messages = [fenced, SubtaskOpened(1, "v/0", ATTEMPT.next("b")), late, last]
+    fenced = SubtaskFenced(1, V0, ATTEMPT, "fenced", by=ATTEMPT.next("b"))
+    late = SubtaskFailed(1, V0, ATTEMPT, "odd")
+    last = SubtaskFailed(1, V0, ATTEMPT.next("b"), "even", terminal=True)
+    messages = [fenced, SubtaskOpened(1, V0, ATTEMPT.next("b")), late, last]
     outcome = master(storage, claimed(storage), messages).run()
     assert (outcome.status, "even" in str(outcome.cause)) == ("FAILED", True)
 
 
 def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: Subtask) -> None:
     for later in (ATTEMPT.next("b"), AttemptId(2, 0, "b")):
-        report_crash(subtask.context, "v/0", ATTEMPT, LogFencedError(log="log-v", attempt=later, epoch=later.epoch))
+        report_crash(subtask.context, V0, ATTEMPT, LogFencedError(log="log-v", attempt=later, epoch=later.epoch))
     assert [one.by for one in subtask.posted] == [ATTEMPT.next("b"), AttemptId(2, 0, "b")]
 
 
 def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
-    outcome = master(storage, claimed(storage), [SubtaskFailed(1, "v/0", ATTEMPT, "odd")]).run()
+    outcome = master(storage, claimed(storage), [SubtaskFailed(1, V0, ATTEMPT, "odd")]).run()
     assert outcome.status == "RESTARTING"
     state = Journal(storage, "job").replay()
     assert (state.status, "odd" in str(state.cause)) == ("RESTARTING", True)

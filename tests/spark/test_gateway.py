@@ -13,6 +13,7 @@ from airflow_provider_ckpt.coordinator.commands import Command, DrainSubtask, Fi
 from airflow_provider_ckpt.coordinator.reports import Report, SubtaskFenced
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark import deployment
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
@@ -91,7 +92,9 @@ def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
 ) -> None:
     drained: list[str] = []
     runner: Any = SimpleNamespace(attempt=B, drain=lambda: drained.append("v/0"))
-    LocalGateway(2, {"v/0": runner}, unexpected, NO_RESTARTS).send(DrainSubtask(epoch, "v/0", attempt))
+    LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, NO_RESTARTS).send(
+        DrainSubtask(epoch, SubtaskId("v/0"), attempt)
+    )
     assert drained == ["v/0"] * taken
 
 
@@ -99,8 +102,8 @@ def test_a_task_that_finished_takes_no_more_commands() -> None:
     done: list[str] = []
     tells: Any = {"finish": lambda: done.append("finish"), "drain": lambda: done.append("drain")}
     runner: Any = SimpleNamespace(attempt=B, **tells)
-    gateway = LocalGateway(2, {"v/0": runner}, unexpected, NO_RESTARTS)
-    gateway.send(FinishSubtask(2, "v/0", B))
-    gateway.send(DrainSubtask(2, "v/0", B))
-    gateway.send(DrainSubtask(2, "w/0", B))
+    gateway = LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, NO_RESTARTS)
+    gateway.send(FinishSubtask(2, SubtaskId("v/0"), B))
+    gateway.send(DrainSubtask(2, SubtaskId("v/0"), B))
+    gateway.send(DrainSubtask(2, SubtaskId("w/0"), B))
     assert done == ["finish"]

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -69,7 +70,7 @@ class House:
 
     def complete(self, number: int, *, batch: int = 4, released: bool = True) -> JobState:
         snapshot = Snapshot(position=2, batch_id=batch)
-        subtasks = {f"{uid}/0": snapshot for uid in ("a", "b")}
+        subtasks = {SubtaskId.of(uid, 0): snapshot for uid in ("a", "b")}
         self.journal.write(ev.CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
         if released:
             self.journal.write(ev.CheckpointReleased(number, 1.0, {}))
@@ -78,11 +79,11 @@ class House:
     def point(self, number: int) -> RestorePoint | None:
         return restore_point(self.storage, "job", f"chk-{number}", self.journal.state)
 
-    def logs(self) -> dict[str, SubtaskLog]:
+    def logs(self) -> dict[SubtaskId, SubtaskLog]:
         found = {}
         for uid in ("a", "b"):
-            found[f"{uid}/0"] = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
-            found[f"{uid}/0"].load()
+            found[SubtaskId.of(uid, 0)] = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
+            found[SubtaskId.of(uid, 0)].load()
         return found
 
 
@@ -98,8 +99,8 @@ def test_r4_what_a_checkpoint_covers_stays_its_barrier_included(house: House) ->
     house.complete(1)
     point = house.point(1)
     assert point is not None
-    assert point.continues_at("a/0") == 3  # the barrier is entry 2
-    assert point.continues_at("started since/0") == 1
+    assert point.continues_at(SubtaskId("a/0")) == 3  # the barrier is entry 2
+    assert point.continues_at(SubtaskId("started since/0")) == 1
 
 
 def test_r9_a_checkpoint_below_the_last_one_is_refused(house: House) -> None:

@@ -114,7 +114,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
         attempt=AttemptId(1, 0, "x"),
     )
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
-    logs = {"a/0": reading.log, "v/0": consumer}
+    logs = {SubtaskId("a/0"): reading.log, SubtaskId("v/0"): consumer}
     factory = SubtaskFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
     edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), anew=restores)
     assert edges[EDGE.uid].offered == offered

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -67,7 +68,7 @@ def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(wo
     storage = HookedStorage(world.storage, at_prepared("counts", 3, fail))
     assert world.run(windows(world), storage=storage, checkpoint_interval=3600).status == "RESTARTING"
     state, lost = world.state(), newest(world)
-    covered = state.checkpoints[state.last_completed].subtasks["counts/0"].batch_id
+    covered = state.checkpoints[state.last_completed].subtasks[SubtaskId("counts/0")].batch_id
     assert covered is not None
     assert covered + 1 < int(lost.name.partition("_")[0])
     checkpoint = f"chk-{state.last_completed}"

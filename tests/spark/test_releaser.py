@@ -13,6 +13,7 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
@@ -59,7 +60,7 @@ def publish(log: SubtaskLog, number: int) -> None:
 
 
 def completed(log: SubtaskLog, number: int, kind: CheckpointKind = "checkpoint") -> CheckpointCompleted:
-    return CheckpointCompleted(number, 0.0, 1.0, kind, {"v/0": log.barrier(1, number)}, {})
+    return CheckpointCompleted(number, 0.0, 1.0, kind, {SubtaskId("v/0"): log.barrier(1, number)}, {})
 
 
 def release(
@@ -71,7 +72,7 @@ def release(
     answers: list[object] = []
     final = frozenset({"s"} if final_only else ())
     releaser = Releaser(
-        GRAPH, {"v/0": log}, {"s": target}, final, epoch=1, post=answers.append, check_fenced=lambda: None
+        GRAPH, {SubtaskId("v/0"): log}, {"s": target}, final, epoch=1, post=answers.append, check_fenced=lambda: None
     )
     for one, after in pairs:
         releaser.release(one, after)

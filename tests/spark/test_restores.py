@@ -16,6 +16,7 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.restore import interrupted_restore
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
@@ -41,7 +42,7 @@ def behind(world: World) -> dict[str, list[int]]:
         vertex: [
             number
             for number, record in world.records(vertex)
-            if isinstance(record, Batch) and number > last.subtasks[f"{vertex}/0"].position
+            if isinstance(record, Batch) and number > last.subtasks[SubtaskId(f"{vertex}/0")].position
         ]
         for vertex in VERTICES
     }
@@ -251,8 +252,8 @@ def test_a_vertex_that_is_new_since_a_restore_does_not_take_the_others_back(worl
     state.last_completed = state.restored  # as if it had failed before its next checkpoint
     logs = {}
     for uid in ("history", "cleaned", "merged", "more"):
-        logs[f"{uid}/0"] = SubtaskLog(world.storage, subtask_log_path(world.job_id, uid, 0))
-        logs[f"{uid}/0"].load()
+        logs[SubtaskId.of(uid, 0)] = SubtaskLog(world.storage, subtask_log_path(world.job_id, uid, 0))
+        logs[SubtaskId.of(uid, 0)].load()
     assert interrupted_restore(world.storage, world.job_id, state, logs) is None
     more_ids = world.put_ids("more", 1, 2, 5000)
     run = world.run(with_more, world.drain_at(len(expected)))

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted, Checkpoint
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -28,6 +29,7 @@ GRAPH = JobGraph(
     ),
     (JobEdge("a__b", "a", "b", "b"),),
 )
+A, B = GRAPH.subtasks
 LAST = TRUNCATE_EVERY
 
 
@@ -40,7 +42,7 @@ class House:
         journal = Journal(storage, "job")
         journal.claim("t", Worker(), 0.0)
         self.journal = OwnedJournal(journal)
-        self.logs = {f"{uid}/0": SubtaskLog(storage, subtask_log_path("job", uid, 0)) for uid in ("a", "b")}
+        self.logs = {name: SubtaskLog(storage, subtask_log_path("job", name.vertex, name.number)) for name in (A, B)}
         for log in self.logs.values():
             log.load()
             log.open(AttemptId(1, 0, "1"))
@@ -59,9 +61,9 @@ class House:
         for number in range(1, checkpoints + 1):
             path = f"data/{number}"
             self.storage.create(f"{partition_path('job', 'a', 0)}/{path}", b"rows")
-            self.logs["a/0"].publish(Batch(number, {}, files=(PartitionFile(path, 4),)))
+            self.logs[A].publish(Batch(number, {}, files=(PartitionFile(path, 4),)))
             handle = {"id": f"h{number}", "rows": 1}
-            self.logs["b/0"].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
+            self.logs[B].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
             subtasks = {uid: log.barrier(1, number) for uid, log in self.logs.items()}
             self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
             if released is None or number <= released:
@@ -108,7 +110,7 @@ def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> Non
 def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
     house = House(storage).live(LAST)
     for uid in ("a", "b"):
-        kept = [number for number, record in house.logs[f"{uid}/0"].records() if not isinstance(record, Open)]
+        kept = [number for number, record in house.logs[SubtaskId.of(uid, 0)].records() if not isinstance(record, Open)]
         assert kept == house.positions(uid)
 
 

@@ -96,7 +96,7 @@ class SyntheticTask:
         self._thread = threading.Thread(target=self._run, name=f"synthetic-{runner.subtask}", daemon=True)
 
     @property
-    def subtask(self) -> str:
+    def subtask(self) -> SubtaskId:
         return self._runner.subtask
 
     @property
@@ -196,7 +196,7 @@ class Journaled(OwnedJournal):
 class _Run:
     epoch: int
     journal: OwnedJournal
-    logs: dict[str, SubtaskLog]
+    logs: dict[SubtaskId, SubtaskLog]
     before_step: Callable[[Runner], bool]
     inbox: queue.Queue[object]
 
@@ -286,23 +286,23 @@ class SyntheticJob:
         now.inbox.put(SubtaskOpened(now.epoch, before.subtask, attempt))
         return attempt
 
-    def begin(self, subtask: str, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:
+    def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:
         """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
-        now, name = self._now, SubtaskId(subtask)
-        log = SubtaskLog(self.world.storage, now.logs[name].path)
+        now = self._now
+        log = SubtaskLog(self.world.storage, now.logs[subtask].path)
         log.load()
         if log.state.closed:
             return None
-        by_split = self.graph.vertex(name.vertex).splits
+        by_split = self.graph.vertex(subtask.vertex).splits
         log.open(attempt, takeover.continues_at(log, batch=self._mode == "batch", by_split=by_split))
-        now.logs[name] = log
+        now.logs[subtask] = log
         self._collect()
-        return self._task(name, attempt)
+        return self._task(subtask, attempt)
 
-    def failed(self, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+    def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
         self._now.inbox.put(SubtaskFailed(self._now.epoch, subtask, attempt, f"{type(error).__name__}: {error}"))
 
-    def log(self, subtask: str) -> SubtaskLog:
+    def log(self, subtask: SubtaskId) -> SubtaskLog:
         """That of the current attempt, in the run that is under way."""
         return self._now.logs[subtask]
 
@@ -316,25 +316,25 @@ class SyntheticJob:
         self.world.grow(self.graph)
 
     def _splits(
-        self, journal: OwnedJournal, logs: Mapping[str, LogReader], parallelism: Mapping[str, int]
+        self, journal: OwnedJournal, logs: Mapping[SubtaskId, LogReader], parallelism: Mapping[str, int]
     ) -> dict[str, RestoredSplits]:
         lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
         return restored_splits(journal.state, self.graph, logs, lists, parallelism)
 
-    def _task(self, subtask: str, attempt: AttemptId) -> SyntheticTask:
+    def _task(self, subtask: SubtaskId, attempt: AttemptId) -> SyntheticTask:
         now = self._now
         kind: type[Runner] = StreamingRunner if self._mode == "streaming" else BatchRunner
-        if self.graph.vertex(SubtaskId(subtask).vertex).splits:
+        if self.graph.vertex(subtask.vertex).splits:
             kind = SplitRunner
-        dropped = self.world_dropped(SubtaskId(subtask).vertex)
-        inputs: Mapping[str, LogReader] = self._tails() if self._far_apart else self._shared(now.logs)
+        dropped = self.world_dropped(subtask.vertex)
+        inputs: Mapping[SubtaskId, LogReader] = self._tails() if self._far_apart else self._shared(now.logs)
         runner = kind(self.world, subtask, now.epoch, attempt, now.logs[subtask], inputs, dropped)
         return SyntheticTask(runner, now.inbox.put, now.before_step, f"{self._seed}/{subtask}/{attempt.epoch}")
 
-    def _shared(self, logs: Mapping[str, SubtaskLog]) -> dict[str, CurrentLog]:
+    def _shared(self, logs: Mapping[SubtaskId, SubtaskLog]) -> dict[SubtaskId, CurrentLog]:
         return {name: CurrentLog(logs, name) for name in self.graph.subtasks}
 
-    def _tails(self) -> dict[str, TailingLogReader]:
+    def _tails(self) -> dict[SubtaskId, TailingLogReader]:
         """Of one task: what it knows of the others is in the storage."""
         return {
             name: TailingLogReader(self.world.storage, subtask_log_path(JOB, name.vertex, name.number))

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.coordinator.commands import (
 from airflow_provider_ckpt.coordinator.reports import SubtaskDone, SubtaskFailed, SubtaskOpened
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
@@ -30,14 +31,17 @@ from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
 from tests.support.no_restarts import NO_RESTARTS
 
+V = SubtaskId("v/0")
 A = AttemptId(2, 0, "a")
 B = A.next("b")
+
+V = SubtaskId(V)
 
 
 class Noting:
     """Notes what it is told, beside its attempt; ``fenced``: by whom it finds its log opened then."""
 
-    subtask = "v/0"
+    subtask = V
 
     def __init__(self, attempt: AttemptId, heard: list[tuple[str, str]], fenced: AttemptId | None = None) -> None:
         self.attempt, self._heard, self._fenced = attempt, heard, fenced
@@ -90,18 +94,18 @@ def unexpected(task: Task, error: BaseException) -> None:
 
 def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> None:
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, NO_RESTARTS)
-    gateway.send(DrainSubtask(2, "v/0", B))
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS)
+    gateway.send(DrainSubtask(2, V, B))
     gateway.hear(TaskReplaced(Noting(B, heard)))
-    gateway.send(DrainSubtask(2, "v/0", A))
-    gateway.send(DeploySubtask(2, "v/0", B, VertexPlan(3, ())))
-    gateway.hear(InputAdvanced("v/0"))
+    gateway.send(DrainSubtask(2, V, A))
+    gateway.send(DeploySubtask(2, V, B, VertexPlan(3, ())))
+    gateway.hear(InputAdvanced(V))
     assert heard == [(str(A), "stop"), (str(B), "deploy 3"), (str(B), "pull")]
 
 
 def test_both_attempts_are_over_when_the_gateway_has_stopped() -> None:
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS)
     gateway.hear(TaskReplaced(Noting(B, heard)))
     heard.clear()
     gateway.stop(after_batch=False)
@@ -109,9 +113,9 @@ def test_both_attempts_are_over_when_the_gateway_has_stopped() -> None:
 
 
 CALLS: dict[str, Callable[[LocalGateway], None]] = {
-    "drain": lambda gateway: gateway.send(DrainSubtask(2, "v/0", A)),
-    "finish": lambda gateway: gateway.send(FinishSubtask(2, "v/0", A)),
-    "an input": lambda gateway: gateway.hear(InputAdvanced("v/0")),
+    "drain": lambda gateway: gateway.send(DrainSubtask(2, V, A)),
+    "finish": lambda gateway: gateway.send(FinishSubtask(2, V, A)),
+    "an input": lambda gateway: gateway.hear(InputAdvanced(V)),
     "a look": lambda gateway: gateway.look_around(),
 }
 
@@ -122,7 +126,7 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
 ) -> None:
     """Word of the next one is still in the inbox. It takes the place when it comes."""
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {"v/0": Noting(A, heard, fenced=B)}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {V: Noting(A, heard, fenced=B)}, unexpected, NO_RESTARTS)
     call(gateway)
     assert len(heard) == 1
     gateway.hear(TaskReplaced(Noting(B, heard)))
@@ -131,26 +135,26 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Callable[[LocalGateway], None]) -> None:
-    gateway = LocalGateway(2, {"v/0": Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {V: Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected, NO_RESTARTS)
     with pytest.raises(LogFencedError):
         call(gateway)
 
 
 COMMANDS = {
-    DeploySubtask(2, "v/0", A, VertexPlan(3, ())): "deploy 3",
-    TriggerBarrier(2, "v/0", A, 7): "trigger",
-    PauseSubtask(2, "v/0", A, DropSource("history")): "pause",
-    ResumeSubtask(2, "v/0", A, VertexPlan(4, ())): "resume",
-    DrainSubtask(2, "v/0", A): "drain",
-    AssignSplits(2, "v/0", A, ("jan", "feb"), is_last=True): "assign jan, feb and no more",
-    FinishSubtask(2, "v/0", A): "finish",
+    DeploySubtask(2, V, A, VertexPlan(3, ())): "deploy 3",
+    TriggerBarrier(2, V, A, 7): "trigger",
+    PauseSubtask(2, V, A, DropSource("history")): "pause",
+    ResumeSubtask(2, V, A, VertexPlan(4, ())): "resume",
+    DrainSubtask(2, V, A): "drain",
+    AssignSplits(2, V, A, ("jan", "feb"), is_last=True): "assign jan, feb and no more",
+    FinishSubtask(2, V, A): "finish",
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_a_command_reaches_the_task_as_what_it_is(command: Command) -> None:
     heard: list[tuple[str, str]] = []
-    LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, NO_RESTARTS).send(command)
+    LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS).send(command)
     assert heard == [(str(A), COMMANDS[command])]
 
 
@@ -166,13 +170,13 @@ class Making:
         self.inbox: queue.Queue[object] = queue.Queue()
         self.restarts = Restarts(self, self.inbox.put, lambda: "n")
 
-    def begin(self, subtask: str, attempt: AttemptId, plan: VertexPlan) -> Task | None:
+    def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Task | None:
         self.heard.append((str(attempt), f"begin {plan.number}"))
         if len(self.heard) <= self.failures:
             raise OSError("no answer")
         return None if self.is_closed else Noting(attempt, self.heard)
 
-    def failed(self, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+    def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
         self.inbox.put(SubtaskFailed(2, subtask, attempt, str(error)))
 
 
@@ -180,21 +184,21 @@ NEXT = A.next("n")
 
 
 def restart(attempt: AttemptId = A, delay: float = 0.0) -> RestartSubtask:
-    return RestartSubtask(2, "v/0", attempt, delay, VertexPlan(5, ()))
+    return RestartSubtask(2, V, attempt, delay, VertexPlan(5, ()))
 
 
 def test_a_failed_task_has_ended_before_its_next_attempt_begins_and_takes_no_more_commands() -> None:
     heard: list[tuple[str, str]] = []
     making = Making(heard)
-    gateway = LocalGateway(2, {"v/0": Noting(A, heard)}, unexpected, making.restarts)
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, making.restarts)
     gateway.send(restart())
-    gateway.send(DrainSubtask(2, "v/0", A))
+    gateway.send(DrainSubtask(2, V, A))
     replaced, opened = making.inbox.get(timeout=60), making.inbox.get(timeout=60)
     assert heard == [(str(A), "stop"), (str(A), "close"), (str(NEXT), "begin 5")]
     assert isinstance(replaced, TaskReplaced)
-    assert opened == SubtaskOpened(2, "v/0", NEXT)
+    assert opened == SubtaskOpened(2, V, NEXT)
     gateway.hear(replaced)
-    gateway.send(DeploySubtask(2, "v/0", NEXT, VertexPlan(5, ())))
+    gateway.send(DeploySubtask(2, V, NEXT, VertexPlan(5, ())))
     gateway.stop(after_batch=False)
     assert heard[3:] == [(str(NEXT), "deploy 5"), (str(NEXT), "stop"), (str(NEXT), "close")]
 
@@ -204,17 +208,17 @@ def test_a_next_attempt_that_comes_to_nothing_is_told_and_followed_by_another_on
     making = Making(heard, failures=1)
     gateway = LocalGateway(2, {}, unexpected, making.restarts)
     gateway.send(restart())
-    assert making.inbox.get(timeout=60) == SubtaskFailed(2, "v/0", NEXT, "no answer")
+    assert making.inbox.get(timeout=60) == SubtaskFailed(2, V, NEXT, "no answer")
     gateway.send(restart(NEXT))
     assert isinstance(making.inbox.get(timeout=60), TaskReplaced)
-    assert making.inbox.get(timeout=60) == SubtaskOpened(2, "v/0", NEXT.next("n"))
+    assert making.inbox.get(timeout=60) == SubtaskOpened(2, V, NEXT.next("n"))
     gateway.stop(after_batch=False)
 
 
 def test_of_a_closed_log_nothing_is_left_but_to_say_so() -> None:
     making = Making([], is_closed=True)
     making.restarts.begin(restart(), ())
-    world = (2, "v/0", NEXT)
+    world = (2, V, NEXT)
     assert [making.inbox.get(timeout=60) for _ in range(2)] == [SubtaskOpened(*world), SubtaskDone(*world)]
 
 
@@ -249,7 +253,7 @@ def test_one_that_cannot_be_stopped_holds_up_nobody_for_ever(
             hangs.wait(60)
 
     making = Making([])
-    gateway = LocalGateway(2, {"v/0": Hanging(A, [])}, unexpected, making.restarts)
+    gateway = LocalGateway(2, {V: Hanging(A, [])}, unexpected, making.restarts)
     gateway.send(restart())
     gateway.stop(after_batch=False)
     assert "ckpt-restart-v/0 has not ended within 0.01 s, and is left behind" in caplog.text

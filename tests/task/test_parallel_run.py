@@ -13,6 +13,7 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDrop
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.task.phase import TaskPhase
@@ -69,8 +70,8 @@ def test_checkpoints_go_on_when_some_subtasks_of_a_vertex_have_finished(
 
     assert job.run(held).status == "FINISHED"
     first = next(event for event in completed(job) if event.operators["a"] == "partially finished")
-    assert first.subtasks["a/0"].finished_on_restore
-    assert not first.subtasks["a/1"].finished
+    assert first.subtasks[SubtaskId("a/0")].finished_on_restore
+    assert not first.subtasks[SubtaskId("a/1")].finished
     assert first.operators["b"] == "running"
     job.world.check_all_rows()
 
@@ -112,7 +113,7 @@ def test_that_a_source_of_several_subtasks_is_left_out_is_journaled_once(
     job.world.check_all_rows()
 
 
-def opens(job: SyntheticJob, subtask: str) -> list[AttemptId]:
+def opens(job: SyntheticJob, subtask: SubtaskId) -> list[AttemptId]:
     return [record.attempt for record in job.world.logs[subtask] if isinstance(record, Open)]
 
 
@@ -129,10 +130,10 @@ def test_r5_each_subtask_has_an_attempt_of_its_own(make: Callable[..., Synthetic
     }
 
 
-@pytest.mark.parametrize("victim", ["a/1", "b/1"])
+@pytest.mark.parametrize("victim", [SubtaskId("a/1"), SubtaskId("b/1")])
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_r22_a_subtask_goes_on_under_its_next_attempt_while_the_others_run(
-    make: Callable[..., SyntheticJob], mode: RuntimeMode, victim: str
+    make: Callable[..., SyntheticJob], mode: RuntimeMode, victim: SubtaskId
 ) -> None:
     """Its first attempt does not know yet, and works on: nothing of it counts from the moment on when the log has the
     open of the next one. What the siblings have staged, under attempts of the same epoch, is still there."""
@@ -169,7 +170,8 @@ def test_r22_a_subtask_goes_on_under_its_next_attempt_while_the_others_run(
 def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob], seed: int) -> None:
     """At any moment of its life, also at its end of data; two of them at a time."""
     job = make("pointwise", seed=seed)
-    steps: dict[str, Iterator[int]] = {victim: itertools.count(seed) for victim in ("a/1", "b/2")}
+    victims = (SubtaskId("a/1"), SubtaskId("b/2"))
+    steps: dict[str, Iterator[int]] = {victim: itertools.count(seed) for victim in victims}
 
     def replacing(runner: Runner) -> bool:
         at = steps.get(runner.subtask)
@@ -183,7 +185,7 @@ def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob]
 
     outcome = job.run(replacing)
     assert (outcome.status, outcome.cause) == ("FINISHED", None)
-    for victim in steps:
+    for victim in victims:
         assert [attempt.number for attempt in opens(job, victim)] == [*range(len(opens(job, victim)))]
         assert len(opens(job, victim)) > 1
     job.world.check_all_rows()
@@ -209,7 +211,7 @@ def test_w6_subtasks_that_fail_begin_again_and_nobody_else_does(
     assert (outcome.status, outcome.cause) == ("FINISHED", None)
     failures = Counter(event.subtask for _, event in job.world.journal if isinstance(event, SubtaskRestarting))
     assert failures.keys() <= steps.keys()
-    assert failures["a/1"] > 0
+    assert failures[SubtaskId("a/1")] > 0
     for subtask in job.world.subtasks:
         assert [attempt.number for attempt in opens(job, subtask)] == [*range(failures[subtask] + 1)]
     assert {attempt.epoch for subtask in job.world.subtasks for attempt in opens(job, subtask)} == {1}
@@ -227,4 +229,4 @@ def test_a_subtask_that_fails_once_too_often_ends_the_run(make: Callable[..., Sy
     outcome = job.run(failing, restarts=2)
     assert outcome.status == "RESTARTING"
     assert "a/1: OSError: the disk does not answer (after 2 restarts in a row)" in str(outcome.cause)
-    assert [attempt.number for attempt in opens(job, "a/1")] == [0, 1, 2]
+    assert [attempt.number for attempt in opens(job, SubtaskId("a/1"))] == [0, 1, 2]

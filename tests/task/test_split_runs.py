@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefiniti
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.records import Batch
@@ -140,7 +141,7 @@ def test_w17_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     again = SubtaskLog(storage, "log")
     again.load()
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
-    found = restored_splits(state, graph("all_to_all"), {"parts/0": again}, lists, {"parts": 1})["parts"]
+    found = restored_splits(state, graph("all_to_all"), {SubtaskId("parts/0"): again}, lists, {"parts": 1})["parts"]
     assert (set(found.covered), found.published) == ({0, 1}, {2: ("parts/0", 3)})
 
 
@@ -163,7 +164,7 @@ def test_how_many_subtasks_a_run_needs(before: int, declared: int, ended: int, n
     definition = JobDefinition("streaming", {"parts": SourceDefinition(True, parallelism=declared)}, {}, {})
     journal.write(ev.PlanRecorded(JobGraph((vertex,), ()), {}, 0.0, definition))
     for number in range(ended):
-        journal.write(ev.SubtaskEndOfData(f"parts/{number}", "t", 1.0))
+        journal.write(ev.SubtaskEndOfData(SubtaskId(f"parts/{number}"), "t", 1.0))
     assert subtasks_needed(journal.state, "parts", now) == needed
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass
@@ -51,7 +52,7 @@ class CheckpointCompleted(JournalEvent):
     triggered_at: float
     at: float
     kind: CheckpointKind
-    subtasks: Mapping[str, Snapshot]
+    subtasks: Mapping[SubtaskId, Snapshot]
     operators: Mapping[str, OperatorState]
 
     def apply(self, state: Checkpoints) -> None:

@@ -15,7 +15,6 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 
 
@@ -99,7 +98,7 @@ class Restored(JournalEvent):
         for subtask, snapshot in snapshots.items():
             batch = -1 if snapshot.batch_id is None else snapshot.batch_id
             for uid in snapshot.ended:
-                state.ended.setdefault(SubtaskId(subtask).vertex, {})[uid] = batch
+                state.ended.setdefault(subtask.vertex, {})[uid] = batch
         state.dropped = {vertex: dict(uids) for vertex, uids in self.dropped.items()}
         state.end_of_data = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished}
         state.finished = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished_on_restore}
@@ -120,4 +119,4 @@ def _give_up(state: Epochs, uid: str) -> None:
     state.ended.pop(uid, None)
     state.dropped.pop(uid, None)
     for subtasks in (state.end_of_data, state.finished):
-        subtasks -= {subtask for subtask in subtasks if SubtaskId(subtask).vertex == uid}
+        subtasks -= {subtask for subtask in subtasks if subtask.vertex == uid}

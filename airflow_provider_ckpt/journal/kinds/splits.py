@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
 from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.split import Ranges, union
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass
 class Splits(StatePart):
-    splits_assigned: dict[str, dict[str, Ranges]] = field(default_factory=dict, metadata=LATER)
+    splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=LATER)
     """Source -> subtask -> what was handed out to it in this epoch."""
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=LATER)
     """Source -> what was read, as far as it was told: for display. What counts is in the logs of the subtasks."""
@@ -24,7 +25,7 @@ class SplitsAssigned(JournalEvent):
     """Handed out to a subtask, which is told after this is durable (R14)."""
 
     source: str
-    subtask: str
+    subtask: SubtaskId
     attempt: str
     splits: Ranges
     at: float
@@ -39,7 +40,7 @@ class SplitsDone(JournalEvent):
     """Read by a subtask, and published in its log."""
 
     source: str
-    subtask: str
+    subtask: SubtaskId
     splits: Ranges
     at: float
 

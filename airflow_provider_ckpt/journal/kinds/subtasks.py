@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass
 class Subtasks(StatePart):
-    end_of_data: set[str] = field(default_factory=set)
-    finished: set[str] = field(default_factory=set)
-    restarts: dict[str, int] = field(default_factory=dict, metadata=LATER)
+    end_of_data: set[SubtaskId] = field(default_factory=set)
+    finished: set[SubtaskId] = field(default_factory=set)
+    restarts: dict[SubtaskId, int] = field(default_factory=dict, metadata=LATER)
     """Subtask -> how often it began again by itself while a run went on, for display."""
 
 
@@ -21,7 +22,7 @@ class SubtaskRestarting(JournalEvent):
     """``attempt`` of it failed; the next one begins after ``delay`` seconds, and the run goes on. ``number``: of the
     restart, in a row of at most ``limit``."""
 
-    subtask: str
+    subtask: SubtaskId
     attempt: str
     cause: str
     number: int
@@ -37,7 +38,7 @@ class SubtaskRestarting(JournalEvent):
 class SubtaskEndOfData(JournalEvent):
     """No more batches from this subtask."""
 
-    subtask: str
+    subtask: SubtaskId
     attempt: str
     at: float
 
@@ -49,7 +50,7 @@ class SubtaskEndOfData(JournalEvent):
 class SubtaskFinished(JournalEvent):
     """It is done and is not run again."""
 
-    subtask: str
+    subtask: SubtaskId
     attempt: str
     at: float
 

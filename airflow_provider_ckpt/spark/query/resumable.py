@@ -12,7 +12,6 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.query.errors import (
     GraphChangedError,
     LateSourceError,
@@ -66,7 +65,7 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
     if state.plan is None:
         return []
     known = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
-    over = {SubtaskId(subtask).vertex for subtask in {*state.end_of_data, *state.finished}}
+    over = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
     return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in known]
 
 

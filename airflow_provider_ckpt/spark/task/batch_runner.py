@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
@@ -40,7 +41,7 @@ class BatchRunner(BoundedRunner):
         self,
         context: AttemptContext,
         vertex: JobVertex,
-        inputs: Mapping[str, LogReader],
+        inputs: Mapping[SubtaskId, LogReader],
         outputs: Outputs,
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],

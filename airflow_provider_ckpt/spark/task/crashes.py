@@ -7,6 +7,7 @@ import logging
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -14,13 +15,13 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 log = logging.getLogger(__name__)
 
 
-def report_crash(context: RunContext, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+def report_crash(context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
     """Tell the JobMaster what ended a thread or a query of the subtask. Any thread may call it, and more than once."""
     context.post(_report(context, subtask, attempt, error))
 
 
 def _report(
-    context: RunContext, subtask: str, attempt: AttemptId, error: BaseException
+    context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException
 ) -> SubtaskFailed | SubtaskFenced:
     world = (context.epoch, subtask, attempt)
     if isinstance(error, LogFencedError):

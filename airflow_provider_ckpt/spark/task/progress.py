@@ -8,6 +8,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
 from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
@@ -24,7 +25,7 @@ class ProgressListener(StreamingQueryListener):
     exception for which the class path is searched. The batch would be published so much later.
     """
 
-    def __init__(self, tasks: Mapping[str, Task]) -> None:
+    def __init__(self, tasks: Mapping[SubtaskId, Task]) -> None:
         """``tasks``: by subtask, always those of the current attempts: an attempt's query has the id of the one
         before."""
         self._tasks = tasks

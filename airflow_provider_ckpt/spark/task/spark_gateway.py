@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
@@ -16,7 +17,7 @@ from airflow_provider_ckpt.task.task import Task
 class SparkGateway(LocalGateway):
     """``runners``: by subtask, the unfinished ones; ``restarts``: makes their next attempts."""
 
-    def __init__(self, context: RunContext, runners: Mapping[str, Runner], restarts: Restarts) -> None:
+    def __init__(self, context: RunContext, runners: Mapping[SubtaskId, Runner], restarts: Restarts) -> None:
         def on_crash(task: Task, error: BaseException) -> None:
             report_crash(context, task.subtask, task.attempt, error)
 

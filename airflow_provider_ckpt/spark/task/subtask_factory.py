@@ -48,7 +48,7 @@ class SubtaskFactory:
     def __init__(
         self,
         context: RunContext,
-        logs: Mapping[str, SubtaskLog],
+        logs: Mapping[SubtaskId, SubtaskLog],
         sinks: Mapping[str, BoundSink],
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],

@@ -34,7 +34,7 @@ class SparkTaskFactory:
         self,
         context: RunContext,
         queries: SubtaskFactory,
-        logs: MutableMapping[str, SubtaskLog],
+        logs: MutableMapping[SubtaskId, SubtaskLog],
         frozen: Mapping[str, FrozenFiles],
         splits: Mapping[str, Sequence[Split]],
         schemas: Mapping[str, StructType],
@@ -55,20 +55,19 @@ class SparkTaskFactory:
         self.made.append(runner)
         return runner
 
-    def begin(self, subtask: str, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
+    def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
         """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
-        name = SubtaskId(subtask)
         self._context.failed.clear()  # the run has not ended for it: what fails next is told in full
-        log = SubtaskLog(self._context.storage, self._logs[name].path)
+        log = SubtaskLog(self._context.storage, self._logs[subtask].path)
         log.load()
         if log.state.closed:
             return None
-        by_split = self._context.graph.vertex(name.vertex).splits
+        by_split = self._context.graph.vertex(subtask.vertex).splits
         log.open(attempt, continues_at(log, batch=self._batch, by_split=by_split))
-        self._logs[name] = log
-        return self.make(name, attempt, frozenset(plan.dropped), rewinds=False)
+        self._logs[subtask] = log
+        return self.make(subtask, attempt, frozenset(plan.dropped), rewinds=False)
 
-    def failed(self, subtask: str, attempt: AttemptId, error: BaseException) -> None:
+    def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
         report_crash(self._context, subtask, attempt, error)
 
     def _make(self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], rewinds: bool) -> Runner:
@@ -80,6 +79,8 @@ class SparkTaskFactory:
             return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
         if self._batch:
             outputs = self._queries.outputs(subtask, attempt)
-            inputs: dict[str, LogReader] = {name: CurrentLog(self._logs, name) for name in self._context.graph.subtasks}
+            inputs: dict[SubtaskId, LogReader] = {
+                name: CurrentLog(self._logs, name) for name in self._context.graph.subtasks
+            }
             return BatchRunner(context, vertex, inputs, outputs, self._frozen, self._schemas, self._thread)
         return self._queries.runner(subtask, attempt, dropped, self._since[vertex.uid], rewinds=rewinds)
