@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -36,7 +37,7 @@ class JobState(Epochs):
     """The parts are in ``journal.kinds``, each beside the events that change it. A checkpoint number 0 means "none
     yet"; times are epoch seconds."""
 
-    damage: list[str] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
     """What is wrong with the journal this state was read from; the state is that of the intact part."""
 
     def since(self, uid: str) -> int:

@@ -1,91 +1,56 @@
-"""JobState as a document, kept in the StateSnapshot of a compaction."""
+"""JobState as a document, kept in the StateSnapshot of a compaction.
+
+Its form follows from the declaration of the state's parts: a value's from its type (``model.json_form``), and an event
+that the state remembers is written as it is in the journal. A field is added beside the events that change it, and
+nowhere else.
+"""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping
-from dataclasses import fields
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, fields
 from typing import Any
 
-from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointCompleted, CheckpointReleased, CheckpointTriggered
-from airflow_provider_ckpt.journal.kinds.epochs import PlanRecorded
-from airflow_provider_ckpt.journal.kinds.event import JournalEvent
-from airflow_provider_ckpt.journal.kinds.job import JobCreated
-from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceFrozen
+from airflow_provider_ckpt.journal.kinds.event import ADDED, LISTED_BY, JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.errors import DamagedFormError
-from airflow_provider_ckpt.model.json_form import LATER, read_field, reader, to_json
+from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, read_field, reader, to_json
 from airflow_provider_ckpt.model.tagged import Tagged
 from airflow_provider_ckpt.storage.envelope import PREFIX, check_format
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 _KIND = "job-state"
 _VERSION = 1
-_ORDER = (
-    "epoch",
-    "attempt",
-    "status",
-    "cause",
-    "last_triggered",
-    "pending",
-    "last_completed",
-    "completed_count",
-    "aborted_count",
-    "last_released",
-    "draining",
-    "restored",
-    "restored_epoch",
-    "worker",
-    "created",
-    "plan",
-    "frozen",
-    "triggered",
-    "checkpoints",
-    "releases",
-    "aborted",
-    "ended",
-    "dropped",
-    "end_of_data",
-    "finished",
-    "late_files",
-    "answered",
-    "outcomes",
-    "anew_epoch",
-    "given_up",
-    "introduced",
-    "splits_assigned",
-    "splits_done",
-    "splits_covered",
-    "restarts",
+_FIRST_KEYS = (
+    *("job_id", "epoch", "attempt", "status", "cause", "last_triggered", "pending", "last_completed"),
+    *("completed_count", "aborted_count", "last_released", "draining", "restored", "restored_epoch", "worker"),
+    *("created", "plan", "frozen", "triggered", "checkpoints", "releases", "aborted", "ended", "dropped"),
+    *("end_of_data", "finished", "late_files", "answered"),
 )
-"""In which the keys are written; every field of the state but ``damage``."""
-_ADDED = frozenset({"restored", "restored_epoch"})
-"""Came later in version 1, and are always written."""
-_LATER = frozenset(field.name for field in fields(JobState) if field.metadata == LATER)
-_EVENTS: Mapping[str, type[JournalEvent]] = {
-    "created": JobCreated,
-    "plan": PlanRecorded,
-    "frozen": SourceFrozen,
-    "triggered": CheckpointTriggered,
-    "checkpoints": CheckpointCompleted,
-    "releases": CheckpointReleased,
-    "late_files": LateFilesFound,
-}
-_KEYS = {"frozen": "uid", "triggered": "checkpoint", "checkpoints": "checkpoint", "releases": "checkpoint"}
-"""What is a list of events in the document, and goes by one of their fields in the state."""
-_HINTS = typing.get_type_hints(JobState)
-_REMEMBERED: Tagged[JournalEvent] = Tagged(_EVENTS.values())
+"""The order in which version 1 began, what says most first. Fields that came since stand behind, as declared."""
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A field of the state in the document."""
+
+    name: str
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    may_lack: bool
+    """It came later in this version."""
+    leave_out: bool
+    """While it is empty."""
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
     """Readable, with format and version; what is wrong with the journal is not part of it."""
-    values = {name: getattr(state, name) for name in _ORDER}
+    values = ((key, getattr(state, key.name)) for key in _KEYS)
     return {
         "format": PREFIX + _KIND,
         "version": _VERSION,
-        "job_id": state.job_id,
-        **{name: _write(name, value) for name, value in values.items() if value or name not in _LATER},
+        **{key.name: key.write(value) for key, value in values if value or not key.leave_out},
     }
 
 
@@ -95,33 +60,59 @@ def state_from_json(data: Mapping[str, Any]) -> JobState:
         raise MalformedDocumentError(uri="the state of a job", what=_KIND, reason=f"it is {data!r}")
     where = f"the state of job {data.get('job_id')!r}"
     check_format(dict(data), _KIND, _VERSION, uri=where)
-    names = [name for name in _ORDER if name in data or name not in _LATER | _ADDED]
+    found = [key for key in _KEYS if key.name in data or not key.may_lack]
     try:
-        job_id = read_field(data, "job_id", reader(str))
-        return JobState(job_id, **{name: read_field(data, name, partial(_read, name)) for name in names})
+        return JobState(**{key.name: read_field(data, key.name, key.read) for key in found})
     except DamagedFormError as error:
         raise MalformedDocumentError(uri=where, what=_KIND, reason=error.data["what"]) from error
 
 
-def _write(name: str, value: Any) -> Any:
-    if name in _KEYS:
-        return [_REMEMBERED.to_json(event) for event in value.values()]
-    if name == "late_files":
-        return [_REMEMBERED.to_json(event) for event in value]
-    return _REMEMBERED.to_json(value) if isinstance(value, JournalEvent) else to_json(value)
+def _keys() -> Iterator[_Key]:
+    hints = typing.get_type_hints(JobState)
+    recorded = [one for one in fields(JobState) if one.metadata != UNRECORDED]
+    events: Tagged[JournalEvent] = Tagged(kind for one in recorded if (kind := _remembered(hints[one.name])))
+    order = {name: place for place, name in enumerate(_FIRST_KEYS)}
+    for one in sorted(recorded, key=lambda one: order.get(one.name, len(order))):
+        hint, later = hints[one.name], one.metadata == LATER
+        kind = _remembered(hint)
+        write, read = (to_json, reader(hint)) if kind is None else _of_events(one, hint, kind, events)
+        yield _Key(one.name, write, read, later or one.metadata == ADDED, later)
 
 
-def _read(name: str, data: Any) -> Any:
-    if name in ("created", "plan"):
-        return None if data is None else _event(name, data)
-    if name in _KEYS or name == "late_files":
-        events = [_event(name, one) for one in reader(list[Any])(data)]
-        return {getattr(event, _KEYS[name]): event for event in events} if name in _KEYS else events
-    return reader(_HINTS[name])(data)
+def _remembered(hint: Any) -> type[JournalEvent] | None:
+    """The kind of event of which a field holds one, or several."""
+    kinds = (hint, *typing.get_args(hint))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, JournalEvent)), None)
 
 
-def _event(name: str, data: Any) -> JournalEvent:
-    event = _REMEMBERED.from_json(data)
-    if not isinstance(event, _EVENTS[name]):
-        raise DamagedFormError(what=f"an event of type {data['type']!r}")
-    return event
+def _of_events(
+    one: Field[Any], hint: Any, kind: type[JournalEvent], events: Tagged[JournalEvent]
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """How a field with events is written, and read: one or None, a list, or those that go by one of their fields, which
+    are a list in the document."""
+
+    def event(data: Any) -> JournalEvent:
+        found = events.from_json(data)
+        if not isinstance(found, kind):
+            raise DamagedFormError(what=f"an event of type {data['type']!r}")
+        return found
+
+    def several(data: Any) -> list[JournalEvent]:
+        return [event(item) for item in reader(list[Any])(data)]
+
+    origin = typing.get_origin(hint)
+    if origin is dict:
+        name = one.metadata[LISTED_BY]
+        return (
+            lambda value: [events.to_json(item) for item in value.values()],
+            lambda data: {getattr(item, name): item for item in several(data)},
+        )
+    if origin is list:
+        return lambda value: [events.to_json(item) for item in value], several
+    return (
+        lambda value: None if value is None else events.to_json(value),
+        lambda data: None if data is None else event(data),
+    )
+
+
+_KEYS = tuple(_keys())

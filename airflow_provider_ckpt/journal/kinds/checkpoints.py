@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart
+from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -19,14 +19,14 @@ class Checkpoints(StatePart):
     last_triggered: int = 0
     pending: int = 0
     """The checkpoint in progress. One of an earlier epoch is not: nobody will complete it."""
-    triggered: dict[int, CheckpointTriggered] = field(default_factory=dict)
+    triggered: dict[int, CheckpointTriggered] = field(default_factory=dict, metadata=listed_by("checkpoint"))
     """Those that did not complete, the last ``HISTORY``."""
-    checkpoints: dict[int, CheckpointCompleted] = field(default_factory=dict)
+    checkpoints: dict[int, CheckpointCompleted] = field(default_factory=dict, metadata=listed_by("checkpoint"))
     last_completed: int = 0
     completed_count: int = 0
     aborted: dict[int, str] = field(default_factory=dict)
     aborted_count: int = 0
-    releases: dict[int, CheckpointReleased] = field(default_factory=dict)
+    releases: dict[int, CheckpointReleased] = field(default_factory=dict, metadata=listed_by("checkpoint"))
     last_released: int = 0
 
 

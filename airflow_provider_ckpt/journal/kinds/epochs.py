@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
-from airflow_provider_ckpt.journal.kinds.event import JournalEvent
+from airflow_provider_ckpt.journal.kinds.event import ADDED, JournalEvent
 from airflow_provider_ckpt.journal.kinds.job import JobProgress
 from airflow_provider_ckpt.journal.kinds.sources import Sources
 from airflow_provider_ckpt.journal.kinds.splits import Splits, forget_assigned, give_up_splits, rewind_splits
@@ -24,10 +24,10 @@ class Epochs(JobProgress, Checkpoints, Sources, Splits, Subtasks):
     attempt: str | None = None
     worker: Worker = field(default_factory=Worker)
     plan: PlanRecorded | None = None
-    restored: int = 0
+    restored: int = field(default=0, metadata=ADDED)
     """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
     was no restore."""
-    restored_epoch: int = 0
+    restored_epoch: int = field(default=0, metadata=ADDED)
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=LATER)
     """Operator uid -> the epoch that brought it into a job which had been running without, and the last checkpoint by
     then: what attempts of that uid did before, when it was in the job once already, does not count."""

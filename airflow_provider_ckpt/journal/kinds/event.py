@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 HISTORY = 100
 """How many completed, and how many aborted, checkpoints the state remembers."""
+ADDED = MappingProxyType({"state": "added"})
+"""Metadata of a field of the state that came later in version 1 of its document, and is always written. One that is
+left out while it is empty is LATER (``model.json_form``)."""
+LISTED_BY = "listed by"
+
+
+def listed_by(name: str) -> Mapping[str, str]:
+    """Metadata of a field of the state that holds events by one of their fields: in the document they are a list."""
+    return {LISTED_BY: name}
 
 
 class JournalEvent:

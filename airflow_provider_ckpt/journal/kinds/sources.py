@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
+from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart, listed_by
 
 
 @dataclass
 class Sources(StatePart):
-    frozen: dict[str, SourceFrozen] = field(default_factory=dict)
+    frozen: dict[str, SourceFrozen] = field(default_factory=dict, metadata=listed_by("uid"))
     ended: dict[str, dict[str, int]] = field(default_factory=dict)
     """Vertex -> source or edge uid -> the batch that covers it (R2)."""
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
