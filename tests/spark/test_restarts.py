@@ -1,0 +1,236 @@
+"""A query that fails begins again alone, in the driver in which the others go on (W6): nothing is lost or repeated."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.faults import HookedStorage, at_prepared
+from tests.spark.harness import Run, World
+from tests.spark.jobs import IDS, mixed
+from tests.spark.test_split_sources import Read, ids_of, into_a_query, splits
+
+AGAIN: dict[str, Any] = {"restart_attempts": 3, "restart_delay": 0}
+
+
+def failing() -> None:
+    raise StorageTransientError(verb="replace", uri="prepared", reason="Input/output error")
+
+
+def times(number: int, act: Callable[[], None] = failing) -> Callable[[], None]:
+    """So often; then no more."""
+    left = [None] * number
+
+    def once_less() -> None:
+        if left:
+            left.pop()
+            act()
+
+    return once_less
+
+
+def attempts(world: World, vertex: str) -> list[tuple[int, int]]:
+    opened = [record.attempt for _, record in world.records(vertex) if isinstance(record, Open)]
+    return [(attempt.epoch, attempt.number) for attempt in opened]
+
+
+def batches(world: World, vertex: str) -> list[Batch]:
+    return [record for _, record in world.records(vertex) if isinstance(record, Batch)]
+
+
+def restarted(run: Run) -> list[str]:
+    return [line["message"].partition(" ")[0] for line in run.of("subtask_restarting")]
+
+
+@pytest.mark.parametrize("chain", [True, False])
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on(world: World, chain: bool, number: int) -> None:
+    expected = world.put_ids("history", 3, 5) | world.put_ids("live", 3, 5, 1000)
+    storage = HookedStorage(world.storage, at_prepared("doubled", number, failing))
+    run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)), storage=storage, **AGAIN)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert restarted(run) == ["doubled/0"]
+    assert "restarts in 0 s (1 of 3), the others go on: " in run.of("subtask_restarting")[0]["message"]
+    assert attempts(world, "doubled") == [(1, 0), (1, 1)]
+    if not chain:
+        assert attempts(world, "history") == [(1, 0)]
+    assert world.state().restarts == {"doubled/0": 1}
+
+
+def test_the_others_commit_while_one_stands_still(world: World) -> None:
+    """Shown by their progress: the one that failed begins only when another one has published meanwhile."""
+    expected = world.put_ids("history", 6, 5)
+    live = world.put_ids("live", 1, 5, 1000)
+    job = mixed(world, chain=False)
+    seen: list[int] = []
+
+    def published() -> int:
+        return len(batches(world, "history"))
+
+    def hook(verb: str, path: str) -> None:
+        if "/doubled/0/prepared/" in path and verb == "replace" and not seen:
+            seen.append(published())
+            failing()
+        if "/doubled/0/log/" in path and verb == "create" and len(seen) == 1:
+            seen.append(len(world.state().checkpoints))  # the open of its next attempt
+            while published() <= seen[0]:
+                threading.Event().wait(0.05)
+            seen.append(published())
+
+    run = world.run(job, world.drain_at(len(expected | live)), storage=HookedStorage(world.storage, hook), **AGAIN)
+    assert run.status == "FINISHED"
+    assert world.released_ids() == sorted(expected | live)
+    assert seen[2] > seen[0]
+
+
+class FailingEntry(WrappedStorage):
+    """The append of the ``number``-th batch that the vertex publishes fails, which has or has not landed then, and so
+    does every try to do it again before the next attempt opens the log."""
+
+    def __init__(self, inner: Storage, vertex: str, number: int, *, lands: bool, seen: list[str] | None = None) -> None:
+        super().__init__(inner)
+        self.vertex, self.number, self.lands, self.seen = vertex, number, lands, [] if seen is None else seen
+        """``seen``: paths of the batches, and ``open`` for the next attempt's."""
+
+    def create(self, path: str, data: bytes) -> None:
+        if f"/{self.vertex}/0/log/" in path:
+            if b'"Open"' in data and len(self.seen) >= self.number:
+                self.seen.append("open")
+            if b'"Batch"' in data and "open" not in self.seen:
+                self.seen.append(path)
+                if len(self.seen) >= self.number:
+                    if self.lands and len(self.seen) == self.number:
+                        super().create(path, data)
+                    raise StorageTransientError(verb="create", uri=path, reason="Input/output error")
+        super().create(path, data)
+
+    def _wrap(self, inner: Storage) -> FailingEntry:
+        return FailingEntry(inner, self.vertex, self.number, lands=self.lands, seen=self.seen)
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(world: World, lands: bool) -> None:
+    """Spark has committed it, and the log takes no more from the attempt that failed."""
+    expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 5, 1000)
+    storage = FailingEntry(world.storage, "doubled", 2, lands=lands)
+    run = world.run(mixed(world), world.drain_at(len(expected)), storage=storage, **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+    assert attempts(world, "doubled") == [(1, 0), (1, 1)]
+    ids = [one.batch_id for one in batches(world, "doubled")]
+    assert ids == [*range(len(ids))]
+
+
+def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
+    for number in range(6):
+        rows = [{"at": f"2026-01-01 00:{number:02d}:{second:02d}", "id": number} for second in range(0, 60, 20)]
+        world.put("live", f"{number:03d}", rows)
+    job = Job("counts")
+
+    @job.source(max_files_per_trigger=1, watermark=("at", "30 seconds"))
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema("at string, id long").parquet(world.path("live")).withColumn("at", F.to_timestamp("at"))
+
+    @job.transform(inputs=[live])
+    def counts(rows: DataFrame) -> DataFrame:
+        found = rows.groupBy(F.window("at", "1 minute").alias("w")).agg(F.count("*").alias("n"), F.sum("id").alias("s"))
+        return found.select(F.date_format("w.start", "HH:mm").alias("minute"), "n", "s")
+
+    job.sink("out", counts, FileSink(world.path("out")))
+    storage = HookedStorage(world.storage, at_prepared("counts", 4, failing))
+
+    def read_all() -> bool:
+        return len(batches(world, "counts")) >= 6
+
+    run = world.run(job, world.ask("drain", read_all), storage=storage, **AGAIN)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sorted((row["minute"], row["n"], row["s"]) for row in world.released()) == [
+        (f"00:{number:02d}", 3, 3 * number) for number in range(6)
+    ]
+    assert restarted(run) == ["counts/0"]
+
+
+def test_a_source_that_was_left_out_is_not_read_by_the_next_attempt(world: World) -> None:
+    expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 5, 1000)
+    fails = times(1)
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "replace" and "/doubled/0/prepared/" in path and world.state().dropped:
+            fails()
+
+    def more(line: dict[str, Any]) -> None:
+        if line["kind"] == "source_dropped":
+            expected.update(world.put_ids("live", 2, 5, 2000))
+        drain(line)
+
+    drain = world.drain_at(20)
+    run = world.run(mixed(world), more, HookedStorage(world.storage, hook), **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+    assert restarted(run) == ["doubled/0"]
+    assert "history" not in batches(world, "doubled")[-1].offsets
+
+
+def test_one_that_fails_again_and_again_ends_the_run_and_the_next_run_goes_on(world: World) -> None:
+    expected = world.put_ids("history", 2, 5) | world.put_ids("live", 2, 5, 1000)
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "replace" and "/doubled/0/prepared/" in path:
+            failing()
+
+    run = world.run(mixed(world), storage=HookedStorage(world.storage, hook), **AGAIN)
+    assert run.status == "RESTARTING"
+    assert "doubled/0: the storage failed to replace prepared: Input/output error (after 3 restarts in a row)" in str(
+        run.cause
+    )
+    assert attempts(world, "doubled") == [(1, 0), (1, 1), (1, 2), (1, 3)]
+    run = world.run(mixed(world), world.drain_at(len(expected)), **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World, lands: bool) -> None:
+    """What it published before it failed is void."""
+    expected = world.put_ids("history", 3, 5)
+    job = Job("batch")
+
+    @job.source(bounded=True, chain=False)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.transform(inputs=[history])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("out", doubled, FileSink(world.path("out")))
+
+    run = world.run(job, storage=FailingEntry(world.storage, "doubled", 1, lands=lands), **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+    assert (attempts(world, "history"), attempts(world, "doubled")) == ([(1, 0)], [(1, 0), (1, 1)])
+
+
+def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None:
+    given, read = splits(6), Read()
+    fails = times(2, lambda: (_ for _ in ()).throw(ConnectionError("the service is down")))
+
+    def then(split: str) -> None:
+        if split == "part-3":
+            fails()
+
+    read.then = then
+    live = world.put_ids("live", 1, 5, 1000)
+    job = into_a_query(world, given, read)
+    run = world.run(job, world.drain_at(len(live) + len(ids_of(given))), **AGAIN)
+    assert run.status == "FINISHED"
+    assert sorted(set(read.asked)) == sorted(split["id"] for split in given)
+    assert len(restarted(run)) == 2
