@@ -55,6 +55,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("aborted", state.aborted_count),
         ("finished", ", ".join(state.finished_operators()) or "none"),
         ("splits", "; ".join(_splits(state))),
+        ("restarts", ", ".join(f"{subtask} {count}" for subtask, count in sorted(state.restarts.items()))),
         ("damage", "; ".join(state.damage)),
     ]
 

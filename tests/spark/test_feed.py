@@ -246,6 +246,27 @@ def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(part
     assert EdgeFeed(partition.storage, path, "p", attempt=AttemptId(2, 0, "x")).fed == 0
 
 
+def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: Partition) -> None:
+    """What is left of the one before still feeds it, and nobody sees that."""
+    for position in range(4):
+        partition.write(position)
+    path = feed_folder("p", EDGES, "a__x")
+    before = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
+    before.add(0, partition.batches[0])
+    successor = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 1, "y"))
+    before.add(1, partition.batches[1])
+    assert successor.fed == 0
+    for position in range(1, 4):
+        successor.add(position, partition.batches[position])
+    assert flat(partition.read(successor)) == [*range(4)]
+    third = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 2, "z"))
+    assert third.fed == 3
+    EdgeFeed(partition.storage, path, "p", attempt=AttemptId(4, 0, "d"))
+    assert sorted(partition.storage.list(f"{path}/feeds")) == ["0003", "0003-01", "0003-02", "0004"]
+    delete_feeds_before(partition.storage, path, 4)
+    assert partition.storage.list(f"{path}/feeds") == ["0004"]
+
+
 def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: Partition) -> None:
     for position in range(60):
         partition.write(position)

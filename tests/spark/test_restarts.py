@@ -69,6 +69,15 @@ def test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on(world: W
     assert world.state().restarts == {"doubled/0": 1}
 
 
+def test_consumers_of_a_query_that_begins_again_read_on_in_its_log(world: World) -> None:
+    expected = world.put_ids("history", 4, 5) | world.put_ids("live", 2, 5, 1000)
+    storage = HookedStorage(world.storage, at_prepared("history", 2, failing))
+    run = world.run(mixed(world, chain=False), world.drain_at(len(expected)), storage=storage, **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+    assert restarted(run) == ["history/0"]
+    assert (attempts(world, "history"), attempts(world, "doubled")) == ([(1, 0), (1, 1)], [(1, 0)])
+
+
 def test_the_others_commit_while_one_stands_still(world: World) -> None:
     """Shown by their progress: the one that failed begins only when another one has published meanwhile."""
     expected = world.put_ids("history", 6, 5)

@@ -9,7 +9,54 @@ _ALL = ("tests/coordinator/test_checkpoints.py", "tests/coordinator/test_finishi
 _ATTEMPTS = ("tests/coordinator/test_attempts.py", "tests/coordinator/test_checkpoints.py")
 _SPLITS = ("tests/coordinator/test_split_sources.py", "tests/coordinator/test_enumerator.py")
 
+_RESTARTS = ("tests/coordinator/test_restarts.py",)
+
 COORDINATOR = (
+    Mutant(
+        "checkpoint-without-the-failed-one",
+        "R15",
+        "coordinator/subtask_table.py",
+        "SubtaskStatus.PAUSED, SubtaskStatus.RESTARTING)",
+        "SubtaskStatus.PAUSED)",
+        _RESTARTS,
+        "a checkpoint waits for an acknowledgement that nobody gives",
+    ),
+    Mutant(
+        "failed-attempt-heard",
+        "R22",
+        "coordinator/admission.py",
+        '        return None if isinstance(message, SubtaskFailed) and begins else "stale"',
+        "        return None",
+        _RESTARTS,
+        "a subtask that has failed counts as running",
+    ),
+    Mutant(
+        "failed-attempt-in-the-checkpoint",
+        "R15",
+        "coordinator/failover.py",
+        "        self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)\n",
+        "",
+        _RESTARTS,
+        "the pending checkpoint waits for the failed one until it expires",
+    ),
+    Mutant(
+        "failed-one-told-to-finish",
+        "R16",
+        "coordinator/failover.py",
+        "        parts.finals.forget(subtask)\n",
+        "",
+        _RESTARTS,
+        "nobody hears it, and the job waits for its end for ever",
+    ),
+    Mutant(
+        "restart-never-given-up",
+        "R16",
+        "coordinator/failover.py",
+        "        self._awaited[subtask] = now + restart.delay + parts.options.timeout\n",
+        "",
+        _RESTARTS,
+        "a query that does not end holds the job up for ever",
+    ),
     Mutant(
         "split-told-before-it-is-journaled",
         "R14",

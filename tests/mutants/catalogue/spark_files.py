@@ -13,6 +13,15 @@ _STAYS = ("tests/spark/test_lost_spark_folder.py",)
 
 _FOLDERS = (
     Mutant(
+        "feed-shared-by-attempts",
+        "R8",
+        "sparkfiles/feeds.py",
+        '        number = f"-{attempt.number:02d}" if attempt.number else ""',
+        '        number = ""',
+        ("tests/spark/test_feed.py::test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own",),
+        "what is left of a failed attempt writes into the feed of the next one",
+    ),
+    Mutant(
         "folder-gone-on-from-deleted-at-once",
         "R8",
         "spark/task/subtask_factory.py",
