@@ -11,18 +11,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.client import JobAnswer, JobClient, JobRequest, list_jobs
-    from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
-    from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
-    from airflow_provider_ckpt.job.chaining import build_graph
-    from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.journal.errors import (
+    from airflow_provider_ckpt.client.errors import (
         JobNotEndedError,
         JobNotRunningError,
         JobWaitTimeoutError,
         NoSuchJobError,
         RequestOvertakenError,
     )
+    from airflow_provider_ckpt.client.job_client import JobAnswer, JobClient, JobRequest, list_jobs
+    from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
+    from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+    from airflow_provider_ckpt.job.chaining import build_graph
+    from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
@@ -96,22 +96,22 @@ _MODULES = {
     "Handle": "sinks.sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
-    "JobAnswer": "client",
-    "JobClient": "client",
-    "JobNotEndedError": "journal.errors",
-    "JobNotRunningError": "journal.errors",
-    "JobRequest": "client",
+    "JobAnswer": "client.job_client",
+    "JobClient": "client.job_client",
+    "JobNotEndedError": "client.errors",
+    "JobNotRunningError": "client.errors",
+    "JobRequest": "client.job_client",
     "JobState": "journal.state",
     "JobStatus": "model.job_status",
-    "JobWaitTimeoutError": "journal.errors",
+    "JobWaitTimeoutError": "client.errors",
     "Location": "storage.location",
     "Manifest": "sinks.manifests",
     "NoRootError": "storage.errors",
-    "NoSuchJobError": "journal.errors",
+    "NoSuchJobError": "client.errors",
     "OvertakenError": "errors",
     "ProgressRetryPolicy": "operators.retry_policy",
     "RequestOutcome": "model.request_outcome",
-    "RequestOvertakenError": "journal.errors",
+    "RequestOvertakenError": "client.errors",
     "RequestResult": "model.request_outcome",
     "Sink": "sinks.sink",
     "SinkContext": "sinks.sink",
@@ -121,7 +121,7 @@ _MODULES = {
     "TerminalError": "errors",
     "TransientError": "errors",
     "build_graph": "job.chaining",
-    "list_jobs": "client",
+    "list_jobs": "client.job_client",
     "open_storage": "storage.opening",
     "read_manifests": "sinks.manifests",
     "released_files": "sinks.manifests",

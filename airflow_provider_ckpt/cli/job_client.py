@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.client import JobClient
+from airflow_provider_ckpt.client.job_client import JobClient
 
 
 def job_client(args: argparse.Namespace) -> JobClient:

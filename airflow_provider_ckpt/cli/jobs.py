@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.status import shown_status
-from airflow_provider_ckpt.client import list_jobs
+from airflow_provider_ckpt.client.job_client import list_jobs
 from airflow_provider_ckpt.journal.worker_process import is_alive
 
 

@@ -12,10 +12,10 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
-from airflow_provider_ckpt.client import JobClient, list_jobs
+from airflow_provider_ckpt.client.errors import NoSuchJobError
+from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
 from airflow_provider_ckpt.hooks.connection_settings import settings
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
-from airflow_provider_ckpt.journal.errors import NoSuchJobError
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage

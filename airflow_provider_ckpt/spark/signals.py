@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.client import JobClient
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus

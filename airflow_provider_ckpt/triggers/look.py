@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.client import JobClient
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.client.errors import JobNotRunningError, NoSuchJobError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import NoCheckpointRootError
-from airflow_provider_ckpt.journal.errors import JobNotRunningError, NoSuchJobError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.storage.local import LocalStorage

@@ -115,7 +115,7 @@ def test_a_journal_that_cannot_be_read_is_no_reason_to_end_and_counts_nothing(
     def broken(*_: Any) -> Any:
         raise OSError("the file server does not answer")
 
-    monkeypatch.setattr("airflow_provider_ckpt.client.JobClient.look", broken)
+    monkeypatch.setattr("airflow_provider_ckpt.client.job_client.JobClient.look", broken)
     assert [task.fails(), task.fails()] == [RetryAction.DEFAULT, RetryAction.DEFAULT]
     assert KEY not in task.store.values
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client import JobClient, JobRequest, has_ended, list_jobs
-from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.errors import (
+from airflow_provider_ckpt.client.errors import (
     JobNotEndedError,
     JobNotRunningError,
     JobWaitTimeoutError,
     NoSuchJobError,
     RequestOvertakenError,
 )
+from airflow_provider_ckpt.client.job_client import JobClient, JobRequest, has_ended, list_jobs
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state import JobState

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.client import JobClient
+from airflow_provider_ckpt.client.errors import NoSuchJobError
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError, SubtaskLogLostError
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, NoSuchJobError
+from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.attempt_id import AttemptId

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from airflow_provider_ckpt.client import JobClient
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from tests.spark.harness import Line, World

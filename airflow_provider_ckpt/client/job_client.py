@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.journal import journal as journals
-from airflow_provider_ckpt.journal.errors import (
+from airflow_provider_ckpt.client.errors import (
     JobNotEndedError,
     JobNotRunningError,
     JobWaitTimeoutError,
     NoSuchJobError,
     RequestOvertakenError,
 )
+from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive

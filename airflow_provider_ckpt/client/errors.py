@@ -1,0 +1,46 @@
+"""Errors of looking at a job from outside, and of asking it to end."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TransientError
+
+
+class JobNotRunningError(InvalidInputError):
+    """Nobody would answer a request: no driver has the job. ``data``: job_id, kind, status."""
+
+    template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer."
+
+
+class NoSuchJobError(InvalidInputError):
+    """Nothing was ever journaled for the job. ``data``: job_id, root, known (the jobs that are there)."""
+
+    template = "there is no job {job_id!r} under {root}: nothing was ever journaled for it. Jobs there: {known}"
+
+
+class RequestOvertakenError(TransientError):
+    """The driver that was asked is over, and did not answer. ``data``: job_id, kind, asked and epoch (its number, and
+    that of the driver that has the job now)."""
+
+    template = (
+        "job {job_id!r} was taken over by epoch {epoch} while epoch {asked} was asked to {kind}; a request is for "
+        "one epoch only: ask again"
+    )
+
+
+class JobWaitTimeoutError(TransientError):
+    """What was waited for has not come in time. ``data``: job_id, status, seconds."""
+
+    template = (
+        "job {job_id!r} is {status}, and what was waited for has not come within {seconds:g} s; wait longer, or look "
+        "whether its driver is alive"
+    )
+
+
+class JobNotEndedError(TransientError):
+    """A request was not served in time. ``data``: job_id, kind, request, epoch, answer, seconds."""
+
+    template = (
+        "job {job_id!r} has not ended within {seconds:g} s of the {kind} request {request}, which the driver of "
+        "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or look at the driver. If it is gone: the next run "
+        "starts from the last completed checkpoint, and the request is not for it"
+    )
