@@ -74,7 +74,6 @@ class Coordinator:
         """``restored``: what was replayed after ``epoch`` was claimed; ``attempts``: the first one in it of every
         subtask that is not finished. ``now`` is the time of the claim. ``slots``: so many subtasks of a job in BATCH
         mode run at a time."""
-        self._epoch = epoch
         self._parts = make_parts(graph, options, epoch, restored, attempts, slots)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
@@ -111,10 +110,6 @@ class Coordinator:
         return min((max(now, moment) for moment in moments if moment is not None), default=None)
 
     # -- for display and tests
-
-    @property
-    def epoch(self) -> int:
-        return self._epoch
 
     @property
     def status(self) -> JobStatus:

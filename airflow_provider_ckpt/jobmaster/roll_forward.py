@@ -1,7 +1,7 @@
 """Releases by somebody else than a run: what a job has completed, when no driver lives to release it (R16).
 
 It needs no Spark. The journal is claimed for it: whoever ran the job before can write no more, and a start of the job
-meanwhile fences this in turn. The logs of the subtasks are read and not opened: nothing is published here.
+meanwhile fences this in turn. The logs of the subtasks are read, by readers: nothing is published here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError
 from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
-from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim, load_logs, restored
+from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim, restored
 from airflow_provider_ckpt.journal.events import CheckpointReleased, PlanRecorded, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
@@ -26,8 +26,10 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 _LOST = "the driver was lost; what it had completed was released from outside"
@@ -115,7 +117,10 @@ class RollForward:
 
     def _release(self, journal: Journal) -> list[CheckpointReleased]:
         state = journal.state
-        logs = load_logs(self._storage, self._job_id, self._graph)
+        logs = {
+            name: TailingLogReader(self._storage, subtask_log_path(self._job_id, name.vertex, name.number))
+            for name in self._graph.subtasks
+        }
         check_whole(state, logs)
         final_only = frozenset(one.uid for one in self._job.sinks if one.release == "final")
         releases = SinkReleases(self._graph, logs, self._sinks, final_only)

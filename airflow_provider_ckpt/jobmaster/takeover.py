@@ -24,6 +24,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import job_path, subtask_log_path
@@ -89,8 +90,8 @@ def load_logs(storage: Storage, job_id: str, graph: JobGraph) -> dict[SubtaskId,
     return logs
 
 
-def check_whole(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """``logs``: loaded. Raises SubtaskLogLostError if one ends before what the last completed checkpoint covers."""
+def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
+    """Raises SubtaskLogLostError if one ends before what the last completed checkpoint covers."""
     for subtask, snapshot in state.covering().items():
         if subtask in logs and snapshot.position >= max(1, logs[subtask].position):
             raise SubtaskLogLostError(

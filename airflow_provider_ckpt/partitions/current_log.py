@@ -16,6 +16,10 @@ class CurrentLog:
         self._logs, self._subtask = logs, subtask
 
     @property
+    def path(self) -> str:
+        return self._logs[self._subtask].path
+
+    @property
     def position(self) -> int:
         return self._logs[self._subtask].position
 

@@ -16,6 +16,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 class LogReader(Protocol):
     @property
+    def path(self) -> str:
+        """The folder of the log under the storage's root."""
+
+    @property
     def position(self) -> int:
         """The number of the next entry, as far as the log was read."""
 
@@ -35,13 +39,17 @@ class TailingLogReader:
     request, more if there is one. ``path`` is the folder of the log under the storage's root."""
 
     def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
         self._entries = subtask_entries(storage, path)
         self._lock = threading.Lock()
         self._records: list[Numbered] = []
 
     @property
     def position(self) -> int:
-        return self._entries.next_number
+        with self._lock:
+            if not self._entries.loaded:
+                self._read_on()
+            return self._entries.next_number
 
     @property
     def has_ended(self) -> bool:
@@ -50,12 +58,15 @@ class TailingLogReader:
     def records(self, start: int = 0) -> list[Numbered]:
         """Raises CorruptLogError, and BelowHeadError if the log was truncated beyond what was read."""
         with self._lock:
-            self._records += numbered(self._entries.tail())
+            self._read_on()
             return from_number(self._records, start)
 
     def forget(self, head: int) -> None:
         with self._lock:
             self._records = [one for one in self._records if one[0] >= head or isinstance(one[1], Open)]
+
+    def _read_on(self) -> None:
+        self._records += numbered(self._entries.tail())
 
     def _state(self) -> LogState:
         return fold(self.records())

@@ -39,6 +39,14 @@ def test_what_is_written_meanwhile_is_read_on(writer: SubtaskLog, reader: LogRea
     assert reader.has_ended
 
 
+def test_a_reader_that_is_asked_for_its_position_first_has_read_what_lies_before(
+    writer: SubtaskLog, reader: LogReader
+) -> None:
+    writer.publish(Batch(0, {}))
+    assert (reader.position, reader.path) == (2, "log")
+    assert [number for number, _ in reader.records()] == [0, 1]
+
+
 def test_r4_what_a_later_open_rewinds_behind_is_read_no_more(writer: SubtaskLog, tmp_path: Path) -> None:
     tail = TailingLogReader(open_storage(tmp_path), "log")
     writer.publish(Batch(0, {}))
