@@ -16,7 +16,7 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.pending_checkpoint import End, PendingCheckpoint
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
-from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -48,7 +48,7 @@ class CheckpointCycle:
         graph: JobGraph,
         options: CheckpointOptions,
         epoch: int,
-        restored: Restored,
+        restored: RestoredState,
         subtasks: SubtaskTable,
         sources: EndedSources,
         splits: SplitSources,

@@ -33,13 +33,13 @@ class CheckpointDecider:
             self._job.fail_stop(cause + self._not_running(), now)
         expires = self._parts.cycle.expires
         if expires is not None and now >= expires:
-            self.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
+            self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
     def _not_running(self) -> str:
         waiting = self._parts.subtasks.waited_for
         return f" (not running: {', '.join(waiting)})" if waiting else ""
 
-    def abort(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
+    def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
         """Abort the pending checkpoint; with more failures in a row than are tolerated, end the job, or, if
         it was the savepoint of a stop, the stop (as in Flink, a savepoint is not held against the job)."""
         cycle, stop = self._parts.cycle, self._parts.requests.stop

@@ -31,7 +31,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
-from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskStatus
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -66,7 +66,7 @@ class Coordinator:
         options: CheckpointOptions,
         *,
         epoch: int,
-        restored: Restored,
+        restored: RestoredState,
         attempts: Mapping[SubtaskId, AttemptId],
         now: float,
         slots: int = 1,
@@ -173,7 +173,7 @@ class Coordinator:
     def _take(self, message: Message, now: float) -> None:
         match message:
             case SubtaskOpened():
-                self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
+                self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
                 self._failover.opened(message.subtask)
                 self._lifecycle.opened(message)
             case SubtaskRunning():
@@ -188,7 +188,7 @@ class Coordinator:
                 completed = self._parts.cycle.acknowledged(message.subtask, message.snapshot, now)
                 self._decider.completed(completed)
             case BarrierDeclined():
-                self._decider.abort(CheckpointFailureReason[message.reason], now, message.detail)
+                self._decider.failed(CheckpointFailureReason[message.reason], now, message.detail)
             case SourceAtEnd():
                 self._lifecycle.source_at_end(message, now)
             case SubtaskPaused():

@@ -50,7 +50,7 @@ class Failover:
 
     def _restart(self, message: SubtaskFailed, restart: Restart, now: float) -> None:
         parts, subtask = self._parts, message.subtask
-        self._decider.abort(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
+        self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
         parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
         parts.finals.forget(subtask)
         event = SubtaskRestarting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -15,7 +15,7 @@ class FinalCheckpoints:
     sentinel ids. Any later one will do as well, since it is released after the first.
     """
 
-    def __init__(self, graph: JobGraph, restored: Restored) -> None:
+    def __init__(self, graph: JobGraph, restored: RestoredState) -> None:
         self._vertex: dict[SubtaskId, JobVertex] = {}
         for vertex in graph.vertices:
             self._vertex.update(dict.fromkeys(vertex.subtasks, vertex))

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.restart_strategy import RestartStrategy
 from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
-from airflow_provider_ckpt.coordinator.subtask_table import Restored, SubtaskTable
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskTable
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -51,7 +51,7 @@ def make_parts(
     graph: JobGraph,
     options: CheckpointOptions,
     epoch: int,
-    restored: Restored,
+    restored: RestoredState,
     attempts: Mapping[SubtaskId, AttemptId],
     slots: int,
 ) -> Parts:
@@ -77,7 +77,7 @@ def make_parts(
     )
 
 
-def _unreleased(restored: Restored) -> tuple[int, ...]:
+def _unreleased(restored: RestoredState) -> tuple[int, ...]:
     if restored.unreleased:
         return restored.unreleased
     return (restored.last_completed,) if restored.last_completed > restored.last_released else ()

@@ -37,7 +37,7 @@ _ENDED = (SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING, SubtaskStatus.F
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredState:
     """What the replay of the journal, and the tails of the logs, say about the epochs before.
 
     ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
@@ -64,7 +64,7 @@ class SubtaskTable:
 
     ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22)."""
 
-    def __init__(self, graph: JobGraph, restored: Restored, attempts: Mapping[SubtaskId, AttemptId]) -> None:
+    def __init__(self, graph: JobGraph, restored: RestoredState, attempts: Mapping[SubtaskId, AttemptId]) -> None:
         self._vertex: dict[SubtaskId, str] = {}
         self._status: dict[SubtaskId, SubtaskStatus] = {}
         self._attempt = dict(attempts)

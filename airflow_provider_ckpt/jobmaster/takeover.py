@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError, SubtaskLogReopenedError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
@@ -191,10 +191,10 @@ def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
     storage.collect_temporary(job_path(job_id), LEFT_BEHIND)
 
 
-def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None) -> Restored:
+def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None) -> RestoredState:
     """What the coordinator starts from; ``splits``: of the sources that have some.
     Ends of data that are in a log only are told by the runners."""
-    return Restored(
+    return RestoredState(
         last_triggered=state.last_triggered,
         last_completed=state.last_completed,
         last_released=state.last_released,

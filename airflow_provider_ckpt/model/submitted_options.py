@@ -37,14 +37,6 @@ class SubmittedOptions:
         params: Mapping[str, str] = self.document.get("params", {})
         return params
 
-    @property
-    def checkpoint_interval(self) -> float:
-        return float(self.document.get("checkpoint_interval", 30.0))
-
-    @property
-    def min_pause(self) -> float:
-        return float(self.document.get("min_pause", 0.0))
-
-    @property
-    def checkpoint_timeout(self) -> float:
-        return float(self.document.get("checkpoint_timeout", 600.0))
+    def seconds(self, name: str, otherwise: float) -> float:
+        """``otherwise``: of a document that does not say; what is the default then is the option's to say."""
+        return float(self.document.get(name, otherwise))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
@@ -192,7 +192,7 @@ class Deployment:
         widths = [vertex.parallelism for vertex in self._plan.graph.vertices if vertex.splits]
         return max(BATCH_SLOTS, *widths, 0)
 
-    def _restored(self) -> Restored:
+    def _restored(self) -> RestoredState:
         claimed, graph = self._claimed, self._plan.graph
         declared = {one.uid: one.splits.parallelism for one in claimed.prepared.job.sources if one.splits is not None}
         state = claimed.journal.state

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client.job_client import has_ended
+from airflow_provider_ckpt.job.options import RunOptions
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -64,9 +65,10 @@ def patience(state: JobState, driver_alive: bool | None) -> float | None:
         return SHORTEST
     if state.created is None or state.created.mode != "streaming":
         return None
-    options = state.created.options
-    expected = max(options.checkpoint_interval + options.min_pause, _last_interval(state))
-    return max(SHORTEST, _INTERVALS * expected + options.checkpoint_timeout)
+    seconds = state.created.options.seconds
+    interval = seconds("checkpoint_interval", RunOptions.checkpoint_interval)
+    expected = max(interval + seconds("min_pause", RunOptions.min_pause), _last_interval(state))
+    return max(SHORTEST, _INTERVALS * expected + seconds("checkpoint_timeout", RunOptions.checkpoint_timeout))
 
 
 def _last_interval(state: JobState) -> float:

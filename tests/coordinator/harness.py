@@ -20,7 +20,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskOpened,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
@@ -75,7 +75,7 @@ class Harness:
         of: JobGraph = ONE,
         *,
         epoch: int = 1,
-        restored: Restored | None = None,
+        restored: RestoredState | None = None,
         running: bool = True,
         slots: int = 1,
         **options: Any,
@@ -91,7 +91,7 @@ class Harness:
             of,
             CheckpointOptions(**options),
             epoch=epoch,
-            restored=restored or Restored(),
+            restored=restored or RestoredState(),
             attempts=self.attempts,
             now=0.0,
             slots=slots,

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.commands import (
 )
 from airflow_provider_ckpt.coordinator.effects import EndJob
 from airflow_provider_ckpt.coordinator.reports import SubtaskOpened, SubtaskPaused
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointCompleted, CheckpointTriggered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource
@@ -82,7 +82,7 @@ def test_r22_only_a_later_attempt_of_this_epoch_takes_the_place_of_the_one_befor
 
 
 def test_r22_attempts_of_a_finished_subtask_of_another_epoch_and_of_nobody_are_not_taken() -> None:
-    h = Harness(CHAIN, restored=Restored(finished=frozenset({SRC0})))
+    h = Harness(CHAIN, restored=RestoredState(finished=frozenset({SRC0})))
     for message in (
         SubtaskOpened(1, SRC0, B),
         SubtaskOpened(2, MID0, B),

@@ -34,7 +34,7 @@ from airflow_provider_ckpt.coordinator.failures import DeclineReason, FailureTra
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskFailed
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
@@ -60,7 +60,7 @@ def test_a_checkpoint_goes_from_trigger_to_release() -> None:
 
 
 def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_triggered() -> None:
-    h = Harness(restored=Restored(last_triggered=7, last_completed=5, last_released=5))
+    h = Harness(restored=RestoredState(last_triggered=7, last_completed=5, last_released=5))
     first, second = h.at(10.0)
     assert isinstance(first, Append)
     assert first.event.decides
@@ -239,7 +239,7 @@ def test_r20_one_that_acknowledged_and_then_finished_still_runs_in_that_checkpoi
 
 
 def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing() -> None:
-    h = Harness(CHAIN, restored=Restored(finished=frozenset({SRC0})))
+    h = Harness(CHAIN, restored=RestoredState(finished=frozenset({SRC0})))
     assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["mid/0"]
     effects = h.ack("mid/0")
     (completed,) = events(CheckpointCompleted, effects)
@@ -263,7 +263,7 @@ def test_operator_states_are_running_partially_finished_or_finished() -> None:
         vertex("b", sources="b", bounded="b", parallelism=2),
         vertex("c", sources="c", sinks="s"),
     )
-    h = Harness(three, restored=Restored(finished=frozenset({SubtaskId("a/0"), SubtaskId("b/1")})))
+    h = Harness(three, restored=RestoredState(finished=frozenset({SubtaskId("a/0"), SubtaskId("b/1")})))
     h.at(10.0)
     h.ack("b/0")
     (completed,) = events(CheckpointCompleted, h.ack("c/0"))

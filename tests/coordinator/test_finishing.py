@@ -22,7 +22,7 @@ from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Release
 from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.release_queue import MAX_BACKOFF, MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskPaused
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,
@@ -111,7 +111,7 @@ def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final
 
 
 def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
-    restored = Restored(
+    restored = RestoredState(
         last_triggered=4,
         last_completed=4,
         last_released=4,
@@ -123,7 +123,7 @@ def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
 
 
 def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
-    h = Harness(BOUNDED, restored=Restored(finished=frozenset({V0})))
+    h = Harness(BOUNDED, restored=RestoredState(finished=frozenset({V0})))
     assert only(EndJob, h.effects) == [EndJob(JobStatus.FINISHED)]
 
 
@@ -187,7 +187,8 @@ def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() 
 
 def test_a_resume_says_all_that_is_left_out() -> None:
     h = Harness(
-        graph(vertex("v", sources="h i live", bounded="h i", sinks="sink")), restored=Restored(dropped={"v": {"h": 3}})
+        graph(vertex("v", sources="h i live", bounded="h i", sinks="sink")),
+        restored=RestoredState(dropped={"v": {"h": 3}}),
     )
     h.source_at_end("i")
     h.ack()
@@ -230,7 +231,7 @@ def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
 
 
 def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
-    h = Harness(MIXED, restored=Restored(ended={"v": {"h": 3}}))
+    h = Harness(MIXED, restored=RestoredState(ended={"v": {"h": 3}}))
     assert names(h.source_at_end("h")) == ["PauseSubtask"]
 
 
@@ -239,7 +240,7 @@ def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
 
 def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
     """R9: in order, the lowest first, none skipped."""
-    restored = Restored(last_triggered=6, last_completed=5, last_released=3, unreleased=(4, 5))
+    restored = RestoredState(last_triggered=6, last_completed=5, last_released=3, unreleased=(4, 5))
     h = Harness(restored=restored)
     assert h.effects[0] == Release(4)
     h.at(10.0)
@@ -355,7 +356,7 @@ def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
 
 
 def test_a_drain_goes_on_after_a_restart() -> None:
-    assert only(DrainSubtask, Harness(restored=Restored(draining=True)).effects) == [DrainSubtask(1, V0, A)]
+    assert only(DrainSubtask, Harness(restored=RestoredState(draining=True)).effects) == [DrainSubtask(1, V0, A)]
 
 
 def test_a_stop_wins_over_a_drain_and_a_drain_during_a_stop_is_refused() -> None:

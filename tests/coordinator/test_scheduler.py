@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.commands import DeploySubtask
 from airflow_provider_ckpt.coordinator.effects import Effect
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import CHAIN, Harness, graph, only, vertex
@@ -35,7 +35,7 @@ def test_streaming_deploys_everything_at_once() -> None:
 
 
 def test_what_is_finished_is_not_deployed() -> None:
-    h = Harness(CHAIN, running=False, restored=Restored(finished=frozenset({SubtaskId("src/0")})))
+    h = Harness(CHAIN, running=False, restored=RestoredState(finished=frozenset({SubtaskId("src/0")})))
     assert deployed(h.effects) == ["mid/0"]
 
 
@@ -81,7 +81,7 @@ def test_a_pointwise_consumer_waits_for_its_own_producers() -> None:
 
 
 def test_after_a_restart_what_has_its_end_makes_way_for_its_consumers() -> None:
-    h = batch(DIAMOND, restored=Restored(end_of_data=frozenset({SubtaskId("a/0"), SubtaskId("b/0")})))
+    h = batch(DIAMOND, restored=RestoredState(end_of_data=frozenset({SubtaskId("a/0"), SubtaskId("b/0")})))
     assert deployed(h.effects) == ["a/0"]
     assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0"), SubtaskId("c/0")]
 

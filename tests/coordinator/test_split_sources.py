@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.commands import AssignSplits
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.reports import SplitCompleted
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import Harness, graph, only, vertex
@@ -20,7 +20,7 @@ IDS = [f"s{number}" for number in range(40)]
 def splits(published: Any = None, takers: tuple[str, ...] = ("parts/0", "parts/1")) -> Harness:
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     job = graph(parts, vertex("v", sources="live", sinks="sink"))
-    restored = Restored(
+    restored = RestoredState(
         splits={"parts": RestoredSplits(IDS, [SubtaskId(one) for one in takers], published=published or {})}
     )
     return Harness(job, restored=restored, running=False)

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import BarrierDeclined, SubtaskPaused
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -76,7 +76,7 @@ def test_what_the_schedule_did_to_a_savepoint_is_tried_again() -> None:
     h = Harness()
     h.request("stop", "r1")
     for now in (1.0, 2.0, 3.0):
-        h.c._decider.abort(CheckpointFailureReason.ALL_TASKS_FINISHED, h.now)
+        h.c._decider.failed(CheckpointFailureReason.ALL_TASKS_FINISHED, h.now)
         h.at(now)
     h.ack()
     assert _end(h.released()) == ("STOPPED", "")
@@ -290,7 +290,7 @@ def test_a_drain_that_fails_is_no_finish_and_goes_on_in_the_next_run() -> None:
 
 
 def test_a_drain_whose_stop_failed_goes_on() -> None:
-    h = Harness(CHAIN, restored=Restored(finished=frozenset({SubtaskId("src/0")})), running=False)
+    h = Harness(CHAIN, restored=RestoredState(finished=frozenset({SubtaskId("src/0")})), running=False)
     h.request("drain", "r1")
     h.request("stop", "r2")
     h.running("mid/0")

@@ -29,7 +29,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskFailed,
     SubtaskOpened,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
@@ -51,7 +51,7 @@ class CrashError(Exception):
     """The driver dies here (a fault, as data)."""
 
 
-def restored_from(world: World) -> Restored:
+def restored_from(world: World) -> RestoredState:
     """What a replay of the journal finds."""
     triggered = completed = released = 0
     unreleased: list[int] = []
@@ -80,7 +80,7 @@ def restored_from(world: World) -> Restored:
             finished.add(event.subtask)
         elif isinstance(event, ev.RequestAnswered):
             draining = draining or (event.kind == "drain" and event.decides)
-    return Restored(
+    return RestoredState(
         last_triggered=triggered,
         last_completed=completed,
         last_released=released,

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskOpened,
     SubtaskPaused,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import Restored
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
@@ -511,7 +511,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) 
     options: Any = SimpleNamespace()
     return JobMaster(
         JobIdentity(storage, "job", 1, options),
-        Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=Restored(), attempts=attempts, now=0.0),
+        Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=RestoredState(), attempts=attempts, now=0.0),
         OwnedJournal(journal),
         NoTasks(),
         idle,

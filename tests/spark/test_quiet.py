@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.task.quiet import add_pool, silence
+from airflow_provider_ckpt.spark.task.quiet import silence
 
 OURS = [
     "spark.sql.adaptive.enabled is not supported in streaming DataFrames/Datasets and will be disabled.",
@@ -36,13 +36,3 @@ def test_what_our_doing_causes_is_kept_out_of_the_log(spark: SparkSession, text:
 @pytest.mark.parametrize("text", OTHERS)
 def test_every_other_warning_comes(spark: SparkSession, text: str) -> None:
     assert answer(spark, text) == "NEUTRAL"
-
-
-def test_the_pool_of_a_query_is_there_before_its_first_job(spark: SparkSession) -> None:
-    root: Any = spark.sparkContext._jsc.sc().taskScheduler().rootPool()
-    assert root.getSchedulableByName("of a query") is None
-    add_pool(spark, "of a query")
-    assert root.getSchedulableByName("of a query").schedulingMode().toString() == "FIFO"
-    pools = root.schedulableQueue().size()
-    add_pool(spark, "of a query")
-    assert root.schedulableQueue().size() == pools

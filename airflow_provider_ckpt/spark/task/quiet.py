@@ -33,14 +33,3 @@ def silence(spark: SparkSession) -> None:
         log4j.core.filter.RegexFilter.createFilter(pattern, None, False, result.DENY, result.NEUTRAL)
     )
     context.updateLoggers()
-
-
-def add_pool(spark: SparkSession, name: str) -> None:
-    """A pool of the FAIR scheduler, as Spark would make it at the first job, with a warning that no file names it."""
-    if spark.sparkContext.getConf().get("spark.scheduler.mode", "FIFO").upper() != "FAIR":
-        return
-    jvm: Any = spark._jvm
-    root: Any = spark.sparkContext._jsc.sc().taskScheduler().rootPool()
-    if root.getSchedulableByName(name) is None:
-        scheduler = jvm.org.apache.spark.scheduler
-        root.addSchedulable(scheduler.Pool(name, scheduler.SchedulingMode.FIFO(), 0, 1))

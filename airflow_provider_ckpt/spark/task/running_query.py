@@ -16,7 +16,7 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.publisher import Publisher
-from airflow_provider_ckpt.spark.task.quiet import add_pool
+from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 
 _POLL = 0.02
 

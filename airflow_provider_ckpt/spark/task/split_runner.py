@@ -27,7 +27,7 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import SplitFailedError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.prepared_store import Prepared
-from airflow_provider_ckpt.spark.task.quiet import add_pool
+from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.task.split_reading import SplitReading
 
 _POLL = 0.02

@@ -1,0 +1,19 @@
+"""Each query has a pool of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
+
+
+def test_the_pool_of_a_query_is_there_before_its_first_job(spark: SparkSession) -> None:
+    root: Any = spark.sparkContext._jsc.sc().taskScheduler().rootPool()
+    assert root.getSchedulableByName("of a query") is None
+    add_pool(spark, "of a query")
+    assert root.getSchedulableByName("of a query").schedulingMode().toString() == "FIFO"
+    pools = root.schedulableQueue().size()
+    add_pool(spark, "of a query")
+    assert root.schedulableQueue().size() == pools
