@@ -93,6 +93,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.spark.session import build_session
+    from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
     from bench.measure import Progress
 
@@ -112,7 +113,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
 
     (work / "live").mkdir()
     threading.Thread(target=stop_at_last, daemon=True).start()
-    code = run_job(options, {}, clock)
+    code = run_job(options, Location(options.root), clock)
     spark.stop()
     if code:
         raise SystemExit(code)

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
     told = LeaveOnSignal(options, location, _printer(args.json))
     try:
-        code = run_job(options, location.options, told)
+        code = run_job(options, location, told)
     finally:
         told.restore()
         stop_session()

@@ -227,8 +227,8 @@ class JobClient:
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
 
         self.state()
-        options = {} if isinstance(self._root, Storage) else Location.of(self._root).options
-        return RollForward(self._storage(), job, self.job_id, options, driver_is_gone=driver_is_gone).run()
+        root = Location(self._root.uri) if isinstance(self._root, Storage) else Location.of(self._root)
+        return RollForward(self._storage(), job, self.job_id, root, driver_is_gone=driver_is_gone).run()
 
     def _ask(self, kind: str, epoch: int | None, *, leaves: bool) -> JobRequest:
         asked = self._running_epoch(kind) if epoch is None else epoch

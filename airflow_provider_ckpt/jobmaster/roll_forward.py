@@ -7,10 +7,8 @@ meanwhile fences this in turn. The logs of the subtasks are read, by readers: no
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.job.changes import check_changes
@@ -30,6 +28,7 @@ from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 
 _LOST = "the driver was lost; what it had completed was released from outside"
@@ -40,7 +39,7 @@ class _NothingLeftError(Exception):
 
 
 class RollForward:
-    """Use once: :meth:`run`. ``storage``: of the root; ``job``: as it ran; ``storage_options``: of the root, for sinks.
+    """Use once: :meth:`run`. ``storage``: of the root; ``job``: as it ran; ``root``: for its sinks.
 
     ``driver_is_gone``: said of a driver that cannot be seen from here.
     """
@@ -50,12 +49,12 @@ class RollForward:
         storage: Storage,
         job: Job,
         job_id: str,
-        storage_options: Mapping[str, Any],
+        root: Location,
         *,
         driver_is_gone: bool = False,
     ) -> None:
         self._storage, self._job, self._job_id = storage, job, job_id
-        self._sinks = bind_sinks(job, job_id, storage_options)
+        self._sinks = bind_sinks(job, job_id, root)
         self._driver_is_gone = driver_is_gone
         self._graph = JobGraph((), ())
         self._leaves = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.storage.location import Location
 
 
-def bind_sinks(job: Job, job_id: str, storage_options: Mapping[str, Any]) -> dict[str, BoundSink]:
+def bind_sinks(job: Job, job_id: str, root: Location) -> dict[str, BoundSink]:
     """The sinks of the job by uid; nothing is written yet."""
-    return {
-        operator.uid: operator.sink.bind(SinkContext(job_id, operator.uid, storage_options)) for operator in job.sinks
-    }
+    return {one.uid: one.sink.bind(SinkContext(job_id, one.uid, root.options)) for one in job.sinks}

@@ -28,7 +28,7 @@ def finish_again(
 
     def clean() -> None:
         if state.plan is not None:
-            clean_up(root, options.job_id, state.plan.graph, bind_sinks(job, options.job_id, location.options))
+            clean_up(root, options.job_id, state.plan.graph, bind_sinks(job, options.job_id, location))
 
     see_to(reporter, state, "deleting what the job no longer needs", clean)
     reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing runs again", state)

@@ -14,7 +14,6 @@ import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
@@ -45,12 +44,12 @@ from airflow_provider_ckpt.storage.root import check_root, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 
-def run_job(options: RunOptions, storage_options: Mapping[str, Any], on_status: OnStatus) -> ExitCode:
-    """Run the job to its end. ``storage_options`` are those of the root. Errors are told through ``on_status`` (kind
+def run_job(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
+    """Run the job to its end. ``location``: of the root. Errors are told through ``on_status`` (kind
     "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
     reporter = StatusReporter(on_status, options.job_id, None)
     try:
-        return _run(options, Location(options.root, storage_options), on_status)
+        return _run(options, location, on_status)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
         StatusReporter(on_status, options.job_id, _application()).say(code.told_as, str(error))
@@ -146,14 +145,14 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
-        storage_options = read_storage_options(os.environ)
+        location = Location(options.root, read_storage_options(os.environ))
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         print_line(StatusLine(code.told_as, str(error)))
         return code
-    told = LeaveOnSignal(options, Location(options.root, storage_options), print_line)
+    told = LeaveOnSignal(options, location, print_line)
     try:
-        return run_job(options, storage_options, told)
+        return run_job(options, location, told)
     finally:
         told.restore()
         stop_session()

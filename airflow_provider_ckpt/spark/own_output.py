@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.spark.errors import OutputReadError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import segments
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 
-def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], storage_options: Mapping[str, Any]) -> None:
+def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
     """Raises OutputReadError if what a sink writes lies where a source reads. Whether Spark looks into a folder
     depends on its name and on options: no folder of a sink may lie in that of a source."""
-    folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(storage_options)]
+    folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(root.options)]
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
             for sink, folder in folders:

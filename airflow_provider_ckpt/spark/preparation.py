@@ -49,8 +49,8 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
     """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
     spark = build_session(options.job_id, options.conf)
     plan, anew = _plan(spark, job, options, storage, decision)
-    refuse_own_output(job, plan.reads, location.options)
-    sinks = bind_sinks(job, options.job_id, location.options)
+    refuse_own_output(job, plan.reads, location)
+    sinks = bind_sinks(job, options.job_id, location)
     if decision.is_new or anew:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_lost_output(decision.state, sinks)

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.main import main, run_job
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
 from tests.spark.harness import Line, World
 
@@ -52,9 +53,9 @@ def job_file(world: World, body: str = GOOD) -> str:
 
 def run(world: World, reference: str, storage_options: dict[str, Any] | None = None, **given: Any) -> tuple[int, Line]:
     lines: list[Line] = []
-    code = run_job(
-        world.options(job=reference, **given), storage_options or {}, lambda told: lines.append(told.to_json())
-    )
+    options = world.options(job=reference, **given)
+    location = Location(options.root, storage_options or {})
+    code = run_job(options, location, lambda told: lines.append(told.to_json()))
     return code, lines[-1]
 
 

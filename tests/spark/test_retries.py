@@ -12,6 +12,7 @@ from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.main import run_job
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.location import Location
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
@@ -74,7 +75,8 @@ def test_a_driver_that_died_right_after_it_finished_leaves_its_cleaning_up_to_th
         "from tests.spark.jobs import bounded\n"
         f"job = bounded(World(Path({str(world.base)!r})), chain=False)\n"
     )
-    assert run_job(world.options(job=f"{job_file}:job"), {}, lambda line: None) == 0
+    options = world.options(job=f"{job_file}:job")
+    assert run_job(options, Location(options.root), lambda line: None) == 0
     left = world.everything_under_root()
     assert not [path for path in left if "/spark/" in path or "/partition/" in path]
     assert world.released_ids() == [*range(4)]

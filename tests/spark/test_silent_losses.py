@@ -157,15 +157,15 @@ def test_where_a_pattern_meets_a_folder(source: str, sink: str, meet: bool) -> N
     reads = {"live": SourceReads("parquet", paths=[source])}
     if meet:
         with pytest.raises(OutputReadError):
-            refuse_own_output(job, reads, {})
+            refuse_own_output(job, reads, Location("root"))
     else:
-        refuse_own_output(job, reads, {})
+        refuse_own_output(job, reads, Location("root"))
 
 
 def test_credentials_in_a_path_hide_nothing_and_are_not_told() -> None:
     job = reading("s3a://key:hunter2@b/in/*", "s3://b/in/out")
     with pytest.raises(OutputReadError) as caught:
-        refuse_own_output(job, {"live": SourceReads("parquet", paths=["s3a://key:hunter2@b/in/*"])}, {})
+        refuse_own_output(job, {"live": SourceReads("parquet", paths=["s3a://key:hunter2@b/in/*"])}, Location("root"))
     assert "hunter2" not in f"{caught.value} {caught.value.data}"
 
 
@@ -181,7 +181,7 @@ def test_every_folder_of_a_sink_is_looked_at() -> None:
     job.sink("out", job.source(uid="live")(lambda read: read), TwoFolders("/lake/out"))
     for path in ("/lake/out", "/elsewhere"):
         with pytest.raises(OutputReadError):
-            refuse_own_output(job, {"live": SourceReads("parquet", paths=[path])}, {})
+            refuse_own_output(job, {"live": SourceReads("parquet", paths=[path])}, Location("root"))
 
 
 # ---- what would run nothing, or read nothing

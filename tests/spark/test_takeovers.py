@@ -28,6 +28,7 @@ from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.main import run_job
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnreadableNameError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import World
@@ -520,6 +521,6 @@ def test_a_root_in_the_folder_of_a_sink_is_refused_and_nothing_is_written(world:
     )
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.base / "out" / "ckpt"))
-    assert run_job(options, {}, lambda told: lines.append(told.to_json())) == 2
+    assert run_job(options, Location(options.root), lambda told: lines.append(told.to_json())) == 2
     assert "lies in the folder of sink 'out'" in lines[-1]["message"]
     assert not (world.base / "out" / "ckpt").exists()
