@@ -17,10 +17,11 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError
 from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
 from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim, restored
-from airflow_provider_ckpt.journal.events import CheckpointReleased, PlanRecorded, StatusChanged
+from airflow_provider_ckpt.journal.events import CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
@@ -63,8 +64,8 @@ class RollForward:
         """Release what is completed and unreleased, in order; [] if there is nothing. Whatever the status of the job
         was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it would have.
 
-        Raises JobHasDriverError, SinksMissingError, DefinitionChangedError, OutputLostError, CorruptJournalError,
-        SubtaskLogLostError, FencedError, and what a sink fails with.
+        Raises JobHasDriverError, SinksMissingError, DefinitionChangedError, DefinitionNotRecordedError,
+        OutputLostError, CorruptJournalError, SubtaskLogLostError, FencedError, and what a sink fails with.
         """
         journal = Journal(self._storage, self._job_id)
         try:
@@ -87,12 +88,13 @@ class RollForward:
 
     def _admit(self, state: JobState) -> None:
         """Asked once more of the very state that the claim follows."""
-        if not restored(state).unreleased or state.plan is None:
+        definition = state.definition
+        if not restored(state).unreleased or definition is None:
             if state.damage:
                 return  # the claim refuses it
             raise _NothingLeftError
         self._check_driver(state)
-        self._check_sinks(state, state.plan)
+        self._check_sinks(state, definition)
         status = state.status
         if status is not None and not status.is_alive:  # else it is what a lost driver has left
             self._leaves = StatusChanged(status, 0.0, state.cause)
@@ -104,14 +106,13 @@ class RollForward:
             driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             raise JobHasDriverError(job_id=self._job_id, status=state.status, driver=driver)
 
-    def _check_sinks(self, state: JobState, plan: PlanRecorded) -> None:
-        self._graph = plan.graph
+    def _check_sinks(self, state: JobState, definition: JobDefinition) -> None:
+        self._graph = state.graph()
         missing = {uid for vertex in self._graph.vertices for uid in vertex.sinks} - self._sinks.keys()
         if missing:
             raise SinksMissingError(job_id=self._job_id, missing=", ".join(sorted(missing)))
-        if plan.definition is not None:
-            given = replace(plan.definition, sinks=sink_definitions(self._job.sinks))
-            check_changes(plan.definition, given, {one.uid: one.sink.changeable for one in self._job.sinks})
+        given = replace(definition, sinks=sink_definitions(self._job.sinks))
+        check_changes(definition, given, {one.uid: one.sink.changeable for one in self._job.sinks})
         refuse_lost_output(state, self._sinks)
 
     def _release(self, journal: Journal) -> list[CheckpointReleased]:

@@ -47,11 +47,13 @@ def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
     What has ended is never begun again (R11), and no log that was written goes away: a job that goes on with another
     parallelism keeps its subtasks, and gets as many new ones as are missing. With the same one it stays as it is.
     """
-    plan = state.plan
-    before = None if plan is None else next((one for one in plan.graph.vertices if one.uid == uid), None)
-    if plan is None or before is None or not before.splits:
+    definition = state.definition
+    if definition is None:
         return parallelism
-    declared = None if plan.definition is None else plan.definition.sources[uid].parallelism
+    before = next((one for one in state.graph().vertices if one.uid == uid), None)
+    if before is None or not before.splits:
+        return parallelism
+    declared = definition.sources[uid].parallelism
     ended = [subtask for subtask in before.subtasks if subtask in state.end_of_data]
     if declared == parallelism or len(ended) == before.parallelism:
         return before.parallelism

@@ -76,7 +76,7 @@ def record_plan(
     state = journal.state
     if state.created is None:
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
-    before = None if state.plan is None else state.plan.definition
+    before = state.definition
     kept = definition if before is None else definition.keeping(before)
     journal.write(PlanRecorded(graph, schemas, now, kept))
 

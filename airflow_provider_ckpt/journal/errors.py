@@ -16,6 +16,15 @@ class UnknownEventError(TerminalError):
     )
 
 
+class DefinitionNotRecordedError(InvalidInputError):
+    """Of a journal from before definitions were recorded: it can be shown, and not gone on from."""
+
+    template = (
+        "the journal of job {job_id!r} is from before release 0.1 recorded what a job reads and writes: nothing says "
+        "whether the job is still the same; run it under another id"
+    )
+
+
 class FencedError(OvertakenError):
     """A later driver owns the job (R3, R8): stop at once, write nothing, release nothing."""
 

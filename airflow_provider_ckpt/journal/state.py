@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs
+from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
@@ -39,6 +41,15 @@ class JobState(Epochs):
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
     """What is wrong with the journal this state was read from; the state is that of the intact part."""
+
+    @property
+    def definition(self) -> JobDefinition | None:
+        """What the job ran as last, which a later run is compared with; None: no run has recorded a plan. Whoever goes
+        on with the job, or releases for it, asks for this, and nobody who only shows it. Raises
+        DefinitionNotRecordedError."""
+        if self.plan is not None and self.plan.definition is None:
+            raise DefinitionNotRecordedError(job_id=self.job_id)
+        return None if self.plan is None else self.plan.definition
 
     def since(self, uid: str) -> int:
         """The epoch from which on the attempts of a vertex or source count."""

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
-from airflow_provider_ckpt.journal.errors import UnknownEventError
+from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, UnknownEventError
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
@@ -285,6 +285,15 @@ def test_a_state_from_before_restores_were_remembered_is_read() -> None:
     del old["restored"], old["restored_epoch"]
     state = state_from_json(old)
     assert (state.restored, state.restored_epoch) == (0, 0)
+
+
+def test_a_journal_from_before_definitions_were_recorded_is_shown_and_not_gone_on_from() -> None:
+    assert folded([]).definition is None
+    state = folded(one_of_each())
+    assert [row["status"] for row in state.checkpoint_view()] == ["aborted", "released", "in progress"]
+    assert state.graph() == GRAPH
+    with pytest.raises(DefinitionNotRecordedError, match=r"'orders'.*another id"):
+        _ = state.definition
 
 
 def test_a_state_of_another_format_or_version_is_refused() -> None:

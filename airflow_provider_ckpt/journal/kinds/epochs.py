@@ -62,7 +62,7 @@ class EpochClaimed(JournalEvent):
 @dataclass(frozen=True)
 class PlanRecorded(JournalEvent):
     """What this epoch runs: the graph, the schemas (vertex uid -> Spark's schema JSON), and the definition, which a
-    later start is compared with (None in journals of release 0.1)."""
+    later start is compared with (None in journals from before it was recorded: see ``JobState.definition``)."""
 
     graph: JobGraph
     schemas: Mapping[str, str]

@@ -33,9 +33,10 @@ class Done:
     @staticmethod
     def of(state: JobState) -> Done:
         """Of the graph as it ran; whether the job may still be run with another one is checked later."""
-        if state.plan is None:
+        definition = state.definition
+        if definition is None:
             return Done()
-        definition, vertices = state.plan.definition, state.plan.graph.vertices
+        vertices = state.graph().vertices
         ended = [vertex for vertex in vertices if state.end_of_data.issuperset(vertex.subtasks)]
         over = {uid for vertex in ended for uid in vertex.sources}
         over |= {uid for uids in state.dropped.values() for uid in uids}
@@ -44,11 +45,11 @@ class Done:
             {uid: not vertex.bounded for vertex in vertices for uid in vertex.bounded_sources},
             {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
             {one.uid: _schema(one.uid, state, definition) for one in ended},
-            recorded_mode(state),
+            definition.mode,
             {
                 vertex: read_unions(definition.vertices[vertex].unions)
                 for vertex, uids in state.dropped.items()
-                if uids and definition is not None and vertex in definition.vertices
+                if uids and vertex in definition.vertices
             },
         )
 
@@ -59,15 +60,8 @@ class Done:
         return Done(inline=known.inline, mode=known.mode)
 
 
-def recorded_mode(state: JobState) -> RuntimeMode | None:
-    if state.plan is None:
-        return None
-    recorded = state.plan.definition or state.created
-    return recorded.mode if recorded is not None else None
-
-
-def _schema(uid: str, state: JobState, definition: JobDefinition | None) -> StructType:
+def _schema(uid: str, state: JobState, definition: JobDefinition) -> StructType:
     assert state.plan is not None
     schema = StructType.fromJson(json.loads(state.plan.schemas[uid]))
-    known = definition.vertices.get(uid) if definition is not None else None
+    known = definition.vertices.get(uid)
     return schema if known is None or known.watermark is None else marked(schema, known.watermark)

@@ -50,10 +50,10 @@ def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceRead
     """What the bounded file sources read that are over, and what their ends were, by uid. Their functions are not
     called any more, so it is told from what the journal recorded while they were. One whose list is lost is left out.
     Raises NewerFormatError."""
-    recorded = None if state.plan is None else state.plan.definition
+    definition = state.definition
     reads: dict[str, SourceReads] = {}
     frozen: dict[str, FrozenFiles] = {}
-    for uid, source in ({} if recorded is None else recorded.sources).items():
+    for uid, source in ({} if definition is None else definition.sources).items():
         known = state.frozen.get(uid)
         if source.format is not None and source.paths and known is not None and known.path is not None:
             reads[uid] = SourceReads(source.format, dict(source.selects), list(source.paths), schema=_ANY_SCHEMA)

@@ -28,10 +28,10 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
 
     Raises DefinitionChangedError, GraphChangedError, SchemaChangedError, IllegalGraphChangeError.
     """
-    if state.plan is None:
+    definition = state.definition
+    if state.plan is None or definition is None:
         return
-    if state.plan.definition is not None:
-        check_changes(state.plan.definition, plan.definition, plan.changeable)
+    check_changes(definition, plan.definition, plan.changeable)
     before, after = _places(state.plan.graph), _places(plan.graph)
     moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
     gone = sorted(before.keys() - after.keys())
@@ -53,11 +53,11 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
 
 def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
     """Of a job that is FINISHED: raises DefinitionChangedError if it is asked to run as another one."""
-    before = None if state.plan is None else state.plan.definition
-    if state.plan is None or before is None:
+    before = state.definition
+    if before is None:
         return
     mode = before.mode if options.mode == "auto" else options.mode
-    check_finished(before, declared(job, mode, options.params), job.operators, _places(state.plan.graph))
+    check_finished(before, declared(job, mode, options.params), job.operators, _places(state.graph()))
 
 
 def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
