@@ -68,12 +68,10 @@ class Coordinator:
         epoch: int,
         restored: RestoredState,
         attempts: Mapping[SubtaskId, AttemptId],
-        now: float,
         slots: int = 1,
     ) -> None:
         """``restored``: what was replayed after ``epoch`` was claimed; ``attempts``: the first one in it of every
-        subtask that is not finished. ``now`` is the time of the claim. ``slots``: so many subtasks of a job in BATCH
-        mode run at a time."""
+        subtask that is not finished. ``slots``: so many subtasks of a job in BATCH mode run at a time."""
         self._parts = make_parts(graph, options, epoch, restored, attempts, slots)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)

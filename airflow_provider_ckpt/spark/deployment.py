@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import queue
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
-from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
@@ -100,53 +96,22 @@ class Deployment:
         return set().union(*(runner.late_files() for runner in self._factory.made))
 
     def _job_master(self) -> JobMaster:
-        claimed, graph = self._claimed, self._plan.graph
-        final_only = frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final")
-        coordinator = Coordinator(
-            graph,
-            self._checkpoint_options(),
-            epoch=claimed.taken.epoch,
-            restored=self._restored(),
-            attempts=claimed.attempts,
-            now=time.time(),
-            slots=self._slots(),
-        )
-        releaser = Releaser(
-            graph,
-            claimed.logs,
-            claimed.sinks,
-            final_only,
-            epoch=claimed.taken.epoch,
-            post=self._inbox.put,
-            check_fenced=claimed.journal.check_fenced,
-        )
-        retention = Retention(
-            claimed.storage,
-            self._options.job_id,
-            graph,
+        claimed, options = self._claimed, self._options
+        owned = OwnedJob(
+            JobIdentity(claimed.storage, options.job_id, claimed.taken.epoch, options),
+            self._plan.graph,
+            self._plan.mode,
             claimed.journal,
             claimed.logs,
-            retained=self._options.retained_checkpoints,
-            final_only=final_only,
+            claimed.attempts,
+            self._restored(),
+            claimed.sinks,
+            final_only=frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final"),
+            slots=self._slots(),
         )
-        identity = JobIdentity(claimed.storage, self._options.job_id, claimed.taken.epoch, self._options)
         restarts = Restarts(self._factory, self._inbox.put, takeover.new_nonce)
         gateway = SparkGateway(self._context, self._runners, restarts)
-        return JobMaster(
-            identity, coordinator, claimed.journal, gateway, releaser, retention, self._status, self._inbox
-        )
-
-    def _checkpoint_options(self) -> CheckpointOptions:
-        options = self._options
-        return CheckpointOptions(
-            interval=options.checkpoint_interval,
-            min_pause=options.min_pause,
-            timeout=options.checkpoint_timeout,
-            tolerable_failed=options.tolerable_failed_checkpoints,
-            restart_attempts=options.restart_attempts,
-            restart_delay=options.restart_delay,
-            periodic=self._plan.mode == "streaming",
-        )
+        return job_master(owned, gateway, self._status, self._inbox)
 
     def _make_context(self) -> RunContext:
         claimed = self._claimed

@@ -93,7 +93,6 @@ class Harness:
             epoch=epoch,
             restored=restored or RestoredState(),
             attempts=self.attempts,
-            now=0.0,
             slots=slots,
         )
         self._keep(self.c.start(0.0))

@@ -176,7 +176,6 @@ class Driver:
             epoch=self.epoch,
             restored=restored,
             attempts=self.attempts,
-            now=self.world.now,
             slots=self.slots,
         )
         self._carry_out(self.coordinator.start(self.world.now))

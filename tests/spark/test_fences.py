@@ -511,7 +511,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) 
     options: Any = SimpleNamespace()
     return JobMaster(
         JobIdentity(storage, "job", 1, options),
-        Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=RestoredState(), attempts=attempts, now=0.0),
+        Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=RestoredState(), attempts=attempts),
         OwnedJournal(journal),
         NoTasks(),
         idle,

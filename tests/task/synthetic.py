@@ -9,17 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
-from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.releaser import Releaser
-from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
@@ -245,36 +242,29 @@ class SyntheticJob:
         self._now = _Run(taken.epoch, journal, logs, before_step, inbox)
         self._collect()
         tasks = {name: self._task(name, attempt) for name, attempt in attempts.items()}
-        coordinator = Coordinator(
+        options = RunOptions(
+            job="synthetic.py:job",
+            root=storage.uri,
+            job_id=JOB,
+            checkpoint_interval=0.02,
+            tolerable_failed_checkpoints=1000,
+            restart_attempts=restarts,
+            restart_delay=0.0,
+            retained_checkpoints=1,
+        )
+        owned = OwnedJob(
+            JobIdentity(storage, JOB, taken.epoch, options),
             self.graph,
-            CheckpointOptions(
-                interval=0.02,
-                tolerable_failed=1000,
-                restart_attempts=restarts,
-                restart_delay=0.0,
-                periodic=self._mode == "streaming",
-            ),
-            epoch=taken.epoch,
-            restored=takeover.restored(journal.state, self._splits(journal, logs, declared)),
-            attempts=attempts,
-            now=0.0,
+            self._mode,
+            journal,
+            logs,
+            attempts,
+            takeover.restored(journal.state, self._splits(journal, logs, declared)),
+            self._sinks,
             slots=slots,
         )
-        fence, none = journal.check_fenced, frozenset[str]()
-        releaser = Releaser(self.graph, logs, self._sinks, none, epoch=taken.epoch, post=inbox.put, check_fenced=fence)
-        retention = Retention(storage, JOB, self.graph, journal, logs, retained=1, final_only=none)
-        options = RunOptions(job="synthetic.py:job", root=storage.uri, job_id=JOB)
-        master = JobMaster(
-            JobIdentity(storage, JOB, taken.epoch, options),
-            coordinator,
-            journal,
-            LocalGateway(taken.epoch, tasks, _unexpected, Restarts(self, inbox.put, takeover.new_nonce)),
-            releaser,
-            retention,
-            StatusReporter(lambda line: None, JOB, None),
-            inbox,
-        )
-        return master.run()
+        gateway = LocalGateway(taken.epoch, tasks, _unexpected, Restarts(self, inbox.put, takeover.new_nonce))
+        return job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None), inbox).run()
 
     def replace(self, before: Runner) -> AttemptId:
         """The next attempt of a subtask of the run that is under way takes its place, and nobody has failed; any thread

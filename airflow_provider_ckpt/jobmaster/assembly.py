@@ -1,0 +1,85 @@
+"""What the JobMaster of one epoch is made of, whatever runs its tasks."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.sinks.sink import BoundSink
+
+
+@dataclass(frozen=True)
+class OwnedJob:
+    """A job that was taken over. ``logs``: opened, by subtask; ``attempts``: of those that are not finished.
+    ``final_only``: sinks that are released once, at the end. ``slots``: see :class:`Coordinator`."""
+
+    identity: JobIdentity
+    graph: JobGraph
+    mode: RuntimeMode
+    journal: OwnedJournal
+    logs: Mapping[SubtaskId, LogReader]
+    attempts: Mapping[SubtaskId, AttemptId]
+    restored: RestoredState
+    sinks: Mapping[str, BoundSink]
+    final_only: frozenset[str] = frozenset()
+    slots: int = 1
+
+
+def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbox: queue.Queue[object]) -> JobMaster:
+    """``inbox``: into which the tasks behind the gateway report."""
+    identity, graph, journal = job.identity, job.graph, job.journal
+    coordinator = Coordinator(
+        graph,
+        checkpoint_options(identity.options, job.mode),
+        epoch=identity.epoch,
+        restored=job.restored,
+        attempts=job.attempts,
+        slots=job.slots,
+    )
+    releaser = Releaser(
+        graph,
+        job.logs,
+        job.sinks,
+        job.final_only,
+        epoch=identity.epoch,
+        post=inbox.put,
+        check_fenced=journal.check_fenced,
+    )
+    retention = Retention(
+        identity.storage,
+        identity.job_id,
+        graph,
+        journal,
+        job.logs,
+        retained=identity.options.retained_checkpoints,
+        final_only=job.final_only,
+    )
+    return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox)
+
+
+def checkpoint_options(options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
+    return CheckpointOptions(
+        interval=options.checkpoint_interval,
+        min_pause=options.min_pause,
+        timeout=options.checkpoint_timeout,
+        tolerable_failed=options.tolerable_failed_checkpoints,
+        restart_attempts=options.restart_attempts,
+        restart_delay=options.restart_delay,
+        periodic=mode == "streaming",
+    )
