@@ -12,7 +12,9 @@ from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 def finished_without_a_file(state: JobState) -> Iterator[str]:
     """A source that ended with its first start, because its folder was the wrong one, is finished for good."""
     definition = state.definition
-    for uid in () if definition is None else state.finished_operators():
+    if definition is None:
+        return
+    for uid in state.finished_operators():
         frozen, source = state.frozen.get(uid), definition.sources.get(uid)
         if frozen is not None and frozen.path is not None and frozen.count == 0:
             where = ", ".join(source.paths) if source is not None else "its folder"
