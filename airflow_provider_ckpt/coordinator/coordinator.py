@@ -107,11 +107,25 @@ class Coordinator:
         moments = [] if self._job.is_over else [self._decider.next_deadline(), self._failover.next_deadline()]
         return min((max(now, moment) for moment in moments if moment is not None), default=None)
 
-    # -- for display and tests
+    # -- for the JobMaster
 
     @property
     def status(self) -> JobStatus:
         return self._job.status
+
+    @property
+    def stopping(self) -> bool:
+        return self._parts.requests.stop is not None
+
+    @property
+    def draining(self) -> bool:
+        return self._parts.requests.draining
+
+    def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
+        """Whether ``attempt`` is the one that speaks for the subtask (R22)."""
+        return self._parts.subtasks.admits(subtask, attempt)
+
+    # -- for tests and the simulation: what they watch a coordinator by, beside its effects
 
     @property
     def is_over(self) -> bool:
@@ -147,21 +161,9 @@ class Coordinator:
         return self._parts.pauses.current
 
     @property
-    def stopping(self) -> bool:
-        return self._parts.requests.stop is not None
-
-    @property
-    def draining(self) -> bool:
-        return self._parts.requests.draining
-
-    @property
     def dropped_messages(self) -> Mapping[str, int]:
         """Messages that were not taken, by reason: epoch, attempt, subtask, checkpoint, stale, over."""
         return dict(self._dropped)
-
-    def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Whether ``attempt`` is the one that speaks for the subtask (R22)."""
-        return self._parts.subtasks.admits(subtask, attempt)
 
     def subtask_statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
         return self._parts.subtasks.statuses()
