@@ -22,12 +22,10 @@ class BoundedReading:
     In this order: :meth:`deploy`, :meth:`begin`, any number of batches, :meth:`end`; :meth:`finish` when it is told to.
     """
 
-    def __init__(
-        self, reads: Collection[str], publication: Publication, machine: type[TaskMachine] = TaskMachine
-    ) -> None:
+    def __init__(self, reads: Collection[str], publication: Publication) -> None:
         self.publication = publication
         self._reads = frozenset(reads)
-        self.machine = machine(self._reads)
+        self.machine = TaskMachine(self._reads)
 
     def deploy(self, plan: VertexPlan) -> bool:
         """Returns whether something is to be read: then call :meth:`begin`. Else the end is in the log already, and is

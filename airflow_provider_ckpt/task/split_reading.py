@@ -13,7 +13,6 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.task.assigned_splits import AssignedSplits, published_in
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
-from airflow_provider_ckpt.task.machine import TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.publication import Publication
 
@@ -21,8 +20,8 @@ from airflow_provider_ckpt.task.publication import Publication
 class SplitReading(BoundedReading):
     """``uid``: of the source."""
 
-    def __init__(self, uid: str, publication: Publication, machine: type[TaskMachine] = TaskMachine) -> None:
-        super().__init__([uid], publication, machine)
+    def __init__(self, uid: str, publication: Publication) -> None:
+        super().__init__([uid], publication)
         self._assigned = AssignedSplits()
 
     def deploy(self, plan: VertexPlan) -> bool:
