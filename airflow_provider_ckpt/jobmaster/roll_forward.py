@@ -27,7 +27,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.sinks.binding import bind_sinks
-from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output, refuse_older_journal
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -65,11 +65,12 @@ class RollForward:
         was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it would have.
 
         Raises JobHasDriverError, SinksMissingError, DefinitionChangedError, DefinitionNotRecordedError,
-        OutputLostError, CorruptJournalError, SubtaskLogLostError, FencedError, and what a sink fails with.
+        OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError, FencedError, and what a sink fails with.
         """
         journal = Journal(self._storage, self._job_id)
         try:
             self._admit(journal.refresh())
+            refuse_older_journal(journal, self._sinks)
             # No worker is named: the next driver would end its process, and this one may be anybody's. The journal's
             # state keeps the driver that was lost: whoever releases next asks about that one.
             claim(journal, f"{journal.state.attempt}~release", Worker(), self._admit, releases_only=True)

@@ -141,6 +141,17 @@ class DamagedHandleError(TerminalError):
     )
 
 
+class OutputAheadError(InvalidInputError):
+    """The root is an older copy of itself, or its journal has lost its end. Data: sink, known, completed."""
+
+    template = (
+        "sink {sink!r} has released checkpoint {known}, and the newest one that the journal knows of is {completed}: "
+        "the root is an older copy, or another root has a job of this id. Going on would release rows once more that "
+        "are in the output already. Nothing was written: bring the newer root back, or run the job under another id "
+        "into another target"
+    )
+
+
 class OutputLostError(InvalidInputError):
     template = (
         "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "

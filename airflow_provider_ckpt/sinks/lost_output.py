@@ -1,11 +1,12 @@
-"""A sink that no longer knows what the journal says it has released."""
+"""A sink and a journal that do not belong together: one of them knows less than the other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.errors import OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
 from airflow_provider_ckpt.sinks.sink import BoundSink
 
 
@@ -17,3 +18,17 @@ def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
         with_rows = [n for n, event in state.releases.items() if event.sinks.get(uid, {}).get("rows")]
         if with_rows and (known := sink.last_released()) < max(with_rows):
             raise OutputLostError(sink=uid, known=known or "nothing", released=max(with_rows))
+
+
+def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> None:
+    """Raises OutputAheadError: a sink has released what the journal does not know to be completed (R9). Whoever went on
+    would make rows again that are in the output, and release them as soon as its numbers have passed the sink's.
+
+    The sinks are asked first, and the journal is read after that: a driver that lives may complete, and then release,
+    at any moment. A completion is never taken back, so the newest one bounds every release there was.
+    """
+    known = {uid: sink.last_released() for uid, sink in sinks.items()}
+    completed = journal.refresh().last_completed
+    for uid, released in known.items():
+        if released > completed:
+            raise OutputAheadError(sink=uid, known=released, completed=completed or "none")

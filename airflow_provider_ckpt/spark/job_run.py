@@ -26,6 +26,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.spark.aftermath import see_to
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
@@ -81,6 +82,7 @@ def execute(
         live = [source.uid for source in job.sources if not source.bounded]
         check_deadlines(options, live, is_new=decision.is_new, now=time.time())
         prepared = prepare(job, options, storage, location, decision)
+        refuse_older_journal(journal, prepared.sinks)
         try:
             return _Execution(prepared, storage, location, on_status, reach, journal).run()
         except _MovedError:

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sinks.errors import OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.local import LocalStorage
@@ -216,6 +216,15 @@ def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[
         driver.client.release(driver.job(release="final"))
     driver.shelf.unlink()
     with pytest.raises(OutputLostError):
+        driver.client.release(driver.job())
+    assert driver.storage.files("") == before
+
+
+def test_r9_an_older_copy_of_the_root_releases_nothing(make: Callable[..., Driver]) -> None:
+    driver = make()
+    driver.shelf.write_text('{"1": ["h1"], "4": ["h4"]}')
+    before = driver.storage.files("")
+    with pytest.raises(OutputAheadError, match=r"'s' has released checkpoint 4, and the newest .* knows of is 3"):
         driver.client.release(driver.job())
     assert driver.storage.files("") == before
 

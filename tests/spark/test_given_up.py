@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
-from airflow_provider_ckpt.sinks.errors import OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
 from airflow_provider_ckpt.spark.query.errors import LateSourceError, ReturnedSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task import inputs
@@ -216,6 +216,27 @@ def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, g
     with pytest.raises(OutputLostError, match="sink 'out'"):
         world.run(one(world))
     assert world.everything_under_root() == written
+
+
+def test_r9_an_older_copy_of_the_root_is_refused_before_it_releases_rows_again(world: World) -> None:
+    """Its checkpoints without rows pass the sink in silence, until one has a number that the sink has not seen."""
+    world.put_ids("live", 1, 3)
+    world.run(one(world), world.ask("stop", lambda: world.released_count() == 3))
+    shutil.copytree(world.root, world.base / "copy")
+    world.put_ids("live", 1, 3, 100)
+    world.run(one(world), world.ask("stop", lambda: world.released_count() == 6))
+    newer = world.base / "newer"
+    world.root.rename(newer)
+    (world.base / "copy").rename(world.root)
+    written = world.everything_under_root()
+    with pytest.raises(OutputAheadError, match=r"sink 'out' has released checkpoint \d+, and the newest"):
+        world.run(one(world))
+    assert world.everything_under_root() == written
+    shutil.rmtree(world.root)
+    newer.rename(world.root)
+    world.put_ids("live", 1, 3, 200)
+    world.run(one(world), world.ask("stop", lambda: world.released_count() == 9))
+    assert len(set(world.released_ids())) == 9
 
 
 # ---- old files
