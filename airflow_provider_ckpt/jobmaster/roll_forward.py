@@ -65,7 +65,8 @@ class RollForward:
         was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it would have.
 
         Raises JobHasDriverError, SinksMissingError, DefinitionChangedError, DefinitionNotRecordedError,
-        OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError, FencedError, and what a sink fails with.
+        OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError, FencedError, and what a sink
+        fails with.
         """
         journal = Journal(self._storage, self._job_id)
         try:

@@ -30,6 +30,15 @@ class UnsupportedStateStoreError(InvalidInputError):
     )
 
 
+class SparkGoneError(TransientError):
+    """Spark's JVM ended while the driver was getting ready. What failed on account of it says nothing of the job."""
+
+    template = (
+        "Spark's JVM ended before the job was planned (killed, or out of memory: see what it logged, and "
+        "spark.driver.memory); nothing was started, and the job can be run again; what failed then: {cause}"
+    )
+
+
 class JobStateMovedError(TransientError):
     """The driver before went on while this one was getting ready, again and again."""
 

@@ -31,9 +31,9 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError
+from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError, SparkGoneError
 from airflow_provider_ckpt.spark.job_run import execute
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.session import build_session, is_gone
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
@@ -49,7 +49,7 @@ def run_job(options: RunOptions, location: Location, on_status: OnStatus) -> Exi
     "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
     reporter = StatusReporter(on_status, options.job_id, None)
     try:
-        return _run(options, location, on_status)
+        return _started(options, location, on_status)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
         StatusReporter(on_status, options.job_id, _application()).say(code.told_as, str(error))
@@ -63,6 +63,16 @@ def run_job(options: RunOptions, location: Location, on_status: OnStatus) -> Exi
         code = ExitCode.of_error(error)
         reporter.say(code.told_as, f"{type(error).__name__}: {error}", terminal=False, traceback=_traceback(error))
     return code
+
+
+def _started(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
+    """A call that finds no JVM any more fails somewhere in the user's functions, and looks like a mistake in them."""
+    try:
+        return _run(options, location, on_status)
+    except InvalidInputError as error:
+        if is_gone():
+            raise SparkGoneError(cause=str(error)) from error
+        raise
 
 
 def _run(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
@@ -87,6 +97,8 @@ def _refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
 
 def _application() -> str | None:
     """The id of Spark's application, if there is one already."""
+    if is_gone():
+        return None
     session = SparkSession.getActiveSession()
     return None if session is None else session.sparkContext.applicationId
 
@@ -160,6 +172,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def stop_session() -> None:
     """Stop Spark before the interpreter goes: events still under way would find nobody and be logged as errors."""
+    if is_gone():
+        return
     session = SparkSession.getActiveSession()
     if session is not None:
         session.stop()

@@ -108,6 +108,16 @@ def test_a_function_that_raises_is_refused_with_its_traceback(pipeline: Pipeline
     assert pipeline.rows() == []
 
 
+def test_a_jvm_that_ends_while_the_job_is_planned_is_told_and_is_no_mistake_of_the_job(pipeline: Pipeline) -> None:
+    pipeline.write(
+        "import os; os.kill(int(orders.sparkSession._jvm.java.lang.ProcessHandle.current().pid()), 9); orders.count()"
+    )
+    done = pipeline.run()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stderr.splitlines()[-1].startswith("ckpt: error: Spark's JVM ended before the job was planned")
+    assert not pipeline.root.exists()
+
+
 def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None:
     pipeline.write("orders = orders.where(F.raise_error(F.lit('no such shop')).isNull())")
     done = pipeline.run()
