@@ -20,7 +20,7 @@ from airflow_provider_ckpt import FileSink, Job
 job = Job("orders")
 twice = F.udf(lambda number: number * 2, "long")
 
-@job.source
+@job.source({how})
 def live(read):
     return read.schema("id LONG").json({source!r})
 
@@ -45,8 +45,8 @@ class Pipeline:
         (self.source / "1.json").write_text('{"id": 1}\n{"id": 2}\n')
         self.write()
 
-    def write(self, line: str = "") -> None:
-        code = JOB.format(source=str(self.source), target=str(self.target), line=line or "pass")
+    def write(self, line: str = "", how: str = "") -> None:
+        code = JOB.format(source=str(self.source), target=str(self.target), line=line or "pass", how=how)
         (self.folder / "pipeline.py").write_text(code)
 
     def command(self, *words: str) -> list[str]:
@@ -97,6 +97,14 @@ def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline)
     third = pipeline.run()
     assert third.returncode == 0
     assert "FINISHED already" in third.stdout
+
+
+def test_a_python_udf_behind_a_result_partition_is_run(pipeline: Pipeline) -> None:
+    """Spark 4.2.0 would wait for ever in its first batch (SPARK-58241)."""
+    pipeline.write(how="chain=False")
+    done = pipeline.run_until([2, 4], "drain")
+    assert done.returncode == 0, done.stderr
+    assert pipeline.rows() == [2, 4]
 
 
 def test_a_function_that_raises_is_refused_with_its_traceback(pipeline: Pipeline) -> None:
