@@ -30,6 +30,14 @@ class UnsupportedStateStoreError(InvalidInputError):
     )
 
 
+class SparkNotStartedError(TransientError):
+    template = (
+        "Spark could not be started: {cause}; nothing of the job was begun. Look at what Spark wrote before this line, "
+        "and at the settings given for it (spark.master, spark.driver.memory, spark.jars); `ckpt doctor` checks Java "
+        "and the installation"
+    )
+
+
 class SparkGoneError(TransientError):
     """Spark's JVM ended while the driver was getting ready. What failed on account of it says nothing of the job."""
 

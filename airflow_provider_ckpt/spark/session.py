@@ -10,8 +10,9 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.errors import UnsupportedConfError, UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.errors import SparkNotStartedError, UnsupportedConfError, UnsupportedStateStoreError
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
+from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.quiet import silence
 
 NEEDED = {
@@ -81,7 +82,7 @@ def is_gone() -> bool:
 
 def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
     """Get or create the session. The user's conf is ``user`` over what spark-submit was given; the master
-    defaults to ``local[*]``."""
+    defaults to ``local[*]``. Raises SparkNotStartedError, and as :func:`session_conf`."""
     given = {**_submitted(), **user}
     conf = session_conf(given)
     builder = SparkSession.builder.appName(given.get("spark.app.name", name))
@@ -92,13 +93,21 @@ def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
     if given.get("spark.master", "local").startswith("local") and "spark.pyspark.python" not in given:
         # on this machine the workers run what runs the driver, not the python3 that PATH happens to find
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = builder.getOrCreate()
+    spark = _started(builder)
     for key, value in conf.items():
         if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     if not _logs_as_configured(given):
         silence(spark)
     return spark
+
+
+def _started(builder: SparkSession.Builder) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # of Py4J, of PySpark, of a JVM that is no more
+        cause = str(find_cause(error).message).strip()
+        raise SparkNotStartedError(cause=cause.rstrip(".") or type(error).__name__) from error
 
 
 def _logs_as_configured(user: Mapping[str, str]) -> bool:

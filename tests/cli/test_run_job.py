@@ -116,6 +116,14 @@ def test_a_function_that_raises_is_refused_with_its_traceback(pipeline: Pipeline
     assert pipeline.rows() == []
 
 
+def test_a_spark_that_does_not_start_is_told_in_one_line_behind_its_own(pipeline: Pipeline) -> None:
+    done = pipeline.run("--conf", "spark.driver.memory=much")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("ckpt: error: Spark could not be started: ")
+    assert not pipeline.root.exists()
+
+
 def test_a_jvm_that_ends_while_the_job_is_planned_is_told_and_is_no_mistake_of_the_job(pipeline: Pipeline) -> None:
     pipeline.write(
         "import os; os.kill(int(orders.sparkSession._jvm.java.lang.ProcessHandle.current().pid()), 9); orders.count()"
