@@ -52,6 +52,12 @@ class StorageTransientError(TransientError):
     template = "the storage failed to {verb} {uri}: {reason}"
 
 
+class StorageFullError(StorageTransientError):
+    template = (
+        "the storage has no room to {verb} {uri}: {reason}; make room there (bytes, files, quota) and run it again"
+    )
+
+
 class StorageUnreachableError(TransientError):
     template = "the storage {uri} cannot be reached: {reason}; check the address, the bucket and the network"
 

@@ -10,6 +10,7 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.storage.errors import (
     StorageDeniedError,
     StorageFailedError,
+    StorageFullError,
     StorageReadOnlyError,
     StorageTransientError,
     StorageUnreachableError,
@@ -45,4 +46,6 @@ def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str) 
         return StorageUnreachableError(uri=uri, reason=f"no such bucket or folder ({reason})")
     if isinstance(error, OSError) and number in _HOPELESS:
         return StorageFailedError(verb=verb, uri=uri, reason=reason)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFullError(verb=verb, uri=uri, reason=reason)
     return StorageTransientError(verb=verb, uri=uri, reason=reason)

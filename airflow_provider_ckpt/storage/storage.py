@@ -13,6 +13,7 @@ from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
     ObjectNotFoundError,
+    StorageFullError,
     StorageTransientError,
     StorageUnreachableError,
     StorageUnsuitableError,
@@ -153,13 +154,15 @@ class Storage(ABC):
         """Refuse a backend that cannot hold checkpoints (R17). Called at every start, before any work.
 
         Creates one small object twice, reads it and deletes it. Raises StorageUnsuitableError if both
-        creations succeed, StorageReadOnlyError or StorageUnreachableError.
+        creations succeed, StorageReadOnlyError, StorageFullError or StorageUnreachableError.
         """
         path = f".probe-{secrets.token_hex(8)}"
         try:
             self.create(path, b"1")
             self._probe_second_create(path)
             self.delete(path)
+        except StorageFullError:
+            raise
         except StorageTransientError as error:
             raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
 

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
     StorageFailedError,
+    StorageFullError,
     StorageTransientError,
 )
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -119,6 +120,19 @@ class TestLocalStorage(StorageConformance):
         done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)
         assert str(folder) in done.stdout
         assert "must be able to create" in done.stdout
+
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+    def test_a_full_disk_is_told_with_what_to_do(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        def full(*names: Any, **given: Any) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "link", full)
+        for write in (storage.probe, lambda: storage.create("a", b"x")):
+            with pytest.raises(StorageFullError, match=f"{os.strerror(number)}; make room there"):
+                write()
+        assert storage.list("") == []
 
     @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
     @pytest.mark.parametrize("name", ["stat", "lstat", "scandir", "listdir", "open", "unlink", "link"])
