@@ -418,7 +418,7 @@ def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(mad
 def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None:
     """Of logs that Spark keeps as short as it can, and in the attempts that go on from them."""
     conf = {
-        "spark.sql.streaming.minBatchesToRetain": "1",
+        "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.fileSource.log.cleanupDelay": "0",
     }
     expected = world.put_ids("history", 1, 2) | world.put_ids("live", 26, 2, 1000)

@@ -28,6 +28,8 @@ _SETTINGS = {
         "false",
         "queries that drop rows between two stateful operators would be run",
     ),
+    # one version: that of the batch which runs, while a driver that is killed in it goes on from the one before
+    "spark.sql.streaming.minbatchestoretain": ("1", "a driver that is killed may find its state deleted by Spark"),
 }
 _MODES = ("asyncprogresstracking", "continuous", "realtimemode")
 _ASYNC = "batches would not end at a point that a checkpoint can name"
