@@ -34,7 +34,7 @@ def graph(subtasks: int) -> JobGraph:
 def seconds(subtasks: int, share_finished: int) -> float:
     """Best of some runs; every ``share_finished``-th subtask of the first half of the levels is finished."""
     whole = graph(subtasks)
-    finished = {f"{v.uid}/{i}" for v in whole.vertices[: LEVELS // 2] for i in range(0, v.parallelism, share_finished)}
+    finished = {name for vertex in whole.vertices[: LEVELS // 2] for name in vertex.subtasks[::share_finished]}
     best = float("inf")
     for _ in range(REPEATS):
         start = time.perf_counter()
