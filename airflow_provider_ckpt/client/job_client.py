@@ -180,9 +180,9 @@ class JobClient:
         """
         return self._ask("stop", epoch, leaves=leaves)
 
-    def drain(self, *, epoch: int | None = None) -> JobRequest:
+    def drain(self) -> JobRequest:
         """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED. As :meth:`stop`."""
-        return self._ask("drain", epoch, leaves=False)
+        return self._ask("drain", None, leaves=False)
 
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
         """Wait until the job has ended, or its driver has said that it does not: what was asked for was refused, or it

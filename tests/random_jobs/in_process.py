@@ -6,15 +6,17 @@ import functools
 import random
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.chaos.evidence import Evidence
 from tests.random_jobs.build import build
 from tests.random_jobs.data import Data
@@ -50,6 +52,9 @@ class Story:
 
 class InProcess:
     """One random job: its data, its runs, its end. Raises AssertionError for a finding."""
+
+    options: Mapping[str, Any] = {}
+    """Of every run, beside those that were drawn."""
 
     def __init__(self, spark: SparkSession, definition: Definition, schedule: Schedule, base: Path) -> None:
         self.spark, self.definition, self.schedule = spark, definition, schedule
@@ -117,12 +122,13 @@ class InProcess:
             run = self.world.run(
                 job,
                 hear,
-                FaultyStorage(self.world.storage, fault),
+                FaultyStorage(self._storage(), fault),
                 restore=restore,
                 mode=self.definition.mode,
                 checkpoint_interval=self.definition.interval,
                 retained_checkpoints=self.definition.retained,
                 max_bytes_per_trigger=self.definition.limit,
+                **self.options,
             )
         except InvalidInputError as error:
             return self._refused(error, fresh)
@@ -132,6 +138,10 @@ class InProcess:
         self.story.tell(f"{plan}: {run.status} {run.cause or ''} at verb {fault.verbs.count}")
         self._check_status(plan, run.status, run.cause, fault)
         return run.status
+
+    def _storage(self) -> Storage:
+        """The root's, before faults."""
+        return self.world.storage
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
         said = f"{type(error).__name__}: {error}"

@@ -51,6 +51,7 @@ class BatchRunner(BoundedRunner):
         reads = [*vertex.sources, *(edge.uid for edge in self._edges)]
         super().__init__(context, vertex, outputs, BoundedReading(reads, publication_of(context)))
         self._thread = thread
+        self._works = False
         self._frozen, self._schemas = frozen, schemas
         self._channels = channels(self._run.graph, context.subtask)
         self._inputs = {one.producer: inputs[one.producer] for one in self._channels}
@@ -64,7 +65,8 @@ class BatchRunner(BoundedRunner):
         """Nothing: a vertex that is stopped is run anew as a whole, however far it came."""
 
     def stop(self) -> None:
-        self._run.spark.sparkContext.cancelAllJobs()
+        if self._works:  # else what runs is somebody else's
+            self._run.spark.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
         """Nothing: the thread is not its own."""
@@ -72,10 +74,15 @@ class BatchRunner(BoundedRunner):
     # ---- its thread
 
     def _guard(self, plan: VertexPlan) -> None:
+        failure: BaseException | None = None
+        self._works = True
         try:
             self._read(plan)
         except BaseException as error:
-            report_crash(self._run, self.subtask, self.attempt, query_failed(self.vertex.uid, error))
+            failure = error
+        self._works = False  # before anybody hears of the failure, and stops what is left
+        if failure is not None:
+            report_crash(self._run, self.subtask, self.attempt, query_failed(self.vertex.uid, failure))
 
     def _read(self, plan: VertexPlan) -> None:
         """The one batch of the vertex, and its end."""
