@@ -78,6 +78,12 @@ class SubtaskLog:
         """End of data is in it."""
         return self.state.end_of_data is not None
 
+    @property
+    def is_broken(self) -> bool:
+        """It takes no more from this attempt: it was fenced, or an append failed of which it is unknown whether it
+        landed. Whoever met that first has been told."""
+        return self._broken is not None
+
     def load(self) -> LogState:
         """Read the whole log; call once, before :meth:`open`."""
         with self._lock:

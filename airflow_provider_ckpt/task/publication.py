@@ -33,11 +33,16 @@ class Publication:
 
     def trigger(self, checkpoint: int) -> bool:
         """Append the barrier at the last published entry and acknowledge it, or decline it if the storage does not
-        take it now: whether the run survives that is the coordinator's to judge. Returns whether it is there."""
+        take it now: whether the run survives that is the coordinator's to judge. Returns whether it is there.
+
+        Nothing is said for a log that an append before has broken: word of that is on its way, and the failure of the
+        task aborts the checkpoint, which is not held against the job."""
         with self.lock:
             try:
                 snapshot = self.log.barrier(self.epoch, checkpoint)
             except TransientError as error:
+                if self.log.is_broken:
+                    return False
                 self.tell(BarrierDeclined, checkpoint=checkpoint, reason=IO_EXCEPTION, detail=str(error))
                 return False
             self.tell(BarrierAcknowledged, checkpoint=checkpoint, snapshot=snapshot)

@@ -584,6 +584,15 @@ _RESTORE = (
         "files of void batches stay in the source's log: Spark reads them beside those that replace them",
     ),
     Mutant(
+        "broken-log-declines",
+        "R10",
+        "task/publication.py",
+        "                if self.log.is_broken:\n                    return False\n",
+        "",
+        ("tests/task/test_publication.py",),
+        "a run ends for a failed checkpoint while the task that failed could begin again",
+    ),
+    Mutant(
         "consumer-reads-the-fenced-log",
         "W6",
         "spark/task/subtask_factory.py",
