@@ -41,7 +41,8 @@ class Evidence:
         if state.plan is None:
             return
         for vertex in state.plan.graph.vertices:
-            self._gather_log(vertex.uid)
+            as_a_whole = state.created is not None and state.created.mode == "batch" and not vertex.splits
+            self._gather_log(vertex.uid, as_a_whole=as_a_whole)
         self._gather_frozen()
 
     def rewound(self) -> None:
@@ -49,9 +50,12 @@ class Evidence:
         self._batches.clear()
         self._closed.clear()
 
-    def _gather_log(self, vertex: str) -> None:
+    def _gather_log(self, vertex: str, *, as_a_whole: bool) -> None:
+        """``as_a_whole``: what it published before its end of data does not count yet (R23)."""
         log = SubtaskLog(self._world.storage, subtask_log_path(self._world.job_id, vertex, 0))
         log.load()
+        if as_a_whole and not log.has_ended:
+            return
         known = self._batches.setdefault(vertex, {})
         last = -1
         for number, record in log.records():
