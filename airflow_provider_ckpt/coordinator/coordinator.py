@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
@@ -156,7 +157,7 @@ class Coordinator:
         return self._parts.cycle.failures.in_a_row
 
     @property
-    def pause(self) -> Pause | None:
+    def pause(self) -> Pause[Any] | None:
         """The pause in progress."""
         return self._parts.pauses.current
 

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
-class EndedSources(PlanChanges):
+class EndedSources(PlanChanges[DropSource]):
     """A source has ended when every subtask of its vertex read it to its end, or ended itself. It is left out of a
     subtask's query while that stands still; the first time that is in the journal before the query goes on."""
 
@@ -67,7 +67,7 @@ class EndedSources(PlanChanges):
 
     # -- reasons to stand still
 
-    def wanted(self) -> list[Pause]:
+    def wanted(self) -> list[Pause[DropSource]]:
         """Oldest first; only of sources that ended as a whole."""
         return [
             Pause(subtask, DropSource(uid))
@@ -75,19 +75,19 @@ class EndedSources(PlanChanges):
             if (self._vertex[subtask], uid) in self.all_ended
         ]
 
-    def begun(self, pause: Pause) -> None:
+    def begun(self, pause: Pause[DropSource]) -> None:
         key = (pause.subtask, pause.reason.uid)
         del self._waiting[key]
         self._left_out.add(key)
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unheard: Pause[DropSource] | None) -> None:
         if unheard is not None:
             key = (subtask, unheard.reason.uid)
             self._left_out.discard(key)
             self._waiting[key] = None
         self._note_left_out(subtask)
 
-    def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
+    def change(self, pause: Pause[DropSource], batch_id: int, now: float) -> Event | None:
         vertex, uid = self._vertex[pause.subtask], pause.reason.uid
         self._note_left_out(pause.subtask)
         if (vertex, uid) in self._dropped:

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class Failover:
-    """Every edge is durable, so the region that restarts is one subtask (W6): the pending checkpoint is aborted and not
+    """Every edge is durable, so the region that restarts is one subtask: the pending checkpoint is aborted and not
     counted, the others go on, and no checkpoint is taken until it runs again (R15).
 
     The run ends by a failure that trying again does not mend, by one too many in a row, and by any one while a stop

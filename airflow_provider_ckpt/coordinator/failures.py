@@ -14,7 +14,7 @@ class CheckpointFailureReason(Enum):
 
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False)
     TOO_MANY_CHECKPOINT_REQUESTS = ("another checkpoint is pending", False)
-    PLANNED_RESTART = ("a query is being restarted without an ended source", False)
+    PLANNED_RESTART = ("a subtask stands still for a change of its plan", False)
 
     IO_EXCEPTION = ("the barrier could not be written", True)
     CHECKPOINT_EXPIRED = ("not every subtask acknowledged within the checkpoint timeout", True)

@@ -5,37 +5,40 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
+R = TypeVar("R", bound=PauseReason)
+
 
 @dataclass(frozen=True)
-class Pause:
+class Pause(Generic[R]):
     subtask: SubtaskId
-    reason: PauseReason
+    reason: R
 
 
-class PlanChanges(ABC):
+class PlanChanges(ABC, Generic[R]):
     """Changes of the plan for which subtasks have to stand still. One class for each kind of reason."""
 
     @abstractmethod
-    def wanted(self) -> list[Pause]:
+    def wanted(self) -> list[Pause[R]]:
         """The pauses that are wanted now, oldest first. Asked whenever one could begin."""
 
     @abstractmethod
-    def begun(self, pause: Pause) -> None:
+    def begun(self, pause: Pause[R]) -> None:
         """The subtask is told: the pause is wanted no more."""
 
     @abstractmethod
-    def begin_again(self, subtask: SubtaskId, unheard: Pause | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unheard: Pause[R] | None) -> None:
         """Its next attempt begins, under all that is changed by now. ``unheard``: the pause that the attempt before was
         told of and did not come to."""
 
     @abstractmethod
-    def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
+    def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
         """The subtask stands still behind ``batch_id`` (-1: before its first batch). Returns what has to be in the
         journal before it goes on; None if it is there already."""
 
@@ -47,18 +50,18 @@ class PlanChanges(ABC):
 class Pauses:
     """The pause in progress, and the plan that every subtask runs under."""
 
-    def __init__(self, changes: Collection[PlanChanges]) -> None:
+    def __init__(self, changes: Collection[PlanChanges[Any]]) -> None:
         self._changes = tuple(changes)
         self._numbers: dict[SubtaskId, int] = {}
-        self._by: PlanChanges | None = None
-        self.current: Pause | None = None
+        self._by: PlanChanges[Any] | None = None
+        self.current: Pause[Any] | None = None
         self.stands_still = False
         """The change is in the journal; the subtask may go on."""
 
-    def wanted(self) -> list[tuple[Pause, PlanChanges]]:
+    def wanted(self) -> list[tuple[Pause[Any], PlanChanges[Any]]]:
         return [(pause, changes) for changes in self._changes for pause in changes.wanted()]
 
-    def begin(self, pause: Pause, by: PlanChanges) -> None:
+    def begin(self, pause: Pause[Any], by: PlanChanges[Any]) -> None:
         by.begun(pause)
         self.current, self._by, self.stands_still = pause, by, False
 

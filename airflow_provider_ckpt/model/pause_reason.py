@@ -8,15 +8,17 @@ from airflow_provider_ckpt.model.json_form import own_form
 from airflow_provider_ckpt.model.tagged import Tagged
 
 
+class PauseReason:
+    """A frozen dataclass, listed below for its JSON; what follows from it is a ``PlanChanges`` in the coordinator."""
+
+
 @dataclass(frozen=True)
-class DropSource:
+class DropSource(PauseReason):
     """``uid``, a source or an input edge that was read to its end, is to be left out."""
 
     uid: str
 
 
-PauseReason = DropSource
-"""A new reason is one more of these, and a ``PlanChanges`` in the coordinator."""
 _REASONS: Tagged[PauseReason] = Tagged([DropSource])
 REASON = own_form(_REASONS.to_json, _REASONS.from_json)
 """Metadata of a field that holds a reason."""

@@ -67,7 +67,8 @@ def execute(
     2. Make the places ready that the job shares with others: the root's marker, the folders of sinks. It needs no
        claim: whoever comes second finds it done.
     3. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
-    4. See to it that the driver before is gone; record what was decided; fence every log.
+    4. See to it that the driver before is gone; record what was decided; fence every log. A restore that the driver
+       before has begun and not completed is told by the logs (:func:`interrupted_restore`), and goes on.
     5. Run.
 
     ``journal``: of the job, not claimed. Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and

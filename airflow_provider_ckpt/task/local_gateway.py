@@ -51,13 +51,20 @@ class LocalGateway:
 
     def send(self, command: Command) -> None:
         if isinstance(command, RestartSubtask):
-            before = self._tasks.pop(command.subtask, None)  # gone if it is the next attempt that came to nothing
-            self._restarts.begin(command, () if before is None else (before,))
+            self._restart(command)
             return
         task = self._tasks.get(command.subtask)
         if task is None or not self._is_meant(task, command):
             return  # it finished meanwhile: its SubtaskDone is in the inbox, and leads to a new plan
         self._unless_replaced(lambda: self._carry_out(task, command))
+
+    def _restart(self, command: RestartSubtask) -> None:
+        """The task is gone already if it is its next attempt that came to nothing."""
+        before = self._tasks.get(command.subtask)
+        if command.epoch != self._epoch or (before is not None and before.attempt != command.attempt):
+            return
+        self._tasks.pop(command.subtask, None)
+        self._restarts.begin(command, () if before is None else (before,))
 
     def _carry_out(self, task: Task, command: Command) -> None:
         _tell(task, command)

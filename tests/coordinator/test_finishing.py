@@ -201,7 +201,7 @@ def test_one_planned_restart_at_a_time() -> None:
     h.source_at_end("i")
     h.ack()
     h.ack()
-    assert [d.reason.uid for d in only(PauseSubtask, h.effects)] == ["h"]
+    assert [d.reason for d in only(PauseSubtask, h.effects)] == [DropSource("h")]
     _stopped_at(h, "h")
     assert only(PauseSubtask, h.running()) == [PauseSubtask(1, V0, A, DropSource("i"))]
 

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.pauses import Pause, Pauses, PlanChanges
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
-from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from tests.coordinator.harness import V0, graph, vertex
 
 HISTORY = Pause(V0, DropSource("history"))
-AGAIN = Pause(V0, DropSource("other"))
 
 
-class Another(PlanChanges):
+@dataclass(frozen=True)
+class Mark(PauseReason):
+    """A reason that the package does not have."""
+
+    text: str
+
+
+AGAIN = Pause(V0, Mark("changed"))
+
+
+class Another(PlanChanges[Mark]):
     """It wants ``v/0`` to stand still once, and marks the plan from then on."""
 
     def __init__(self) -> None:
         self.waiting, self.is_done = [AGAIN], False
 
-    def wanted(self) -> list[Pause]:
+    def wanted(self) -> list[Pause[Mark]]:
         return list(self.waiting)
 
-    def begun(self, pause: Pause) -> None:
+    def begun(self, pause: Pause[Mark]) -> None:
         self.waiting.remove(pause)
 
-    def begin_again(self, subtask: str, unheard: Pause | None) -> None:
+    def begin_again(self, subtask: str, unheard: Pause[Mark] | None) -> None:
         self.waiting += [unheard] if unheard is not None else []
 
-    def change(self, pause: Pause, batch_id: int, now: float) -> Event | None:
+    def change(self, pause: Pause[Mark], batch_id: int, now: float) -> Event | None:
         self.is_done = True
-        return SourceDropped("v", "changed", batch_id, now)
+        return SourceDropped("v", pause.reason.text, batch_id, now)
 
     def amended(self, plan: VertexPlan, subtask: str) -> VertexPlan:
         return replace(plan, dropped=(*plan.dropped, "changed")) if self.is_done else plan

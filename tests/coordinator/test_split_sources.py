@@ -72,7 +72,7 @@ def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_
     assert only(AssignSplits, effects)[0].splits[:2] == ("s2", "s3")
 
 
-def test_w17_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with_its_completion() -> None:
+def test_r14_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with_its_completion() -> None:
     """s9 was published by an earlier driver; s1 lies behind the barrier."""
     harness = splits({9: ("parts/1", 2)})
     for name in ("parts/0", "parts/1", "v/0"):

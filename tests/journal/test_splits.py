@@ -1,4 +1,4 @@
-"""What the journal tells of splits: what counts is what a completed checkpoint covers (W17)."""
+"""What the journal tells of splits: what counts is what a completed checkpoint covers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_another_driver_hands_out_anew_and_what_is_done_stays_done() -> None:
     assert (progress.done, progress.assigned, progress.left) == (2, 0, 8)
 
 
-def test_w17_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
+def test_r14_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
     """Its coverage is written in one entry with its completion; a full write buffer may part the two."""
     state = folded(*of_splits(), completed(2), ev.SplitsCovered("history", 3, ((5, 6),)))
     assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4}
@@ -52,7 +52,7 @@ def test_w17_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
     assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4, 5}
 
 
-def test_w17_a_restore_returns_to_what_its_checkpoint_covers() -> None:
+def test_r14_a_restore_returns_to_what_its_checkpoint_covers() -> None:
     later: list[ev.Event] = [
         ev.SplitsDone("history", SubtaskId("history/0"), ((1, 3),), 3.0),
         ev.SplitsCovered("history", 3, ((1, 2),)),

@@ -1,4 +1,4 @@
-"""Random jobs whose queries fail in a batch or at its entry, and begin again alone while the others go on (W6).
+"""Random jobs whose queries fail in a batch or at its entry, and begin again alone while the others go on.
 
 ``CKPT_RANDOM_RESTARTS`` jobs are tried (default 3) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """

@@ -1,4 +1,4 @@
-"""A query that fails begins again alone, in the driver in which the others go on (W6): nothing is lost or repeated."""
+"""A query that fails begins again alone, in the driver in which the others go on: nothing is lost or repeated."""
 
 from __future__ import annotations
 

@@ -452,7 +452,7 @@ def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: W
     assert world.state().graph().vertex("parts").parallelism == 3
 
 
-def test_w17_a_restore_returns_to_the_splits_of_its_checkpoint(world: World) -> None:
+def test_r14_a_restore_returns_to_the_splits_of_its_checkpoint(world: World) -> None:
     """What was read behind the checkpoint is void, and read again; what it covers is not."""
     given, first, second = splits(8), Read(), Read()
 

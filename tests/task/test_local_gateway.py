@@ -203,6 +203,18 @@ def test_a_failed_task_has_ended_before_its_next_attempt_begins_and_takes_no_mor
     assert heard[3:] == [(str(NEXT), "deploy 5"), (str(NEXT), "stop"), (str(NEXT), "close")]
 
 
+@pytest.mark.parametrize(("epoch", "attempt"), [(1, A), (3, A), (2, B)], ids=str)
+def test_r22_a_task_of_another_epoch_or_attempt_is_not_restarted(epoch: int, attempt: AttemptId) -> None:
+    heard: list[tuple[str, str]] = []
+    making = Making(heard)
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, making.restarts)
+    gateway.send(RestartSubtask(epoch, V, attempt, 0.0, VertexPlan(5, ())))
+    gateway.send(DrainSubtask(2, V, A))
+    assert heard == [(str(A), "drain")]
+    gateway.stop(after_batch=False)
+    assert making.inbox.empty()
+
+
 def test_a_next_attempt_that_comes_to_nothing_is_told_and_followed_by_another_one() -> None:
     heard: list[tuple[str, str]] = []
     making = Making(heard, failures=1)

@@ -193,7 +193,7 @@ def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob]
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_w6_subtasks_that_fail_begin_again_and_nobody_else_does(
+def test_r15_subtasks_that_fail_begin_again_and_nobody_else_does(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int
 ) -> None:
     """At any moment of their lives, several at a time; the run goes on, and every row arrives once."""

@@ -129,9 +129,9 @@ def test_after_a_crash_of_any_subtask_another_number_of_them_reads_the_rest(
 # ---- what a driver finds
 
 
-def test_w17_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
+def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     """The head of the log has passed it."""
-    storage = MemoryStorage("w17")
+    storage = MemoryStorage("r14")
     log = SubtaskLog(storage, "log")
     log.load()
     log.open(AttemptId.first(1, "a"))

@@ -594,7 +594,7 @@ _RESTORE = (
     ),
     Mutant(
         "consumer-reads-the-fenced-log",
-        "W6",
+        "R22",
         "spark/task/subtask_factory.py",
         "            log = CurrentLog(self._logs, channel.producer)",
         "            log = self._logs[channel.producer]",
