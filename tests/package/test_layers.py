@@ -164,8 +164,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_no_folder_holds_the_lion_s_share() -> None:
-    """15 % of the lines: then it is time to take it apart. A folder is what is a layer: those in ``spark/`` count each by
-    itself, as they are taken apart already."""
+    """15 % of the lines: then it is time to take it apart. A folder is what is a layer: those in ``spark/`` count each
+    by itself, as they are taken apart already."""
     lines = {path: len(path.read_text().splitlines()) for path in FILES}
     folders = {path.parent for path in FILES}
     shares = {
