@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.spark.errors import SparkNotStartedError, UnsupportedConfError, UnsupportedStateStoreError
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
 from airflow_provider_ckpt.spark.task.causes import find_cause
-from airflow_provider_ckpt.spark.task.quiet import silence
+from airflow_provider_ckpt.spark.task.known_warnings import silence
 
 NEEDED = {
     # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand

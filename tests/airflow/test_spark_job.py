@@ -127,7 +127,7 @@ def test_status_lines_are_logged_as_sentences_and_other_lines_as_they_are(
     assert "CKPT {" not in logged
 
 
-def test_quiet_lines_move_the_pointer_and_not_the_log(
+def test_known_warnings_lines_move_the_pointer_and_not_the_log(
     make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
 ) -> None:
     quiet = status("checkpoint", "checkpoint 8 completed", checkpoint=8, released=7, quiet=True)

@@ -139,7 +139,7 @@ def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytes
     assert "Traceback" not in shown
 
 
-def test_quiet_lines_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_known_warnings_lines_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     print_sentence(StatusLine(LineKind.CHECKPOINT, "checkpoint 1 completed", {"quiet": True}))
     print_sentence(StatusLine(LineKind.RELEASED, "checkpoint 2 released 3 rows (1 ms)"))
     assert capsys.readouterr().out == "checkpoint 2 released 3 rows (1 ms)\n"

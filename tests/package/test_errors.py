@@ -69,7 +69,7 @@ def test_no_error_is_declared_that_nothing_raises() -> None:
 
 
 def test_an_error_stands_beside_what_raises_it() -> None:
-    """Others may raise it, too. Of the root's, the bases, and those that are made by a choice of two, nothing is told."""
+    """Others may raise it, too. Not told of: the root's, bases, and those that are made by a choice of two."""
     made: dict[str, set[str]] = {}
     for where, name, _ in CALLS:
         made.setdefault(name, set()).add(str(Path(where.partition(":")[0]).parent))

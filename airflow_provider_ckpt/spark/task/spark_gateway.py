@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.interruptions import silenced
 from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
-from airflow_provider_ckpt.spark.task.silence import silenced
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import Task

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.task.quiet import silence
+from airflow_provider_ckpt.spark.task.known_warnings import silence
 
 OURS = [
     "spark.sql.adaptive.enabled is not supported in streaming DataFrames/Datasets and will be disabled.",
