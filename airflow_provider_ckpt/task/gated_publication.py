@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_provider_ckpt.partitions.errors import BatchGapError
-from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
+from airflow_provider_ckpt.partitions.input_gate import Action, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.inputs import Inputs
@@ -34,6 +34,8 @@ class GatedPublication(Publication):
         super().__init__(log, epoch=epoch, tell=tell, notify=notify)
         self.inputs, self.dropped = inputs, dropped
         self._clock = clock
+        self._failed: BaseException | None = None
+        """What acting on the inputs ended with."""
 
     def trigger(self, checkpoint: int) -> bool:
         with self.lock:
@@ -43,12 +45,25 @@ class GatedPublication(Publication):
             return is_there
 
     def act_on_inputs(self) -> None:
-        """Snapshot where a barrier is due, feed what may be read. The caller holds the lock."""
-        for action in self.inputs.pull(self._clock()):
-            if isinstance(action, TakeSnapshot):
-                self.trigger(action.checkpoint)
-            else:
-                self.inputs.carry_out(action)
+        """Snapshot where a barrier is due, feed what may be read. The caller holds the lock.
+
+        Raises what that fails with, and the same again ever after: what the gate has handed out is not handed out once
+        more, and a feed that went on behind it would have a hole. The next attempt goes on from the end of the feed.
+        """
+        if self._failed is not None:
+            raise self._failed
+        try:
+            for action in self.inputs.pull(self._clock()):
+                self._act(action)
+        except BaseException as error:
+            self._failed = error
+            raise
+
+    def _act(self, action: Action) -> None:
+        if isinstance(action, TakeSnapshot):
+            self.trigger(action.checkpoint)
+        else:
+            self.inputs.carry_out(action)
 
     def resume(self) -> None:
         """Catch up with what the log says that was read, and of which barriers: before anything else."""

@@ -1,0 +1,77 @@
+"""What a streaming query publishes and feeds when the storage fails in between. No Spark runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobEdge
+from airflow_provider_ckpt.partitions.input_gate import InputGate
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task.gated_publication import GatedPublication
+from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+
+EDGE = JobEdge("a__v", "a", "v", "v")
+OF_PRODUCER, OF_CONSUMER = AttemptId(1, 0, "a"), AttemptId(1, 0, "v")
+
+
+class FailingOnce(WrappedStorage):
+    """The first entry of a feed that is created while ``failing`` is set fails, and nothing after it."""
+
+    failing = False
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.failing and "/_spark_metadata/" in path:
+            self.failing = False
+            raise StorageTransientError(verb="create", uri=path, reason="Input/output error")
+        super().create(path, data)
+
+
+def opened(storage: Storage, path: str, attempt: AttemptId) -> SubtaskLog:
+    log = SubtaskLog(storage, path)
+    log.load()
+    log.open(attempt)
+    return log
+
+
+def file(number: int) -> PartitionFile:
+    return PartitionFile(f"data/{OF_PRODUCER}-{number}-n/part-0.parquet", 1)
+
+
+def ignored(*_: Any, **__: Any) -> None:
+    """Nobody is told."""
+
+
+def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
+    """The next attempt goes on behind the last entry of the feed: what is missing before it would never be read."""
+    storage = FailingOnce(open_storage(tmp_path))
+    producer = opened(storage, "a", OF_PRODUCER)
+    edge = EdgeInput(EDGE, producer, EdgeFeed(storage, "p", "p", attempt=OF_CONSUMER), source=EDGE.uid)
+    inputs = Inputs(
+        {EDGE.uid: edge}, {}, InputGate([EDGE.uid], epoch=1), lambda uid: SeenFiles(storage, f"sources/{uid}")
+    )
+    log = opened(storage, "v", OF_CONSUMER)
+    publication = GatedPublication(log, inputs, epoch=1, dropped=frozenset(), tell=ignored, notify=ignored)
+
+    producer.publish(Batch(0, {}, files=(file(0),)))
+    publication.act_on_inputs()
+    storage.failing = True
+    position = producer.publish(Batch(1, {}, files=(file(1),)))
+    with pytest.raises(StorageTransientError):
+        publication.act_on_inputs()
+    producer.publish(Batch(2, {}, files=(file(2),)))
+    with pytest.raises(StorageTransientError):
+        publication.act_on_inputs()
+
+    again = EdgeFeed(storage, "p", "p", attempt=OF_CONSUMER.next("w"))
+    assert again.fed == position - 1
