@@ -20,8 +20,8 @@ class Failover:
     """Every edge is durable, so the region that restarts is one subtask: the pending checkpoint is aborted and not
     counted, the others go on, and no checkpoint is taken until it runs again (R15).
 
-    The run ends by a failure that trying again does not mend, by one too many in a row, and by any one while a stop
-    waits for its savepoint: the next run begins at what is released either way.
+    The run ends by a failure that trying again does not mend, or not in this driver, by one too many in a row, and by
+    any one while a stop waits for its savepoint: the next run begins at what is released either way.
     """
 
     def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider) -> None:
@@ -34,7 +34,8 @@ class Failover:
         parts, subtask = self._parts, message.subtask
         if not parts.subtasks.admits(subtask, message.attempt):
             parts.subtasks.begin(subtask, message.attempt)
-        may_restart = not (message.terminal or self._job.is_ending or parts.requests.stop is not None)
+        hopeless = message.terminal or message.driver_is_lost
+        may_restart = not (hopeless or self._job.is_ending or parts.requests.stop is not None)
         restart = parts.restarts.failed(subtask, now) if may_restart else None
         if restart is None:
             self._end(message, now, spent=may_restart)

@@ -65,6 +65,8 @@ class SubtaskFailed:
     terminal: bool = False
     error: str | None = None
     traceback: str | None = None
+    driver_is_lost: bool = False
+    """What every task of the driver needs is gone: no next attempt there comes further (Spark's JVM)."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError, SparkGoneError
 from airflow_provider_ckpt.spark.job_run import execute
-from airflow_provider_ckpt.spark.session import build_session, is_gone
+from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal
+from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location

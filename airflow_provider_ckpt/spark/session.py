@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Mapping
 
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -66,18 +65,6 @@ def session_conf(user: Mapping[str, str]) -> dict[str, str]:
         # at INFO, spark-submit's default, an idle query writes megabytes a minute
         conf.setdefault(LOG_LEVEL, "WARN")
     return conf
-
-
-def is_gone() -> bool:
-    """Whether Spark was started here, and its JVM is no more."""
-    context = SparkContext._active_spark_context
-    if context is None:
-        return False
-    try:
-        context._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]
-    except (Py4JError, OSError):
-        return True
-    return False
 
 
 def build_session(name: str, user: Mapping[str, str]) -> SparkSession:

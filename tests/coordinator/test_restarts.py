@@ -142,6 +142,12 @@ def test_what_trying_again_does_not_mend_ends_the_run_at_once() -> None:
     assert end(h) == ("FAILED", "mid/0: boom; last completed checkpoint: none")
 
 
+def test_w6_what_no_attempt_in_this_driver_mends_ends_the_run_and_the_next_run_tries_again() -> None:
+    h = chain()
+    h.handle(SubtaskFailed(1, MID, A, "Spark is gone", driver_is_lost=True))
+    assert end(h) == ("RESTARTING", "mid/0: Spark is gone; last completed checkpoint: none")
+
+
 def test_a_failure_while_a_stop_waits_for_its_savepoint_ends_the_run() -> None:
     h = chain()
     h.request("stop", "r")

@@ -58,6 +58,7 @@ MESSAGES: list[Any] = [
     SubtaskAtEndOfData(*WORLD),
     SubtaskDone(*WORLD),
     SubtaskFailed(*WORLD, "ValueError: no", terminal=True, error="ValueError: no", traceback="Traceback"),
+    SubtaskFailed(*WORLD, "Spark is gone", driver_is_lost=True),
     SubtaskFenced(*WORLD, "taken over"),
     SubtaskFenced(*WORLD, "taken over", AttemptId(4, 0, "cd")),
     BarrierAcknowledged(*WORLD, 2, SNAPSHOT),

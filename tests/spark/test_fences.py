@@ -46,6 +46,7 @@ from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
 from airflow_provider_ckpt.spark.task import publisher as publisher_module
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
@@ -559,6 +560,18 @@ def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: 
     for later in (ATTEMPT.next("b"), AttemptId(2, 0, "b")):
         report_crash(subtask.context, V0, ATTEMPT, LogFencedError(log="log-v", attempt=later, epoch=later.epoch))
     assert [one.by for one in subtask.posted] == [ATTEMPT.next("b"), AttemptId(2, 0, "b")]
+
+
+def test_what_fails_because_spark_is_gone_is_no_mistake_of_the_user(
+    subtask: Subtask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function of a job that finds no JVM fails with whatever; FAILED would stand in the journal for good."""
+    monkeypatch.setattr("airflow_provider_ckpt.spark.task.crashes.is_gone", lambda: True)
+    report_crash(subtask.context, V0, ATTEMPT, FunctionFailedError(uid="v", location="job.py:1", cause="Py4JError"))
+    (failed,) = subtask.posted
+    assert (failed.terminal, failed.driver_is_lost, failed.traceback) == (False, True, None)
+    assert "Spark's JVM ended while the job ran" in failed.cause
+    assert "the function of operator 'v' (job.py:1) failed: Py4JError" in failed.cause
 
 
 def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(tmp_path: Path) -> None:

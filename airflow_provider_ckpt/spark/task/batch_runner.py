@@ -27,6 +27,7 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded_runner import BoundedRunner, batch_of, publication_of
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import InputsIncompleteError
+from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.running_query import query_failed
 from airflow_provider_ckpt.storage.layout import partition_path
@@ -65,7 +66,7 @@ class BatchRunner(BoundedRunner):
         """Nothing: a vertex that is stopped is run anew as a whole, however far it came."""
 
     def stop(self) -> None:
-        if self._works:  # else what runs is somebody else's
+        if self._works and not is_gone():  # else what runs is somebody else's
             self._run.spark.sparkContext.cancelAllJobs()
 
     def close(self) -> None:

@@ -11,6 +11,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.errors import SparkLostError
+from airflow_provider_ckpt.spark.task.jvm import is_gone
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +30,18 @@ def _report(
         return SubtaskFenced(*world, cause=str(error), by=error.data["attempt"])
     if isinstance(error, OvertakenError):
         return SubtaskFenced(*world, cause=str(error))
+    is_lost = is_gone()
+    if is_lost and not isinstance(error, SparkLostError):
+        lost = SparkLostError(cause=str(error))
+        lost.__cause__ = error
+        error = lost
     if context.failed.is_set():
         log.error("subtask %s failed too: %s", subtask, error)
     else:
         context.failed.set()
         log.error("subtask %s failed", subtask, exc_info=error)
+    if is_lost:  # no traceback: it is of our own calls, or of a user's that are not to blame
+        return SubtaskFailed(*world, str(error), driver_is_lost=True)
     terminal = isinstance(error, CkptError) and not error.retryable
     found = find_cause(error.__cause__) if error.__cause__ is not None else None
     if found is None or found.traceback is None:

@@ -17,6 +17,15 @@ class QueryFailedError(TransientError):
     template = "the query of vertex {vertex!r} failed: {cause}"
 
 
+class SparkLostError(TransientError):
+    """What failed on account of it says nothing of the job: not even a user's function that raised."""
+
+    template = (
+        "Spark's JVM ended while the job ran (killed, or out of memory: see what it logged, and spark.driver.memory); "
+        "the job can be run again, and goes on from what is released; what failed then: {cause}"
+    )
+
+
 class PreparedLostError(TerminalError):
     """The note of what a batch has staged is lost, and Spark has committed the batch: it will not be run again."""
 

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
+from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 
@@ -63,7 +64,7 @@ class RunningQuery:
         """Stop where it is: an unpublished batch runs again in the next attempt."""
         self._expected_stop = self.is_stopped = self._publisher.is_stopping = True
         query = self._query
-        if query is not None and query.isActive:
+        if query is not None and not is_gone() and query.isActive:
             query.stop()
 
     def ended(self) -> StreamingQuery | None:

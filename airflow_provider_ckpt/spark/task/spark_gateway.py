@@ -8,6 +8,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.interruptions import silenced
+from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
@@ -34,4 +35,5 @@ class SparkGateway(LocalGateway):
                 super()._stop_all()
         else:
             super()._stop_all()
-        self._spark.streams.removeListener(self._listener)
+        if not is_gone():
+            self._spark.streams.removeListener(self._listener)

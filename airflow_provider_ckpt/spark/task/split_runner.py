@@ -25,6 +25,7 @@ from airflow_provider_ckpt.spark.task.bounded_runner import BoundedRunner, batch
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import SplitFailedError
+from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.prepared_store import Prepared
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
@@ -85,7 +86,7 @@ class SplitRunner(BoundedRunner):
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _cancel(self) -> None:
-        if self._current is not None:
+        if self._current is not None and not is_gone():
             self._run.spark.sparkContext.cancelJobGroup(self._group)
 
     # ---- its own thread
