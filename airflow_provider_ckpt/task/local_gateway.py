@@ -17,7 +17,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.task.restarts import Restarts
@@ -56,7 +56,7 @@ class LocalGateway:
         task = self._tasks.get(command.subtask)
         if task is None or not self._is_meant(task, command):
             return  # it finished meanwhile: its SubtaskDone is in the inbox, and leads to a new plan
-        self._unless_replaced(lambda: self._carry_out(task, command))
+        self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:
         """The task is gone already if it is its next attempt that came to nothing."""
@@ -71,14 +71,19 @@ class LocalGateway:
         if isinstance(command, FinishSubtask):
             del self._tasks[command.subtask]
 
-    def _unless_replaced(self, work: Callable[[], None]) -> None:
-        """That a task finds itself fenced by the next attempt of this epoch is passed over: word of that one is in the
-        JobMaster's inbox."""
+    def _guard(self, task: Task, work: Callable[[], None]) -> None:
+        """What a task fails with is the coordinator's to judge, in the loop as in any other thread. That it finds
+        itself fenced by the next attempt of this epoch is passed over: word of that one is in the JobMaster's inbox.
+        Raises OvertakenError of a later driver."""
         try:
             work()
         except LogFencedError as error:
             if error.data["attempt"].epoch != self._epoch:
                 raise
+        except OvertakenError:
+            raise
+        except Exception as error:
+            self._on_crash(task, error)
 
     def _is_meant(self, task: Task, command: Command) -> bool:
         return command.epoch == self._epoch and command.attempt == task.attempt
@@ -90,7 +95,7 @@ class LocalGateway:
         assert isinstance(message, InputAdvanced), message
         task = self._tasks.get(message.subtask)
         if task is not None:
-            self._unless_replaced(task.pull_inputs)
+            self._guard(task, task.pull_inputs)
 
     def _replace(self, task: Task) -> None:
         """The one before is told to stop, and not waited for until the end of the run: it may hang, and is fenced."""
@@ -103,7 +108,7 @@ class LocalGateway:
     def look_around(self) -> None:
         """Read on in the logs, and see to it that every task is well."""
         for task in list(self._tasks.values()):
-            self._unless_replaced(task.pull_inputs)
+            self._guard(task, task.pull_inputs)
             try:
                 task.check()
             except BaseException as error:  # whatever was raised is the coordinator's to judge

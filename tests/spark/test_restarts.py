@@ -20,6 +20,7 @@ from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import Run, World
 from tests.spark.jobs import IDS, mixed
 from tests.spark.test_split_sources import Read, ids_of, into_a_query, splits
+from tests.support.waiting import wait_until
 
 AGAIN: dict[str, Any] = {"restart_attempts": 3, "restart_delay": 0}
 
@@ -139,6 +140,30 @@ def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(wor
     assert attempts(world, "doubled") == [(1, 0), (1, 1)]
     ids = [one.batch_id for one in batches(world, "doubled")]
     assert ids == [*range(len(ids))]
+
+
+@pytest.mark.parametrize("in_the_loop", [True, False])
+def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(world: World, in_the_loop: bool) -> None:
+    """The producer goes on meanwhile, and what it publishes next is fed by nobody before."""
+    expected = world.put_ids("history", 6, 5)
+    live = world.put_ids("live", 6, 5, 1000)
+    failed: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        of_feed = verb == "create" and "/feeds/0001/_spark_metadata/" in path and not path.endswith("/0")
+        if failed or not of_feed or (threading.current_thread() is threading.main_thread()) is not in_the_loop:
+            return
+        before = len(batches(world, "history"))
+        if before < 6:
+            failed.append(path)
+            wait_until(lambda: len(batches(world, "history")) > before, "another batch of the producer")
+            failing()
+
+    job = mixed(world, chain=False)
+    run = world.run(job, world.drain_at(len(expected | live)), storage=HookedStorage(world.storage, hook), **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected | live))
+    if in_the_loop or failed:
+        assert restarted(run) == ["doubled/0"]
 
 
 def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:

@@ -26,6 +26,7 @@ from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
@@ -138,6 +139,23 @@ def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Call
     gateway = LocalGateway(2, {V: Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected, NO_RESTARTS)
     with pytest.raises(LogFencedError):
         call(gateway)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_w6_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
+    call: Callable[[LocalGateway], None],
+) -> None:
+    """A storage that does not take the entry of a feed, say: it may begin again, and the others go on."""
+
+    class Failing(Noting):
+        def _note(self, what: str) -> None:
+            raise StorageTransientError(verb="create", uri=what, reason="Input/output error")
+
+    crashes: list[tuple[AttemptId, type[BaseException]]] = []
+    task = Failing(A, [])
+    gateway = LocalGateway(2, {V: task}, lambda task, error: crashes.append((task.attempt, type(error))), NO_RESTARTS)
+    call(gateway)
+    assert crashes == [(A, StorageTransientError)]
 
 
 COMMANDS = {
