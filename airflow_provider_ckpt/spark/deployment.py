@@ -93,7 +93,7 @@ class Deployment:
 
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in their frozen lists."""
-        return set().union(*(runner.late_files() for runner in self._factory.made))
+        return self._factory.late_files()
 
     def _job_master(self) -> JobMaster:
         claimed, options = self._claimed, self._options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -45,6 +46,8 @@ class LocalGateway:
         self._epoch, self._restarts = epoch, restarts
         self._tasks, self._on_crash = dict(tasks), on_crash
         self._replaced: list[Task] = []
+        self._crashed: list[Task] = []
+        """Those whose failure was told from here: once, however long the run takes to come to its end."""
 
     def start(self) -> None:
         """Nothing: tasks start when they are deployed."""
@@ -64,6 +67,7 @@ class LocalGateway:
         if command.epoch != self._epoch or (before is not None and before.attempt != command.attempt):
             return
         self._tasks.pop(command.subtask, None)
+        self._crashed = [task for task in self._crashed if task is not before]
         self._restarts.begin(command, () if before is None else (before,))
 
     def _carry_out(self, task: Task, command: Command) -> None:
@@ -75,6 +79,8 @@ class LocalGateway:
         """What a task fails with is the coordinator's to judge, in the loop as in any other thread. That it finds
         itself fenced by the next attempt of this epoch is passed over: word of that one is in the JobMaster's inbox.
         Raises OvertakenError of a later driver."""
+        if any(one is task for one in self._crashed):
+            return
         try:
             work()
         except LogFencedError as error:
@@ -83,7 +89,11 @@ class LocalGateway:
         except OvertakenError:
             raise
         except Exception as error:
-            self._on_crash(task, error)
+            self._crash(task, error)
+
+    def _crash(self, task: Task, error: BaseException) -> None:
+        self._crashed.append(task)
+        self._on_crash(task, error)
 
     def _is_meant(self, task: Task, command: Command) -> bool:
         return command.epoch == self._epoch and command.attempt == task.attempt
@@ -109,10 +119,13 @@ class LocalGateway:
         """Read on in the logs, and see to it that every task is well."""
         for task in list(self._tasks.values()):
             self._guard(task, task.pull_inputs)
-            try:
-                task.check()
-            except BaseException as error:  # whatever was raised is the coordinator's to judge
-                self._on_crash(task, error)
+            self._guard(task, functools.partial(self._check, task))
+
+    def _check(self, task: Task) -> None:
+        try:
+            task.check()
+        except BaseException as error:  # also what is no Exception, as a user's function may raise it in Spark's thread
+            self._crash(task, error)
 
     def stop(self, *, after_batch: bool) -> None:
         if after_batch:

@@ -44,12 +44,16 @@ class Restarts:
         self._factory, self._post, self._new_nonce = factory, post, new_nonce
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._made: list[Task] = []
+        self._made: dict[SubtaskId, Task] = {}
+        self._left: dict[SubtaskId, tuple[Task, ...]] = {}
+        """What could not be stopped: tried again before the next attempt."""
 
     def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
         """``before``: what may run yet of the attempts before. Returns at once."""
         name = f"ckpt-restart-{command.subtask}"
-        thread = threading.Thread(target=self._run, args=(command, tuple(before)), name=name, daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(command, (*self._left.pop(command.subtask, ()), *before)), name=name, daemon=True
+        )
         self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
         thread.start()
 
@@ -61,14 +65,12 @@ class Restarts:
             thread.join(max(0.0, until - time.monotonic()))
             if thread.is_alive():
                 log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_RESTART)
-        return self._made
+        return [*self._made.values()]
 
     def _run(self, command: RestartSubtask, before: tuple[Task, ...]) -> None:
         attempt = command.attempt.next(self._new_nonce())
         try:
-            for task in before:
-                task.stop()
-                task.close()
+            self._end(command.subtask, before)
             if self._closing.wait(command.delay):
                 return
             task_of_next = self._factory.begin(command.subtask, attempt, command.plan)
@@ -80,6 +82,15 @@ class Restarts:
             self._post(SubtaskOpened(*world))
             self._post(SubtaskDone(*world))
             return
-        self._made.append(task_of_next)
+        self._made[command.subtask] = task_of_next
         self._post(TaskReplaced(task_of_next))
         self._post(SubtaskOpened(*world))
+
+    def _end(self, subtask: SubtaskId, tasks: tuple[Task, ...]) -> None:
+        try:
+            for task in tasks:
+                task.stop()
+                task.close()
+        except BaseException:
+            self._left[subtask] = tasks
+            raise

@@ -142,7 +142,7 @@ def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Call
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_w6_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
+def test_r15_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
     call: Callable[[LocalGateway], None],
 ) -> None:
     """A storage that does not take the entry of a feed, say: it may begin again, and the others go on."""
@@ -155,7 +155,8 @@ def test_w6_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
     task = Failing(A, [])
     gateway = LocalGateway(2, {V: task}, lambda task, error: crashes.append((task.attempt, type(error))), NO_RESTARTS)
     call(gateway)
-    assert crashes == [(A, StorageTransientError)]
+    call(gateway)
+    assert crashes == [(A, StorageTransientError)], "once"
 
 
 COMMANDS = {
@@ -242,6 +243,29 @@ def test_a_next_attempt_that_comes_to_nothing_is_told_and_followed_by_another_on
     gateway.send(restart(NEXT))
     assert isinstance(making.inbox.get(timeout=60), TaskReplaced)
     assert making.inbox.get(timeout=60) == SubtaskOpened(2, V, NEXT.next("n"))
+    gateway.stop(after_batch=False)
+
+
+def test_what_could_not_be_stopped_is_stopped_before_the_next_attempt_after_that() -> None:
+    heard: list[tuple[str, str]] = []
+
+    class Stubborn(Noting):
+        tries = 0
+
+        def stop(self) -> None:
+            super().stop()
+            self.tries += 1
+            if self.tries == 1:
+                raise TimeoutError("the query does not end")
+
+    making = Making(heard)
+    gateway = LocalGateway(2, {V: Stubborn(A, heard)}, unexpected, making.restarts)
+    gateway.send(restart())
+    assert making.inbox.get(timeout=60) == SubtaskFailed(2, V, NEXT, "the query does not end")
+    gateway.send(restart(NEXT))
+    assert isinstance(making.inbox.get(timeout=60), TaskReplaced)
+    assert heard == [(str(A), "stop"), (str(A), "stop"), (str(A), "close"), (str(NEXT.next("n")), "begin 5")]
+    making.inbox.get(timeout=60)
     gateway.stop(after_batch=False)
 
 

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
 class SparkTaskFactory:
     """One per run. ``logs``: by subtask, always those of the current attempts, opened; the next attempt of a subtask
     puts its own there. ``since``: vertex -> the epoch from which on its attempts count. ``thread``: of the vertices of
-    a job in BATCH mode. ``made``: every task there ever was, also those that were replaced."""
+    a job in BATCH mode."""
 
     def __init__(
         self,
@@ -46,14 +46,22 @@ class SparkTaskFactory:
         self._context, self._queries, self._logs = context, queries, logs
         self._frozen, self._splits, self._schemas, self._since = frozen, splits, schemas, since
         self._thread, self._batch = thread, batch
-        self.made: list[Runner] = []
+        self._current: dict[SubtaskId, Runner] = {}
+        self._late: set[str] = set()
+        """Late files that tasks have read which are gone."""
 
     def make(self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], *, rewinds: bool) -> Runner:
         """The task of ``attempt``, which has opened the subtask's log, with its Spark folder. What Spark had committed
         of the attempts before and nobody published is published (R1)."""
         runner = self._make(subtask, attempt, dropped, rewinds)
-        self.made.append(runner)
+        before = self._current.get(subtask)
+        self._late |= set() if before is None else before.late_files()
+        self._current[subtask] = runner
         return runner
+
+    def late_files(self) -> set[str]:
+        """Normal paths of files that bounded sources read though they are not in their frozen lists."""
+        return self._late.union(*(runner.late_files() for runner in self._current.values()))
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
         """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
