@@ -1,4 +1,4 @@
-"""Random jobs whose queries fail in a batch or at its entry, and begin again alone while the others go on.
+"""Random jobs whose queries fail in a batch, at its entry or at any write, and begin again alone while the others go on.
 
 ``CKPT_RANDOM_RESTARTS`` jobs are tried (default 3) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.random_jobs.failing_verbs import FailingAnywhere
 from tests.random_jobs.generate import definition
 from tests.random_jobs.restarting import Restarting
 from tests.random_jobs.schedule import plan
@@ -18,10 +19,13 @@ from tests.random_jobs.seeds import seeds, telling
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
+@pytest.mark.parametrize("kind", [Restarting, FailingAnywhere])
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RESTARTS", 3))
-def test_a_job_whose_queries_fail_comes_out_as_if_they_had_not(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_whose_queries_fail_comes_out_as_if_they_had_not(
+    seed: int, kind: type[Restarting] | type[FailingAnywhere], spark: SparkSession, tmp_path: Path
+) -> None:
     drawn, schedule = definition(seed), plan(seed)
-    with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RESTARTS=1\n{drawn}\n  {schedule}"):
-        job = Restarting(spark, drawn, schedule, tmp_path)
+    with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RESTARTS=1 ({kind.__name__})\n{drawn}\n  {schedule}"):
+        job = kind(spark, drawn, schedule, tmp_path)
         job.run()
         print(f"  {job.failures.count} failures")
