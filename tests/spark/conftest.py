@@ -26,6 +26,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "tests",
         {
             "spark.master": "local[2]",
+            # state stores of the tests before stay loaded for a while, and count against what tasks may use
+            "spark.driver.memory": "2g",
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
