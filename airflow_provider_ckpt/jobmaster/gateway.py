@@ -11,7 +11,7 @@ class TaskGateway(Protocol):
     """The tasks of one epoch, seen from the JobMaster. It calls from one thread, its loop's.
 
     Nothing is answered here: what a task has to say is a report (``coordinator.reports``) in the JobMaster's inbox. A
-    method raises what ends the JobMaster itself, storage errors and fences; what a task fails with is a report.
+    method raises what ends the JobMaster itself, a fence; what a task fails with is a report, whoever called it.
     """
 
     def start(self) -> None:
