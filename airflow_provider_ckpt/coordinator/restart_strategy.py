@@ -9,8 +9,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 MAX_DELAY = 60.0
 MULTIPLIER = 1.5
 RESET_AFTER = 3600.0
-"""The longest pause in seconds, what a pause is multiplied with, and the seconds without a failure after which the count
-begins anew: the defaults of Flink's exponential-delay strategy (FLIP-364)."""
+"""The longest pause in seconds, what a pause is multiplied with, and the seconds without a failure after which the
+count begins anew: the defaults of Flink's exponential-delay strategy (FLIP-364)."""
 
 
 @dataclass(frozen=True)

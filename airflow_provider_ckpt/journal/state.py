@@ -13,6 +13,7 @@ from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,31 @@ class JobState(Epochs):
             open_ones = size(union(assigned, self.splits_done.get(uid, ()))) - done
             found.append(SplitProgress(uid, total, done, open_ones))
         return found
+
+    @property
+    def has_event_time(self) -> bool:
+        """Whether a query of the job has a watermark, as far as its plan tells."""
+        return bool(self._with_event_time())
+
+    def watermark(self, checkpoint: int) -> int | None:
+        """Event time in epoch milliseconds up to which what a remembered checkpoint covers is complete: every window
+        that ends then or earlier is closed. The lowest of the queries that have event time and were not at their end;
+        MAX_WATERMARK if all of those were. None: one of them has seen none yet, the job has none, or the checkpoint is
+        not remembered.
+
+        One cut goes through all queries, so what one has put out before it is in what those behind it have read.
+        """
+        done = self.checkpoints.get(checkpoint)
+        if done is None or not self.has_event_time:
+            return None
+        timed = self._with_event_time()
+        going = [one.watermark for name, one in done.subtasks.items() if name.vertex in timed and not one.finished]
+        known = [one for one in going if one is not None]
+        return min(known, default=MAX_WATERMARK) if len(known) == len(going) else None
+
+    def _with_event_time(self) -> set[str]:
+        recorded = None if self.plan is None else self.plan.definition
+        return set() if recorded is None else {uid for uid, one in recorded.vertices.items() if one.event_time}
 
     @property
     def is_held(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, Json
+from airflow_provider_ckpt.model.json_form import LATER, Json
 from airflow_provider_ckpt.model.mode import RuntimeMode
 
 
@@ -58,8 +58,8 @@ class VertexDefinition:
     shuffle_partitions: int | None = field(default=None, metadata=LATER)
     """Into how many parts the state of the query is cut; None if it keeps none, or of a journal that does not say."""
     unions: tuple[UnionDefinition, ...] = field(default=(), metadata=LATER)
-    event_time: bool = field(default=False, compare=False, metadata=UNRECORDED)
-    """Whether the query has a watermark at all."""
+    event_time: bool = field(default=False, compare=False, metadata=LATER)
+    """Whether the query has a watermark at all; False in journals that do not tell."""
 
 
 @dataclass(frozen=True)

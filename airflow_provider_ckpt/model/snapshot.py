@@ -16,6 +16,7 @@ class Snapshot:
     offsets: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, int] = field(default_factory=dict)
     watermark: int | None = None
+    """Of the last batch: event time in epoch milliseconds up to which what was published is complete."""
     ended: tuple[str, ...] = ()
     finished: bool = False
     """The subtask is at its end of data: nothing but barriers follows."""

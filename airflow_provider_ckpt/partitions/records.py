@@ -53,7 +53,9 @@ class Batch:
     handles: Mapping[str, Json] = field(default_factory=dict)
     """Sink uid -> staged handle."""
     watermark: int | None = None
-    """Event-time watermark in epoch milliseconds, None if the query has none."""
+    """Event time in epoch milliseconds up to which what was published is complete: of a query that keeps state the
+    watermark that the batch ran with, and so closed its windows with; of any other the one after the batch. None if the
+    query has seen no event time."""
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
     split: str | None = field(default=None, metadata=LATER)

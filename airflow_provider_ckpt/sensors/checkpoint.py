@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 class CheckpointSensor(BaseSensorOperator):
     """Wait until a job has got somewhere, and its sinks have released that.
 
-    What is waited for: ``checkpoint``, ``since``, ``finished``, or several of them at once; without any, the end of
-    the job (``checkpoint="final"``). Which job: ``job_id``, or ``job_task_id`` for that of a task of this Dag run.
+    What is waited for: ``checkpoint``, ``since``, ``finished``, ``watermark``, or several of them at once; without any,
+    the end of the job (``checkpoint="final"``). Which job: ``job_id``, or ``job_task_id`` for that of a task of this
+    Dag run.
 
     Waits also for a job that has not started yet, and while the storage cannot be reached. Fails at once, without
     retries, when the job ended (FAILED for good, FINISHED) and what is waited for is not going to come, when the task
@@ -45,6 +46,9 @@ class CheckpointSensor(BaseSensorOperator):
     :param since: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: a checkpoint that was triggered
         then or later, by the clock of the driver's host, which must agree with yours. (templated)
     :param finished: uid of an operator of the job, such as a bounded source: it has finished. (templated)
+    :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: event time has come so far,
+        by the watermarks of the job's queries: all windows that end then or earlier are closed, and later rows of them
+        are dropped. Fails at once for a job in which nothing has a watermark. (templated)
     :param released: False: do not wait for the sinks to release it.
     :param wait_for_restart: keep waiting when the job ended too early, or when nobody runs it.
     :param stalled_after: fail when nothing was journaled for that long, unless the driver is seen alive on this host or
@@ -52,12 +56,16 @@ class CheckpointSensor(BaseSensorOperator):
         apart; of a job in batch mode, which need not journal anything for hours, only if its driver is seen to be gone.
         Give more than the ``retry_delay`` of the job's task, and more for a job whose interval is longer than in its
         first run.
+    :param max_checkpoint_age: fail when no new checkpoint was released (completed, with ``released=False``) for that
+        long, whoever runs the job and whatever else it journals: the health of an endless job, watched by a sensor that
+        waits for its end. Counted from the first look, in looks. Give more than the interval, the checkpoint timeout
+        and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails it.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, goes before the connection's. (templated)
     :param deferrable: wait in the triggerer instead of in a worker slot.
     """
 
-    template_fields: Sequence[str] = ("job_id", "checkpoint", "since", "finished", "ckpt_conn_id", "root")
+    template_fields: Sequence[str] = ("job_id", "checkpoint", "since", "finished", "watermark", "ckpt_conn_id", "root")
     ui_color = "#e2d4f0"
 
     def __init__(
@@ -68,9 +76,11 @@ class CheckpointSensor(BaseSensorOperator):
         checkpoint: int | str | None = None,
         since: datetime | str | None = None,
         finished: str | None = None,
+        watermark: datetime | str | None = None,
         released: bool = True,
         wait_for_restart: bool = False,
         stalled_after: Duration | None = None,
+        max_checkpoint_age: Duration | None = None,
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
@@ -85,9 +95,13 @@ class CheckpointSensor(BaseSensorOperator):
         self.checkpoint = checkpoint
         self.since = since
         self.finished = finished
+        self.watermark = watermark
         self.released = released
         self.wait_for_restart = wait_for_restart
         self.stalled_after = None if stalled_after is None else parse_duration(stalled_after, "stalled_after")
+        self.max_checkpoint_age = (
+            None if max_checkpoint_age is None else parse_duration(max_checkpoint_age, "max_checkpoint_age")
+        )
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.deferrable = deferrable
@@ -128,7 +142,8 @@ class CheckpointSensor(BaseSensorOperator):
                 interval=self.poke_interval,
                 task=self._task(context),
                 stalled_after=self.stalled_after,
-                still=self._memory.still,
+                max_checkpoint_age=self.max_checkpoint_age,
+                seen=self._memory.seen,
                 next_of=self._memory.next_of,
             )
         verdict = self._looking()
@@ -151,7 +166,9 @@ class CheckpointSensor(BaseSensorOperator):
             wait_for_restart=self.wait_for_restart,
             since=condition.since,
             finished=condition.finished,
+            watermark=condition.watermark,
             stalled_after=self.stalled_after,
+            max_checkpoint_age=self.max_checkpoint_age,
             job_task=None if task is None else dict(vars(task)),
             ckpt_conn_id=self.ckpt_conn_id,
             root=self.root,
@@ -165,8 +182,9 @@ class CheckpointSensor(BaseSensorOperator):
             self._wanted(),
             self.released,
             self.wait_for_restart,
-            _instant(self.since),
+            _instant(self.since, "since"),
             self.finished,
+            _instant(self.watermark, "watermark"),
         )
 
     def _task(self, context: Context) -> JobOfTask | None:
@@ -181,7 +199,8 @@ class CheckpointSensor(BaseSensorOperator):
 
     def _wanted(self) -> int | Literal["final", "next"] | None:
         if self.checkpoint is None:
-            return "final" if self.since is None and self.finished is None else None
+            others = (self.since, self.finished, self.watermark)
+            return "final" if all(one is None for one in others) else None
         if self.checkpoint in ("final", "next"):
             return cast('Literal["final", "next"]', self.checkpoint)
         try:
@@ -195,7 +214,7 @@ class CheckpointSensor(BaseSensorOperator):
         return number
 
 
-def _instant(value: datetime | str | None) -> float | None:
+def _instant(value: datetime | str | None, argument: str) -> float | None:
     """Epoch seconds. A time without a zone is refused rather than guessed."""
     if value is None:
         return None
@@ -207,5 +226,5 @@ def _instant(value: datetime | str | None) -> float | None:
             time = value
     if not isinstance(time, datetime) or time.utcoffset() is None:
         problem = 'write a time with its zone, such as "2026-01-31T18:00:00+00:00" or "{{ data_interval_end }}"'
-        raise InvalidTaskArgumentError(argument="since", value=str(value), problem=problem)
+        raise InvalidTaskArgumentError(argument=argument, value=str(value), problem=problem)
     return time.timestamp()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.triggers.stillness import Stillness
+from airflow_provider_ckpt.triggers.stillness import Seen, Stillness
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.triggers.look import Look
@@ -25,7 +25,7 @@ class SensorMemory:
     store: Any
     max_tries: int | None
     keeps_looks: bool
-    still: Stillness = field(default_factory=Stillness)
+    seen: Seen = field(default_factory=Seen)
     next_of: tuple[str, int] | None = None
     """The job, and the number that ``checkpoint="next"`` means for it."""
 
@@ -43,17 +43,25 @@ class SensorMemory:
         job_id, number = found.get("job_id"), found.get("next")
         if isinstance(job_id, str) and isinstance(number, int):
             self.next_of = (job_id, number)
-        mark, looks = found.get("mark"), found.get("looks")
-        if self.keeps_looks and isinstance(mark, list) and isinstance(looks, int):
-            self.still = Stillness(tuple(mark), looks)
+        if self.keeps_looks:
+            self.seen = Seen(_stillness(found), _stillness(found, "checkpoint_"))
 
     def keep(self, look: Look) -> None:
         """After a look that goes on waiting. Writes what has changed, and has to be known to a later process."""
-        still = look.still if self.keeps_looks else self.still
-        if self.store is None or (still, look.next_of) == (self.still, self.next_of):
+        seen = look.seen if self.keeps_looks else self.seen
+        if self.store is None or (seen, look.next_of) == (self.seen, self.next_of):
             return
-        self.still, self.next_of = still, look.next_of
+        self.seen, self.next_of = seen, look.next_of
         job_id, number = self.next_of or (None, None)
-        looks = {"mark": list(still.mark), "looks": still.looks} if self.keeps_looks else {}
+        looks = {**_shown(seen.journal), **_shown(seen.checkpoint, "checkpoint_")} if self.keeps_looks else {}
         given = {"max_tries": self.max_tries, "job_id": job_id, "next": number, **looks}
         self.store.set(KEY, {name: value for name, value in given.items() if value is not None})
+
+
+def _shown(still: Stillness, prefix: str = "") -> dict[str, Any]:
+    return {f"{prefix}mark": list(still.mark), f"{prefix}looks": still.looks}
+
+
+def _stillness(found: Mapping[str, Any], prefix: str = "") -> Stillness:
+    mark, looks = found.get(f"{prefix}mark"), found.get(f"{prefix}looks")
+    return Stillness(tuple(mark), looks) if isinstance(mark, list) and isinstance(looks, int) else Stillness()

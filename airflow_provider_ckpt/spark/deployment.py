@@ -139,6 +139,7 @@ class Deployment:
             aligned=plan.aligned(),
             aligned_timeout=ALIGNED_TIMEOUT,
             whole=plan.has_event_time(),
+            stateful=plan.stateful(),
         )
         return SparkTaskFactory(
             self._context,

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import (
@@ -19,9 +20,6 @@ from airflow_provider_ckpt.sparkfiles.seen_files import (
 )
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
-
-MAX_WATERMARK = 253_402_300_799_000
-"""Milliseconds: the last instant Spark's timestamps can print, its stand-in for Flink's MAX_WATERMARK."""
 
 # commits first: whatever a copied commit points to was written before it, so it is there to be copied
 _COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")
@@ -112,6 +110,7 @@ class SparkFolder:
         return {name: offset for name, offset in named if offset != "-"}
 
     def planned_watermark(self, batch_id: int) -> int:
+        """That with which the batch closes its windows; 0 while the query has seen no event time."""
         return int(json.loads(self._lines(f"offsets/{batch_id}")[1])["batchWatermarkMs"])
 
     def watermark_after(self, batch_id: int) -> int | None:

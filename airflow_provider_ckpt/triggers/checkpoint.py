@@ -22,7 +22,9 @@ _NAMES = (
     "wait_for_restart",
     "since",
     "finished",
+    "watermark",
     "stalled_after",
+    "max_checkpoint_age",
     "job_task",
     "ckpt_conn_id",
     "root",
@@ -36,8 +38,8 @@ class CheckpointTrigger(BaseTrigger):
     Serialized without secrets: the connection is looked up where it runs. It writes nothing, so running
     twice (another triggerer took over) does no harm. A storage that cannot be reached is asked again.
 
-    ``since``: epoch seconds. ``job_task``: ``{dag_id, run_id, task_id}`` of the task whose job it is, instead of
-    ``job_id``.
+    ``since``, ``watermark``: epoch seconds. ``job_task``: ``{dag_id, run_id, task_id}`` of the task whose job it is,
+    instead of ``job_id``.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class CheckpointTrigger(BaseTrigger):
         wait_for_restart: bool = False,
         since: float | None = None,
         finished: str | None = None,
+        watermark: float | None = None,
         stalled_after: float | None = None,
+        max_checkpoint_age: float | None = None,
         job_task: Mapping[str, str] | None = None,
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
@@ -62,7 +66,9 @@ class CheckpointTrigger(BaseTrigger):
         self.wait_for_restart = wait_for_restart
         self.since = since
         self.finished = finished
+        self.watermark = watermark
         self.stalled_after = stalled_after
+        self.max_checkpoint_age = max_checkpoint_age
         self.job_task = job_task
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
@@ -94,7 +100,20 @@ class CheckpointTrigger(BaseTrigger):
 
     def _look(self, hook: CheckpointHook) -> Look:
         condition = CheckpointCondition(
-            self.job_id, self.checkpoint, self.released, self.wait_for_restart, self.since, self.finished
+            self.job_id,
+            self.checkpoint,
+            self.released,
+            self.wait_for_restart,
+            self.since,
+            self.finished,
+            self.watermark,
         )
         task = None if self.job_task is None else JobOfTask(**self.job_task)
-        return Look(hook, condition, interval=self.poll_interval, task=task, stalled_after=self.stalled_after)
+        return Look(
+            hook,
+            condition,
+            interval=self.poll_interval,
+            task=task,
+            stalled_after=self.stalled_after,
+            max_checkpoint_age=self.max_checkpoint_age,
+        )

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.client.job_client import has_ended
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.events import CheckpointCompleted
@@ -38,6 +39,7 @@ class CheckpointCondition:
     * ``checkpoint``: that checkpoint or a later one; "final": the job is FINISHED. "next" is made a number (``Look``).
     * ``since`` (epoch seconds): a checkpoint that was triggered then or later, by the clock of the driver's host.
     * ``finished``: an operator's uid: a checkpoint in which it is finished; nothing of it runs again.
+    * ``watermark`` (epoch seconds): a checkpoint that covers all windows that end then or earlier.
 
     A job that FAILED for good, or FINISHED without it, will not get there by itself: that fails the wait, unless
     ``wait_for_restart`` says that somebody will run the job again. One that STOPPED may be gone on with in a moment: so
@@ -50,6 +52,7 @@ class CheckpointCondition:
     wait_for_restart: bool = False
     since: float | None = None
     finished: str | None = None
+    watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
         """``state`` is None while nothing is journaled for the job: it may still be going to start."""
@@ -63,6 +66,8 @@ class CheckpointCondition:
         if (known := self._unknown_operator(state)) is not None:
             hint = did_you_mean(self.finished or "", known)
             return Verdict("failed", f"{shown}. It has no operator {self.finished!r}.{hint} It has: {listed(known)}")
+        if self._is_timeless(state):
+            return Verdict("failed", f"{shown}. No query of it has a watermark: give its sources one (@job.source)")
         if self._hopeless(state):
             return Verdict("failed", f"{shown}. It is not going to reach {self.wanted()}")
         return Verdict("wait", f"{shown}. Waiting for {self.wanted()}")
@@ -71,18 +76,26 @@ class CheckpointCondition:
         parts = [f"checkpoint {self.checkpoint}"] if isinstance(self.checkpoint, int) else []
         parts += ["the final checkpoint"] if self.checkpoint == "final" else []
         if self.since is not None:
-            instant = datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
-            parts.append(f"a checkpoint triggered at {instant} or later")
+            parts.append(f"a checkpoint triggered at {_shown_time(self.since)} or later")
         if self.finished is not None:
             parts.append(f"the end of operator {self.finished}")
+        if self.watermark is not None:
+            parts.append(f"the watermark {_shown_time(self.watermark)}")
         return f"{' and '.join(parts)} ({'released' if self.released else 'completed'})"
 
     def _shown(self, state: JobState) -> str:
         cause = f" ({cause_first(state.cause)})" if state.cause else ""
+        watermark = "" if self.watermark is None else f", watermark {self._shown_watermark(state)}"
         return (
             f"Job {self.job_id} is {state.status}{cause}: checkpoint {state.last_completed or 'none'} completed, "
-            f"{state.last_released or 'none'} released"
+            f"{state.last_released or 'none'} released{watermark}"
         )
+
+    def _shown_watermark(self, state: JobState) -> str:
+        come = self._watermark(state)
+        if come is None:
+            return "none yet"
+        return "at its end" if come == MAX_WATERMARK else _shown_time(come / 1000)
 
     def _reached(self, state: JobState) -> bool:
         finished = state.status is JobStatus.FINISHED
@@ -92,7 +105,9 @@ class CheckpointCondition:
             return False
         if self.since is not None and not any(done.triggered_at >= self.since for done in self._done(state)):
             return False
-        return self.finished is None or self._has_finished(state, self.finished)
+        if self.finished is not None and not self._has_finished(state, self.finished):
+            return False
+        return self.watermark is None or self._has_passed(state, self.watermark)
 
     def _newest(self, state: JobState) -> int:
         return state.last_released if self.released else state.last_completed
@@ -109,6 +124,22 @@ class CheckpointCondition:
             return True
         later = (done for done in self._done(state) if done.checkpoint >= state.restored)
         return any(done.operators.get(uid) == "finished" for done in later)
+
+    def _has_passed(self, state: JobState, instant: float) -> bool:
+        """Of a job that FINISHED every window is closed."""
+        if state.status is JobStatus.FINISHED and not (self.released and _unreleased(state)):
+            return True
+        come = self._watermark(state)
+        return come is not None and come >= instant * 1000
+
+    def _watermark(self, state: JobState) -> int | None:
+        """Of the newest checkpoint that counts. One of before a restore does not: what it covers is taken back."""
+        later = [done.checkpoint for done in self._done(state) if done.checkpoint >= state.restored]
+        return state.watermark(max(later)) if later else None
+
+    def _is_timeless(self, state: JobState) -> bool:
+        """A watermark will never be seen. A restart may bring one."""
+        return self.watermark is not None and not (self.wait_for_restart or state.plan is None or state.has_event_time)
 
     def _unknown_operator(self, state: JobState) -> list[str] | None:
         """The operators the job has, if it has some, and not the one waited for. A restart may bring it."""
@@ -133,6 +164,10 @@ class CheckpointCondition:
             "checkpoint": state.last_completed or None,
             "released": state.last_released or None,
         }
+
+
+def _shown_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _unreleased(state: JobState) -> bool:

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
-from airflow_provider_ckpt.triggers.stillness import Stillness, patience
+from airflow_provider_ckpt.triggers.stillness import Seen, Stillness, patience
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
@@ -22,8 +22,9 @@ class Look:
 
     ``task``: whose job it is, instead of ``condition.job_id``. ``stalled_after``: seconds without a change in the
     journal after which a job that nobody is seen to run is given up; None: worked out (:func:`patience`).
-    ``still``, ``next_of``: what an earlier process saw. ``next_of`` is a job, and the number that ``checkpoint="next"``
-    means for it: the one after those triggered before the first look (no clock is asked).
+    ``max_checkpoint_age``: seconds without a new checkpoint after which the wait fails, whoever runs the job; None: it
+    does not. ``seen``, ``next_of``: what an earlier process saw. ``next_of`` is a job, and the number that
+    ``checkpoint="next"`` means for it: the one after those triggered before the first look (no clock is asked).
     """
 
     def __init__(
@@ -34,14 +35,15 @@ class Look:
         interval: float,
         task: JobOfTask | None = None,
         stalled_after: float | None = None,
-        still: Stillness | None = None,
+        max_checkpoint_age: float | None = None,
+        seen: Seen | None = None,
         next_of: tuple[str, int] | None = None,
     ) -> None:
         self._hook, self._asked, self._task = hook, condition, task
-        self._interval, self._stalled_after = interval, stalled_after
+        self._interval, self._stalled_after, self._max_age = interval, stalled_after, max_checkpoint_age
         self._client: JobClient | None = None
         self.condition = condition
-        self.still = still or Stillness()
+        self.seen = seen or Seen()
         self.next_of = next_of
 
     def __call__(self) -> Verdict:
@@ -60,7 +62,9 @@ class Look:
             verdict = self._of_task(verdict, found)
         if verdict.outcome != "wait":
             return verdict
-        self.still = self.still.after(state)
+        self.seen = self.seen.after(state, released=self.condition.released)
+        if self._max_age is not None and (overdue := self._overdue(state, self._max_age)) is not None:
+            return overdue
         return self._given_up(state) if self._is_stalled(state, found) else verdict
 
     def _state(self) -> JobState:
@@ -83,7 +87,7 @@ class Look:
         """A task that was cleared may run another job than before."""
         if job_id != self.condition.job_id:
             self.condition = replace(self._asked, job_id=job_id)
-            self._client, self.still = None, self.still if self._client is None else Stillness()
+            self._client, self.seen = None, self.seen if self._client is None else Seen()
 
     def _of_task(self, verdict: Verdict, found: FoundJob) -> Verdict:
         if found.is_over and not self.condition.wait_for_restart:
@@ -97,10 +101,25 @@ class Look:
             return False
         alive = is_alive(state.worker)
         limit = self._stalled_after if self._stalled_after is not None and not alive else patience(state, alive)
-        return limit is not None and self.still.looks * self._interval >= limit
+        return limit is not None and self._seconds(self.seen.journal) >= limit
+
+    def _seconds(self, still: Stillness) -> float:
+        return still.looks * self._interval
+
+    def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
+        """By the looks at it, and by no clock: the journal's times are those of the driver's host."""
+        if state.created is not None and state.created.mode == "batch":
+            problem = "its only checkpoint is the one at its end: leave max_checkpoint_age out"
+            return Verdict("failed", f"Job {self.condition.job_id} runs in batch mode, and {problem}")
+        seconds = self._seconds(self.seen.checkpoint)
+        if seconds < max_age:
+            return None
+        done = "released" if self.condition.released else "completed"
+        found = self.condition.judge(state).message
+        return Verdict("failed", f"No checkpoint was {done} for {round(seconds)} s (max_checkpoint_age). {found}")
 
     def _given_up(self, state: JobState) -> Verdict:
-        seconds = round(self.still.looks * self._interval)
+        seconds = round(self._seconds(self.seen.journal))
         driver = "is gone" if is_alive(state.worker) is False else f"on {state.worker.host or 'a host unknown'}"
         return Verdict(
             "failed",

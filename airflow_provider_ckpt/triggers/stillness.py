@@ -1,4 +1,4 @@
-"""Whether a job is given up because nothing is journaled for it any more. Pure.
+"""Whether a job is given up because nothing is journaled for it any more, or no checkpoint gets through. Pure.
 
 Time is counted in looks, which are at least an interval apart: the journal's own times are those of the driver's host,
 and two hosts' clocks are never compared.
@@ -23,14 +23,26 @@ _INTERVALS = 3
 
 @dataclass(frozen=True)
 class Stillness:
-    """How many looks in a row have found the journal as it was. ``mark``: where it stood."""
+    """How many looks in a row have found something as it was. ``mark``: where it stood."""
 
     mark: tuple[object, ...] = ()
     looks: int = 0
 
-    def after(self, state: JobState) -> Stillness:
-        mark = _mark(state)
+    def after(self, mark: tuple[object, ...]) -> Stillness:
         return Stillness(mark, self.looks + 1) if mark == self.mark else Stillness(mark)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the looks before have found: of the whole journal, and of the newest checkpoint."""
+
+    journal: Stillness = Stillness()
+    checkpoint: Stillness = Stillness()
+
+    def after(self, state: JobState, *, released: bool) -> Seen:
+        """``released``: a checkpoint counts when it is released, not when it is completed."""
+        newest = state.last_released if released else state.last_completed
+        return Seen(self.journal.after(_mark(state)), self.checkpoint.after((newest,)))
 
 
 def _mark(state: JobState) -> tuple[object, ...]:

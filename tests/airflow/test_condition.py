@@ -7,8 +7,10 @@ import pytest
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint import OperatorState
+from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 
@@ -145,3 +147,62 @@ def test_an_operator_that_the_job_does_not_have_is_refused_with_those_it_has() -
     assert "no operator 'histroy'. Did you mean 'history'? It has: history, lake, large, live" in verdict.message
     assert outcome(state("CREATED"), None, finished="histroy") == "wait", "its plan is not known yet"
     assert outcome(planned(state("RUNNING", 2)), None, finished="histroy", wait_for_restart=True) == "wait"
+
+
+NOON = 1_767_960_000.0
+
+
+def timed(status: str, watermark: int | None, completed: int = 2, released: int | None = None) -> JobState:
+    """``watermark``: of checkpoint 2, seconds behind noon; checkpoint 1 was a minute before."""
+    found = state(status, completed, released)
+    for number, come in ((1, None if watermark is None else watermark - 60), (2, watermark)):
+        mark = None if come is None else round((NOON + come) * 1000)
+        covered = {SubtaskId("large/0"): Snapshot(1, 1, watermark=mark)}
+        found.checkpoints[number] = CheckpointCompleted(number, 1.0, 2.0, "checkpoint", covered, {})
+    vertices = {"large": VertexDefinition("append", stateful=True, event_time=True)}
+    found.plan = PlanRecorded(GRAPH, {}, 1.0, definition=JobDefinition("streaming", {}, vertices, {}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "expected"),
+    [
+        (timed("RUNNING", 0), {}, "reached"),
+        (timed("RUNNING", -1), {}, "wait"),
+        (timed("RUNNING", None), {}, "wait"),
+        (timed("RUNNING", 0, released=1), {}, "wait"),
+        (timed("RUNNING", 0, released=1), {"released": False}, "reached"),
+        (timed("RUNNING", 60, released=1), {}, "reached"),
+        (timed("STOPPED", 0), {}, "reached"),
+        (timed("STOPPED", -1), {}, "wait"),
+        (timed("FAILED", -1), {}, "failed"),
+        (timed("FINISHED", -1), {}, "reached"),
+        (timed("FINISHED", -1, released=1), {}, "wait"),
+    ],
+)
+def test_event_time_has_come_so_far_in_a_checkpoint_that_is_released(
+    found: JobState, options: dict[str, Any], expected: str
+) -> None:
+    assert outcome(found, None, watermark=NOON, **options) == expected
+
+
+def test_what_was_taken_back_by_a_restore_tells_no_event_time() -> None:
+    found = timed("RUNNING", 0)
+    found.restored = 3
+    assert outcome(found, None, watermark=NOON) == "wait"
+
+
+def test_a_wait_for_event_time_shows_how_far_it_has_come() -> None:
+    verdict = CheckpointCondition("orders", None, watermark=NOON).judge(timed("RUNNING", -1))
+    assert verdict.message == (
+        "Job orders is RUNNING: checkpoint 2 completed, 2 released, watermark 2026-01-09 11:59:59Z. "
+        "Waiting for the watermark 2026-01-09 12:00:00Z (released)"
+    )
+
+
+def test_a_job_without_event_time_is_not_waited_for() -> None:
+    found = planned(state("RUNNING", 2))
+    verdict = CheckpointCondition("orders", None, watermark=NOON).judge(found)
+    assert (verdict.outcome, "No query of it has a watermark" in verdict.message) == ("failed", True)
+    assert outcome(found, None, watermark=NOON, wait_for_restart=True) == "wait"
+    assert outcome(state("CREATED"), None, watermark=NOON) == "wait", "its plan is not known yet"

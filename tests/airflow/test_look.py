@@ -41,9 +41,20 @@ class Task:
 
 @pytest.fixture
 def make(root: Storage) -> Callable[..., Look]:
-    def build(task: Task | None = None, stalled_after: float | None = None, **condition: Any) -> Look:
-        wanted = CheckpointCondition(**{"job_id": "orders", **condition})
-        return Look(CheckpointHook(root=root.uri), wanted, interval=60, task=task, stalled_after=stalled_after)  # type: ignore[arg-type]
+    def build(
+        task: Any = None,
+        stalled_after: float | None = None,
+        max_checkpoint_age: float | None = None,
+        **condition: Any,
+    ) -> Look:
+        return Look(
+            CheckpointHook(root=root.uri),
+            CheckpointCondition(**{"job_id": "orders", **condition}),
+            interval=60,
+            task=task,
+            stalled_after=stalled_after,
+            max_checkpoint_age=max_checkpoint_age,
+        )
 
     return build
 
@@ -171,3 +182,45 @@ def test_next_of_a_job_that_ended_is_not_going_to_come(make: Any, journal: Journ
 def test_a_job_that_stopped_and_that_nobody_goes_on_with_is_given_up(make: Any, journal: Journals) -> None:
     end(driver(journal("orders")), "STOPPED")
     assert outcomes(make(stalled_after=120), 3) == ["wait", "wait", "failed"]
+
+
+def test_a_job_whose_checkpoints_do_not_get_through_is_not_healthy(make: Any, journal: Journals) -> None:
+    """It journals, and its driver lives: nothing else would tell."""
+    writer = streaming(journal("orders"), identify())
+    complete(writer, 1)
+    look = make(max_checkpoint_age=180)
+    for number in (2, 3, 4):
+        assert look().outcome == "wait"
+        writer.write(CheckpointTriggered(number, 2.0))
+    verdict = look()
+    assert verdict.outcome == "failed"
+    assert verdict.message == (
+        "No checkpoint was released for 180 s (max_checkpoint_age). Job orders is RUNNING: checkpoint 1 completed, "
+        "1 released. Waiting for the final checkpoint (released)"
+    )
+
+
+def test_a_job_whose_checkpoints_get_through_is_healthy(make: Any, journal: Journals) -> None:
+    writer = streaming(journal("orders"), GONE)
+    look = make(max_checkpoint_age=120)
+    for number in range(1, 9):
+        complete(writer, number)
+        assert outcomes(look, 2) == ["wait", "wait"]
+    assert look().outcome == "failed"
+
+
+def test_a_job_that_never_begins_is_not_healthy(make: Any, journal: Journals) -> None:
+    look = make(max_checkpoint_age=120, wait_for_restart=True)
+    assert outcomes(look, 3) == ["wait", "wait", "failed"]
+
+
+def test_the_age_of_checkpoints_is_not_asked_of_a_task_that_has_not_begun(make: Any) -> None:
+    assert outcomes(make(Task(None, "queued"), job_id="", max_checkpoint_age=60), 40) == ["wait"] * 40
+
+
+def test_a_job_in_batch_mode_has_no_checkpoints_to_be_old(make: Any, journal: Journals) -> None:
+    writer = journal("orders")
+    writer.claim("t1", identify(), 1.0)
+    writer.write(JobCreated("orders", JobGraph((), ()), "batch", SubmittedOptions({}), 1.0))
+    verdict = make(max_checkpoint_age=60)()
+    assert (verdict.outcome, "leave max_checkpoint_age out" in verdict.message) == ("failed", True)

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
-from airflow_provider_ckpt.triggers.stillness import SHORTEST, Stillness, patience
+from airflow_provider_ckpt.triggers.stillness import SHORTEST, Seen, patience
 
 
 def state(
@@ -25,13 +25,32 @@ def state(
     return JobState("orders", created=created, epoch=1, status=status, checkpoints=done)
 
 
+def after(seen: Seen, *found: JobState, released: bool = True) -> Seen:
+    for one in found:
+        seen = seen.after(one, released=released)
+    return seen
+
+
 def test_looks_are_counted_until_something_is_journaled() -> None:
     found = state()
-    still = Stillness().after(found)
-    assert still.looks == 0
-    assert still.after(found).after(found).looks == 2
+    seen = after(Seen(), found)
+    assert seen.journal.looks == 0
+    assert after(seen, found, found).journal.looks == 2
     found.last_triggered = 7  # an idle job's next checkpoint
-    assert still.after(found).after(found).looks == 1
+    assert after(seen, found, found).journal.looks == 1
+
+
+def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None:
+    found = state()
+    found.last_completed, found.last_released = 2, 1
+    seen = after(Seen(), found)
+    found.last_triggered = 7  # and aborted
+    assert after(seen, found).checkpoint.looks == 1
+    found.last_completed = 3
+    assert after(seen, found, released=True).checkpoint.looks == 1
+    seen = after(Seen(), found, released=False)
+    found.last_completed = 4
+    assert after(seen, found, released=False).checkpoint.looks == 0
 
 
 @pytest.mark.parametrize(

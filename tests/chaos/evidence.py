@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sparkfiles.spark_folder import MAX_WATERMARK
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 

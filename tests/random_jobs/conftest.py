@@ -1,5 +1,5 @@
 """One Spark driver for all random jobs of a run."""
 
-from tests.spark.conftest import spark
+from tests.support.spark_driver import spark
 
 __all__ = ["spark"]

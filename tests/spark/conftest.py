@@ -1,4 +1,4 @@
-"""One Spark driver for all tests here, built as a job builds it."""
+"""A job a test in the Spark driver of all tests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.session import build_session
 from tests.spark.harness import World
+from tests.support.spark_driver import spark
+
+__all__ = ["spark"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,30 +19,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.spark)
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    scratch = tmp_path_factory.mktemp("spark")
-    session = build_session(
-        "tests",
-        {
-            "spark.master": "local[2]",
-            # state stores of the tests before stay loaded for a while, and count against what tasks may use
-            "spark.driver.memory": "2g",
-            "spark.ui.enabled": "false",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.local.dir": str(scratch),
-            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.sql.shuffle.partitions": "2",
-            # an idle query looks for new files so often; with the 10 ms of Spark's own it does little else
-            "spark.sql.streaming.pollingDelay": "50ms",
-        },
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 @pytest.fixture

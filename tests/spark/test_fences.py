@@ -145,6 +145,7 @@ class Subtask:
             outputs=outputs,
             prepared=PreparedStore(self.storage, "prepared"),
             dropped=frozenset(),
+            stateful=False,
         )
 
     def batch_runner(self) -> BatchRunner:

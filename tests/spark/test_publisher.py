@@ -33,6 +33,7 @@ def publisher(*, is_stopping: bool) -> Publisher:
         outputs=outputs,
         prepared=anything,
         dropped=frozenset(),
+        stateful=False,
     )
     one._check_planned = lambda batch_id: None  # type: ignore[method-assign]
     one.is_stopping = is_stopping

@@ -68,6 +68,10 @@ class JobPlan:
         """Whether some query follows event time, and with it the order of what the queries in front give it."""
         return any(vertex.event_time for vertex in self.definition.vertices.values())
 
+    def stateful(self) -> frozenset[str]:
+        """The vertices whose queries keep state."""
+        return frozenset(uid for uid, vertex in self.definition.vertices.items() if vertex.stateful)
+
     def aligned(self) -> bool:
         """Sinks at different depths show the same source prefix only if barriers are aligned (R24)."""
         return len(set(self.graph.sink_depths().values())) > 1

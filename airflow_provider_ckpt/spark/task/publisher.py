@@ -39,7 +39,8 @@ _POLL = 0.02
 
 
 class Publisher:
-    """Of one attempt of one subtask. ``prepared``: where it notes what it has staged."""
+    """Of one attempt of one subtask. ``prepared``: where it notes what it has staged; ``stateful``: whether its query
+    keeps state."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Publisher:
         outputs: Outputs,
         prepared: PreparedStore,
         dropped: frozenset[str],
+        stateful: bool,
     ) -> None:
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
         self.folder = folder
@@ -70,6 +72,7 @@ class Publisher:
         self.after_publish: Callable[[], None] = lambda: None
         """Called, with the lock held, for each batch that was published."""
         self._context, self._outputs, self._prepared = context, outputs, prepared
+        self._stateful = stateful
         self._pending: Prepared | None = None
 
     @property
@@ -142,11 +145,17 @@ class Publisher:
                 self.folder.offsets(prepared.batch_id),
                 files=prepared.files,
                 handles=prepared.handles,
-                watermark=self.folder.watermark_after(prepared.batch_id),
+                watermark=self._watermark(prepared.batch_id),
             )
             self._pending = None
             self.published.notify_all()
             self.after_publish()
+
+    def _watermark(self, batch_id: int) -> int | None:
+        """Windows are closed by the batch that is planned with the watermark, which the one before it has come to."""
+        if self._stateful:
+            return self.folder.planned_watermark(batch_id) or None
+        return self.folder.watermark_after(batch_id)
 
     def _check_planned(self, batch_id: int) -> None:
         """What was planned must be there: Spark leaves out files that are gone, and says nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -43,7 +43,7 @@ class SubtaskFactory:
     """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
     batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
     packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
-    ``logs``: by subtask, always those of the current attempts."""
+    ``stateful``: vertices whose queries keep state. ``logs``: by subtask, always those of the current attempts."""
 
     def __init__(
         self,
@@ -57,8 +57,9 @@ class SubtaskFactory:
         aligned: bool,
         aligned_timeout: float | None,
         whole: bool = False,
+        stateful: Collection[str] = (),
     ) -> None:
-        self._whole = whole
+        self._whole, self._stateful = whole, stateful
         self._context, self._logs, self._sinks = context, logs, sinks
         self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
@@ -95,6 +96,7 @@ class SubtaskFactory:
             outputs=self.outputs(subtask, attempt),
             prepared=prepared,
             dropped=dropped,
+            stateful=vertex.uid in self._stateful,
         )
         gone_on = published_last(log.records())
         publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))

@@ -34,6 +34,15 @@ _PUBLISHING = (
         "after a crash between commit and publication nobody knows what was staged",
     ),
     Mutant(
+        "watermark-of-the-batch-to-come",
+        "R13",
+        "spark/task/publisher.py",
+        "        if self._stateful:",
+        "        if False:",
+        ("tests/spark/test_watermarks.py",),
+        "who waits for a window is told of it before it is closed",
+    ),
+    Mutant(
         "committed-batch-not-recovered",
         "R1",
         "spark/task/publisher.py",

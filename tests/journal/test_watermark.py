@@ -1,0 +1,57 @@
+"""How far event time has come in a checkpoint."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+
+TIMED = VertexDefinition("append", True, event_time=True)
+PLAIN = VertexDefinition("append", False)
+
+
+def job(*snapshots: tuple[str, Snapshot], **vertices: VertexDefinition) -> JobState:
+    covered = {SubtaskId(name): snapshot for name, snapshot in snapshots}
+    done = CheckpointCompleted(7, 1.0, 2.0, "checkpoint", covered, {})
+    definition = JobDefinition("streaming", {}, vertices, {})
+    plan = PlanRecorded(JobGraph((), ()), {}, 1.0, definition=definition)
+    return JobState("job", plan=plan, checkpoints={7: done}, last_completed=7)
+
+
+def at(watermark: int | None, *, finished: bool = False) -> Snapshot:
+    return Snapshot(1, 1, watermark=watermark, finished=finished)
+
+
+def test_the_slowest_subtask_with_event_time_decides() -> None:
+    state = job(("a/0", at(30)), ("a/1", at(20)), ("b/0", at(40)), ("c/0", at(None)), a=TIMED, b=TIMED, c=PLAIN)
+    assert state.watermark(7) == 20
+
+
+def test_one_that_has_seen_no_event_time_yet_leaves_it_open() -> None:
+    assert job(("a/0", at(30)), ("b/0", at(None)), a=TIMED, b=TIMED).watermark(7) is None
+
+
+def test_what_is_at_its_end_holds_nothing_back() -> None:
+    assert job(("a/0", at(5, finished=True)), ("b/0", at(40)), a=TIMED, b=TIMED).watermark(7) == 40
+    assert job(("a/0", at(None, finished=True)), ("c/0", at(None)), a=TIMED, c=PLAIN).watermark(7) == MAX_WATERMARK
+
+
+def test_a_job_without_event_time_has_no_watermark() -> None:
+    state = job(("c/0", at(None)), c=PLAIN)
+    assert (state.has_event_time, state.watermark(7)) == (False, None)
+    assert JobState("job").has_event_time is False
+
+
+def test_a_checkpoint_that_is_not_remembered_says_nothing() -> None:
+    assert job(("a/0", at(30)), a=TIMED).watermark(6) is None
+
+
+def test_the_plan_tells_event_time_and_one_that_does_not_has_none() -> None:
+    assert from_json(VertexDefinition, to_json(TIMED)).event_time
+    assert "event_time" not in to_json(PLAIN)
+    assert not from_json(VertexDefinition, to_json(PLAIN)).event_time

@@ -1,0 +1,49 @@
+"""What a checkpoint says of event time: up to there, what it covers is complete."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from tests.spark.harness import Line, World
+from tests.spark.jobs import windows
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["one query", "history for itself"])
+@pytest.mark.parametrize("empty_batches", ["true", "false"])
+def test_every_window_that_a_released_checkpoint_is_past_is_released(
+    world: World, spark: SparkSession, chain: bool, empty_batches: str
+) -> None:
+    """Spark closes windows with the batch after the one whose rows have moved the watermark; without empty batches
+    that one may be long in coming."""
+    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", empty_batches)
+    world.put_ids("history", 3, 10)
+    world.put_ids("live", 1, 10, 1_000)
+    starts = [*range(0, 30, 10), *range(1_000, 1_040, 10)]
+    seen: dict[int, int | None] = {}
+    more: list[int] = []
+
+    def past_live() -> bool:
+        return max((one for one in seen.values() if one is not None), default=0) >= 1_010_000
+
+    drain = world.ask("drain", past_live)
+
+    def hear(line: Line) -> None:
+        if world.state().dropped and not more:  # till then history holds event time back
+            more.extend(world.put_ids("live", 3, 10, 1_010))
+        if line["kind"] == "released":
+            state = world.state()
+            seen[line["checkpoint"]] = come = state.watermark(line["checkpoint"])
+            passed = {start for start in starts if come is not None and (start + 10) * 1000 <= come}
+            released = set(world.released_ids(up_to=line["checkpoint"]))
+            assert released >= passed, (come, released)
+        drain(line)
+
+    run = world.run(windows(world, chain=chain), hear)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == starts
+    state = world.state()
+    assert state.has_event_time
+    assert state.watermark(state.last_released) == MAX_WATERMARK
+    assert any(one is not None and 1_000_000 < one < MAX_WATERMARK for one in seen.values()), seen

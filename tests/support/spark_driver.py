@@ -1,0 +1,35 @@
+"""The one Spark driver of a test run: a process has one JVM, and who comes first decides what it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.spark.session import build_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Built as a job builds it, for whatever tests want Spark in their own process (their conftest.py imports it)."""
+    scratch = tmp_path_factory.mktemp("spark")
+    session = build_session(
+        "tests",
+        {
+            "spark.master": "local[2]",
+            # thousands of queries run in it, and what Spark keeps of each adds up
+            "spark.driver.memory": "2g",
+            "spark.ui.enabled": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.local.dir": str(scratch),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.sql.shuffle.partitions": "2",
+            # an idle query looks for new files so often; with the 10 ms of Spark's own it does little else
+            "spark.sql.streaming.pollingDelay": "50ms",
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
