@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
     from airflow_provider_ckpt.operators.job_request import CheckpointedJobDrainOperator, CheckpointedJobStopOperator
@@ -44,6 +45,7 @@ __all__ = [
     "BoundSink",
     "CheckpointHook",
     "CheckpointSensor",
+    "CheckpointView",
     "CheckpointedJobDrainOperator",
     "CheckpointedJobStopOperator",
     "CheckpointedSparkJobOperator",
@@ -88,6 +90,7 @@ _MODULES = {
     "BoundSink": "sinks.sink",
     "CheckpointHook": "hooks.checkpoint",
     "CheckpointSensor": "sensors.checkpoint",
+    "CheckpointView": "model.checkpoint_view",
     "CheckpointedJobDrainOperator": "operators.job_request",
     "CheckpointedJobStopOperator": "operators.job_request",
     "CheckpointedSparkJobOperator": "operators.spark_job",

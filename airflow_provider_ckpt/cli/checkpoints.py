@@ -17,23 +17,23 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    view = job_client(args).checkpoints()
+    found = job_client(args).checkpoints()
     if args.json:
-        print(json.dumps(view, indent=1))
+        print(json.dumps([one.to_json() for one in found], indent=1))
         return 0
-    if not view:
+    if not found:
         print(f"job {args.job} has no checkpoint yet")
         return 0
     rows = [
         (
-            row["checkpoint"],
-            row["kind"],
-            row["status"],
-            text.instant(row["triggered_at"]),
-            text.duration(row["duration_ms"]),
-            row.get("reason"),
+            one.checkpoint,
+            one.kind,
+            one.status,
+            text.instant(one.triggered_at),
+            text.duration(one.duration_ms),
+            one.reason,
         )
-        for row in view
+        for one in found
     ]
     print(text.table(("CHECKPOINT", "KIND", "STATUS", "TRIGGERED", "TOOK", "REASON"), rows))
     return 0

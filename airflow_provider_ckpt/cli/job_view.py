@@ -35,7 +35,7 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         "in_progress": state.pending or None,
         "completed_count": state.completed_count,
         "aborted_count": state.aborted_count,
-        "checkpoints": state.checkpoint_view(),
+        "checkpoints": [one.to_json() for one in state.checkpoint_views()],
         "finished_operators": state.finished_operators(),
         "splits": [
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.errors import NoRootError
@@ -144,10 +145,9 @@ class JobClient:
             raise NoSuchJobError(job_id=self.job_id, root=root.uri, known=known)
         return state
 
-    def checkpoints(self) -> list[dict[str, Any]]:
-        """Those that the journal remembers, oldest first, as ``ckpt checkpoints --json`` prints them. Raises as
-        :meth:`state`."""
-        return self.state().checkpoint_view()
+    def checkpoints(self) -> list[CheckpointView]:
+        """What became of those that the journal remembers (the last 100), oldest first. Raises as :meth:`state`."""
+        return self.state().checkpoint_views()
 
     def wait(
         self,

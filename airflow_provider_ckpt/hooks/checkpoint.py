@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from airflow.sdk import BaseHook
@@ -23,6 +23,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 
 _TOAST = 200
 """Characters that a person reads before the message goes away."""
@@ -120,9 +121,9 @@ class CheckpointHook(BaseHook):
         with self._no_root_no_job(job_id):
             return self.client(job_id).state()
 
-    def checkpoints(self, job_id: str) -> list[dict[str, Any]]:
-        """The checkpoints that the journal remembers, oldest first (``JobState.checkpoint_view``)."""
-        return self.job(job_id).checkpoint_view()
+    def checkpoints(self, job_id: str) -> list[CheckpointView]:
+        """What became of those that the journal remembers (the last 100), oldest first. Raises NoSuchJobError."""
+        return self.job(job_id).checkpoint_views()
 
     def stop(self, job_id: str) -> str:
         """Ask the job's driver to stop: savepoint, release, exit; its next run goes on from there.

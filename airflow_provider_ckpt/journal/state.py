@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import UNRECORDED
@@ -130,42 +130,33 @@ class JobState(Epochs):
         recorded = self.plan or self.created
         return JobGraph((), ()) if recorded is None else recorded.graph
 
-    def checkpoint_view(self) -> list[dict[str, Any]]:
-        """The checkpoints remembered, oldest first, for display: ``checkpoint``, ``kind``, ``status``
-        (in progress, completed, released, aborted), ``triggered_at``, ``completed_at``, ``released_at``,
-        ``duration_ms``, ``reason``, ``finished`` (operators that were finished in it), ``sinks``."""
+    def checkpoint_views(self) -> list[CheckpointView]:
+        """What became of the checkpoints remembered (the last 100), oldest first."""
         numbers = sorted({*self.checkpoints, *self.triggered, *self.aborted})
-        return [self._view_completed(n) if n in self.checkpoints else self._view_other(n) for n in numbers]
+        return [self._completed(n) if n in self.checkpoints else self._not_completed(n) for n in numbers]
 
-    def _view_completed(self, number: int) -> dict[str, Any]:
+    def _completed(self, number: int) -> CheckpointView:
         done = self.checkpoints[number]
         # Releasing n releases everything staged up to n.
         release = self.releases.get(number)
-        return {
-            "checkpoint": number,
-            "kind": done.kind,
-            "status": "released" if number <= self.last_released else "completed",
-            "triggered_at": done.triggered_at,
-            "completed_at": done.at,
-            "released_at": release.at if release else None,
-            "duration_ms": round((done.at - done.triggered_at) * 1000),
-            "reason": None,
-            "finished": sorted(uid for uid, state in done.operators.items() if state == "finished"),
-            "sinks": dict(release.sinks) if release else {},
-        }
+        return CheckpointView(
+            number,
+            done.kind,
+            "released" if number <= self.last_released else "completed",
+            triggered_at=done.triggered_at,
+            completed_at=done.at,
+            released_at=release.at if release else None,
+            finished=tuple(sorted(uid for uid, state in done.operators.items() if state == "finished")),
+            sinks={uid: dict(counts) for uid, counts in release.sinks.items()} if release else {},
+        )
 
-    def _view_other(self, number: int) -> dict[str, Any]:
+    def _not_completed(self, number: int) -> CheckpointView:
         triggered = self.triggered.get(number)
         running = number == self.pending
-        return {
-            "checkpoint": number,
-            "kind": triggered.kind if triggered else "checkpoint",
-            "status": "in progress" if running else "aborted",
-            "triggered_at": triggered.at if triggered else None,
-            "completed_at": None,
-            "released_at": None,
-            "duration_ms": None,
-            "reason": None if running else self.aborted.get(number, "the driver was lost"),
-            "finished": [],
-            "sinks": {},
-        }
+        return CheckpointView(
+            number,
+            triggered.kind if triggered else "checkpoint",
+            "in progress" if running else "aborted",
+            triggered_at=triggered.at if triggered else None,
+            reason=None if running else self.aborted.get(number, "the driver was lost"),
+        )

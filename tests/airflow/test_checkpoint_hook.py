@@ -30,7 +30,7 @@ def test_jobs_and_checkpoints_are_read_from_the_journals(hook: CheckpointHook, j
     driver(journal("visits"))
     assert [state.job_id for state in hook.jobs()] == ["orders", "visits"]
     assert hook.job("orders").last_completed == 2
-    assert [(c["checkpoint"], c["status"]) for c in hook.checkpoints("orders")] == [
+    assert [(one.checkpoint, one.status) for one in hook.checkpoints("orders")] == [
         (1, "released"),
         (2, "released"),
     ]

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,7 +128,38 @@ def test_checkpoints_says_what_became_of_each(
 
 def test_checkpoints_json_is_a_list(running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["checkpoints", "orders", "--root", empty_root, "--json"]) == 0
-    assert [row["checkpoint"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 3, 4]
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["checkpoint"] for row in rows] == [1, 2, 3, 4]
+    assert list(rows[0].items()) == [
+        ("checkpoint", 1),
+        ("kind", "checkpoint"),
+        ("status", "released"),
+        ("triggered_at", NOON + 30),
+        ("completed_at", NOON + 30.25),
+        ("released_at", NOON + 30.5),
+        ("duration_ms", 250),
+        ("reason", None),
+        ("finished", []),
+        ("sinks", {"lake": {"files": 3}}),
+    ]
+    nothing = dict.fromkeys(("completed_at", "released_at", "duration_ms"))
+    of_all: dict[str, Any] = {"kind": "checkpoint", "finished": [], "sinks": {}, **nothing}
+    assert rows[1] == {
+        **of_all,
+        "checkpoint": 2,
+        "status": "aborted",
+        "triggered_at": NOON + 60,
+        "reason": "CHECKPOINT_EXPIRED",
+    }
+    assert rows[3] == {
+        **of_all,
+        "checkpoint": 4,
+        "status": "in progress",
+        "triggered_at": NOON + 800,
+        "reason": None,
+    }
+    main(["show", "orders", "--root", empty_root, "--json"])
+    assert json.loads(capsys.readouterr().out)["checkpoints"] == rows
 
 
 @pytest.mark.parametrize("command", [["jobs"], ["show", "orders"], ["checkpoints", "orders"]])

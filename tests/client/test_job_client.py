@@ -26,6 +26,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -106,6 +107,21 @@ def test_a_job_that_was_never_run_is_told_with_those_that_were(world: World) -> 
         world.client().checkpoints()
     with pytest.raises(NoSuchJobError):
         world.client().stop()
+
+
+def test_checkpoints_are_values_oldest_first(world: World) -> None:
+    write(
+        world.driver(),
+        ev.CheckpointTriggered(1, 10.0),
+        ev.CheckpointAborted(1, "CHECKPOINT_EXPIRED", 20.0),
+        ev.CheckpointCompleted(2, 30.0, 31.5, "savepoint", {}, {"live": "running", "history": "finished"}),
+        ev.CheckpointReleased(2, 32.0, {"lake": {"files": 3}}),
+    )
+    first, second = world.client().checkpoints()
+    assert first == CheckpointView(1, "checkpoint", "aborted", triggered_at=10.0, reason="CHECKPOINT_EXPIRED")
+    assert first.duration_ms is None
+    assert (second.status, second.duration_ms, second.finished) == ("released", 1500, ("history",))
+    assert (second.released_at, second.sinks) == (32.0, {"lake": {"files": 3}})
 
 
 def test_a_state_stays_as_it_was_seen(world: World) -> None:

@@ -152,7 +152,7 @@ def test_r10_a_crash_loses_what_waits_and_nothing_that_the_next_driver_needs(sto
         [],
         set(),
     )
-    assert state.checkpoint_view()[0]["reason"] == "the driver was lost"
+    assert state.checkpoint_views()[0].reason == "the driver was lost"
     with pytest.raises(FencedError):
         journal.flush()
     assert replayed(storage) == state

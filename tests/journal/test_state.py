@@ -218,19 +218,19 @@ def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
 
 def test_the_view_tells_what_became_of_each_checkpoint() -> None:
     state = folded(one_of_each())
-    view = {row["checkpoint"]: row for row in state.checkpoint_view()}
-    assert [(n, row["status"], row["kind"]) for n, row in view.items()] == [
+    view = {one.checkpoint: one for one in state.checkpoint_views()}
+    assert [(n, one.status, one.kind) for n, one in view.items()] == [
         (1, "aborted", "checkpoint"),
         (2, "released", "checkpoint"),
         (3, "in progress", "savepoint"),
     ]
-    assert view[1]["reason"] == "CHECKPOINT_EXPIRED"
-    assert view[2]["duration_ms"] == 1500
-    assert view[2]["finished"] == ["rates"]
-    assert view[2]["sinks"] == {"lake": {"files": 3, "rows": 40}}
+    assert view[1].reason == "CHECKPOINT_EXPIRED"
+    assert view[2].duration_ms == 1500
+    assert view[2].finished == ("rates",)
+    assert view[2].sinks == {"lake": {"files": 3, "rows": 40}}
     ev.EpochClaimed(2, "t2", Worker(), 200.0).apply(state)
-    assert state.checkpoint_view()[-1]["status"] == "aborted"
-    assert state.checkpoint_view()[-1]["reason"] == "the driver was lost"
+    assert state.checkpoint_views()[-1].status == "aborted"
+    assert state.checkpoint_views()[-1].reason == "the driver was lost"
 
 
 def test_a_release_covers_the_checkpoints_before_it() -> None:
@@ -238,7 +238,7 @@ def test_a_release_covers_the_checkpoints_before_it() -> None:
     for number in (1, 2, 3):
         ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}).apply(state)
     ev.CheckpointReleased(2, 3.0).apply(state)
-    assert [row["status"] for row in state.checkpoint_view()] == ["released", "released", "completed"]
+    assert [one.status for one in state.checkpoint_views()] == ["released", "released", "completed"]
 
 
 def test_the_state_stays_small_over_months() -> None:
@@ -290,7 +290,7 @@ def test_a_state_from_before_restores_were_remembered_is_read() -> None:
 def test_a_journal_from_before_definitions_were_recorded_is_shown_and_not_gone_on_from() -> None:
     assert folded([]).definition is None
     state = folded(one_of_each())
-    assert [row["status"] for row in state.checkpoint_view()] == ["aborted", "released", "in progress"]
+    assert [one.status for one in state.checkpoint_views()] == ["aborted", "released", "in progress"]
     assert state.graph() == GRAPH
     with pytest.raises(DefinitionNotRecordedError, match=r"'orders'.*another id"):
         _ = state.definition

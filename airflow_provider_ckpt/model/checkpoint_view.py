@@ -1,0 +1,51 @@
+"""What became of a checkpoint, for whoever looks at a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ckpt.model.checkpoint import CheckpointKind, CheckpointStatus
+
+
+@dataclass(frozen=True)
+class CheckpointView:
+    """Times are epoch seconds by the driver's clock; None: not yet, never, or no longer remembered."""
+
+    checkpoint: int
+    """Its number; they go up, and none is used twice."""
+    kind: CheckpointKind
+    status: CheckpointStatus
+    triggered_at: float | None = None
+    completed_at: float | None = None
+    released_at: float | None = None
+    """None also for one that the release of a later checkpoint has released."""
+    reason: str | None = None
+    """Why it was aborted."""
+    finished: tuple[str, ...] = ()
+    """Sorted uids: the operators that were finished in it."""
+    sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By uid what its release released: counts, such as ``files`` and ``rows``. Empty without a release of its own."""
+
+    @property
+    def duration_ms(self) -> int | None:
+        """From the trigger to the completion, in milliseconds. None: it was not completed."""
+        if self.completed_at is None or self.triggered_at is None:
+            return None
+        return round((self.completed_at - self.triggered_at) * 1000)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``ckpt checkpoints --json`` prints it (docs/cli.md)."""
+        return {
+            "checkpoint": self.checkpoint,
+            "kind": self.kind,
+            "status": self.status,
+            "triggered_at": self.triggered_at,
+            "completed_at": self.completed_at,
+            "released_at": self.released_at,
+            "duration_ms": self.duration_ms,
+            "reason": self.reason,
+            "finished": list(self.finished),
+            "sinks": {uid: dict(counts) for uid, counts in self.sinks.items()},
+        }
