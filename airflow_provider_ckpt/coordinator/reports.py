@@ -1,4 +1,4 @@
-"""What subtasks tell the coordinator.
+"""What subtasks tell the JobMaster, most of it for the coordinator.
 
 A report names its world (epoch, subtask, attempt) or is dropped (R22), and has a JSON form (``coordinator.wire``).
 ``subtask`` is "<vertex>/<index>".
@@ -82,6 +82,17 @@ class SubtaskFenced:
 
 
 @dataclass(frozen=True)
+class DataAvailable:
+    """Something was appended to the subtask's log: ``consumers`` look at it. For the JobMaster, which tells them, not
+    for the coordinator. No harm is done by one of an attempt that is over."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    consumers: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True)
 class BarrierAcknowledged:
     epoch: int
     subtask: SubtaskId
@@ -150,3 +161,6 @@ Report = (
     | SubtaskPaused
     | SplitCompleted
 )
+"""For the coordinator."""
+TaskReport = Report | SubtaskFenced | DataAvailable
+"""All that a task says."""

@@ -8,19 +8,19 @@ from typing import Any
 
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
-from airflow_provider_ckpt.coordinator.reports import Report, SubtaskFenced
+from airflow_provider_ckpt.coordinator.reports import TaskReport
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.tagged import Tagged
 
-_MESSAGES: Tagged[Any] = Tagged((*typing.get_args(Report), *typing.get_args(Command), SubtaskFenced))
+_MESSAGES: Tagged[TaskReport | Command] = Tagged((*typing.get_args(TaskReport), *typing.get_args(Command)))
 
 
-def to_json(message: Report | Command | SubtaskFenced) -> dict[str, Any]:
+def to_json(message: TaskReport | Command) -> dict[str, Any]:
     """Each field by its name, beside the ``type``."""
     return _MESSAGES.to_json(message)
 
 
-def from_json(body: Mapping[str, Any]) -> Any:
+def from_json(body: Mapping[str, Any]) -> TaskReport | Command:
     """The report or command. Raises UnknownMessageError for a type, or for fields, that this version does not know."""
     try:
         return _MESSAGES.from_json(body)

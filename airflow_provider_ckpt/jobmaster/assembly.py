@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
+from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
@@ -41,7 +41,7 @@ class OwnedJob:
     slots: int = 1
 
 
-def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbox: queue.Queue[object]) -> JobMaster:
+def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbox: Inbox) -> JobMaster:
     """``inbox``: into which the tasks behind the gateway report."""
     identity, graph, journal = job.identity, job.graph, job.journal
     coordinator = Coordinator(

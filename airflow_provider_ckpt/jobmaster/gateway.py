@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from airflow_provider_ckpt.coordinator.commands import Command
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class TaskGateway(Protocol):
@@ -20,8 +23,13 @@ class TaskGateway(Protocol):
     def send(self, command: Command) -> None:
         """Have a task carry out a command. One that is over, or of another attempt, takes none: dropped in silence."""
 
-    def hear(self, message: object) -> None:
-        """A message in the inbox that is no report: it is of a task to another one, or of whoever makes tasks."""
+    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
+        """``attempt``, made for a RestartSubtask, has opened the subtask's log (SubtaskOpened): from here on commands
+        are for it, and what runs yet of the one before is told to stop."""
+
+    def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
+        """Have these subtasks read on in the logs of their producers, of which one has advanced (DataAvailable). One
+        that is over does not."""
 
     def look_around(self) -> None:
         """Called about once a second: let the tasks look at what nobody tells them."""

@@ -17,12 +17,13 @@ from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, NotifyCompleted, Release
 from airflow_provider_ckpt.coordinator.messages import Message, StopRequested
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced, SubtaskOpened
+from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
+from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
@@ -40,7 +41,6 @@ HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the tasks."""
 LONGEST_WAIT = 0.1
 _COMMANDS = typing.get_args(Command)
-_MESSAGES = typing.get_args(Message)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class JobMaster:
         releaser: Releaser,
         retention: Retention,
         status: StatusReporter,
-        inbox: queue.Queue[object],
+        inbox: Inbox,
         clock: Clock | None = None,
     ) -> None:
         self._job, self._options = identity, identity.options
@@ -123,18 +123,21 @@ class JobMaster:
         wait = LONGEST_WAIT if deadline is None else min(LONGEST_WAIT, deadline - now)
         return max(0.001, wait)
 
-    def _receive(self, message: object) -> None:
-        if isinstance(message, SubtaskFenced):
-            self._refuse_fenced(message)
-            return
-        if isinstance(message, SubtaskFailed) and self._coordinator.admits(message.subtask, message.attempt):
-            self._note_failed(message)
-        if isinstance(message, SubtaskOpened):
-            self._has_failed = False  # the run has not ended for it
-        if isinstance(message, _MESSAGES):
-            self._tell(message)
-        else:
-            self._gateway.hear(message)
+    def _receive(self, message: Received) -> None:
+        match message:
+            case SubtaskFenced():
+                self._refuse_fenced(message)
+                return
+            case DataAvailable():
+                self._gateway.pull_inputs(message.consumers)
+                return
+            case SubtaskFailed():
+                if self._coordinator.admits(message.subtask, message.attempt):
+                    self._note_failed(message)
+            case SubtaskOpened():
+                self._has_failed = False  # the run has not ended for it
+                self._gateway.begun(message.subtask, message.attempt)
+        self._tell(message)
 
     def _refuse_fenced(self, report: SubtaskFenced) -> None:
         """An attempt that the next one of this epoch has fenced has nothing more to say; any other fence is of a driver

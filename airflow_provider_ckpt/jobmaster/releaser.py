@@ -71,7 +71,7 @@ class Releaser:
         final_only: frozenset[str],
         *,
         epoch: int,
-        post: Callable[[object], None],
+        post: Callable[[ReleaseDone | ReleaseFailed], None],
         check_fenced: Callable[[], None],
     ) -> None:
         self._releases = SinkReleases(graph, logs, sinks, final_only)

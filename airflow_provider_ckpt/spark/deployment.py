@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
+from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
@@ -61,7 +61,7 @@ class Deployment:
     def __init__(self, claimed: ClaimedJob, status: StatusReporter) -> None:
         self._claimed, self._status = claimed, status
         self._plan, self._options = claimed.prepared.plan, claimed.prepared.options
-        self._inbox: queue.Queue[object] = queue.Queue()
+        self._inbox = Inbox()
         self._batch_thread = ThreadPoolExecutor(BATCH_SLOTS, thread_name_prefix="ckpt-batch")
         self._context = self._make_context()
         self._factory = self._make_factory()
@@ -109,7 +109,7 @@ class Deployment:
             final_only=frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final"),
             slots=self._slots(),
         )
-        restarts = Restarts(self._factory, self._inbox.put, takeover.new_nonce)
+        restarts = Restarts(self._factory, self._context.post, takeover.new_nonce)
         gateway = SparkGateway(self._context, self._runners, restarts)
         return job_master(owned, gateway, self._status, self._inbox)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from airflow_provider_ckpt.coordinator.commands import (
     AssignSplits,
@@ -19,10 +19,11 @@ from airflow_provider_ckpt.coordinator.commands import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.task.restarts import Restarts
-from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
+from airflow_provider_ckpt.task.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -98,22 +99,22 @@ class LocalGateway:
     def _is_meant(self, task: Task, command: Command) -> bool:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
-    def hear(self, message: object) -> None:
-        if isinstance(message, TaskReplaced):
-            self._replace(message.task)
-            return
-        assert isinstance(message, InputAdvanced), message
-        task = self._tasks.get(message.subtask)
-        if task is not None:
-            self._guard(task, task.pull_inputs)
-
-    def _replace(self, task: Task) -> None:
+    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         """The one before is told to stop, and not waited for until the end of the run: it may hang, and is fenced."""
-        before = self._tasks.get(task.subtask)
-        self._tasks[task.subtask] = task
+        task = self._restarts.made(subtask, attempt)
+        if task is None:
+            return
+        before = self._tasks.get(subtask)
+        self._tasks[subtask] = task
         if before is not None:
             self._replaced.append(before)
             before.stop()
+
+    def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
+        for subtask in consumers:
+            task = self._tasks.get(subtask)
+            if task is not None:
+                self._guard(task, task.pull_inputs)
 
     def look_around(self) -> None:
         """Read on in the logs, and see to it that every task is well."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from airflow_provider_ckpt.coordinator.commands import RestartSubtask
-from airflow_provider_ckpt.coordinator.reports import SubtaskDone, SubtaskOpened
+from airflow_provider_ckpt.coordinator.reports import Report, SubtaskDone, SubtaskOpened
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.task.task import Task, TaskReplaced
+from airflow_provider_ckpt.task.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Restarts:
     ``post``: the JobMaster's inbox. ``new_nonce``: of an attempt.
     """
 
-    def __init__(self, factory: TaskFactory, post: Callable[[object], None], new_nonce: Callable[[], str]) -> None:
+    def __init__(self, factory: TaskFactory, post: Callable[[Report], None], new_nonce: Callable[[], str]) -> None:
         self._factory, self._post, self._new_nonce = factory, post, new_nonce
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -56,6 +56,12 @@ class Restarts:
         )
         self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
         thread.start()
+
+    def made(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
+        """The task of ``attempt``, which has said that it opened the log. None if there is nothing left for it to do,
+        and for an attempt that was not made here."""
+        task = self._made.get(subtask)
+        return task if task is not None and task.attempt == attempt else None
 
     def close(self) -> list[Task]:
         """Begin no more; returns those that were made: the JobMaster may not have heard of all of them."""
@@ -83,7 +89,6 @@ class Restarts:
             self._post(SubtaskDone(*world))
             return
         self._made[command.subtask] = task_of_next
-        self._post(TaskReplaced(task_of_next))
         self._post(SubtaskOpened(*world))
 
     def _end(self, subtask: SubtaskId, tasks: tuple[Task, ...]) -> None:

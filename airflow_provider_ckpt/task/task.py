@@ -1,31 +1,14 @@
-"""What a task can be told, and what it hears, whatever runs it."""
+"""What a task can be told, whatever runs it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-
-
-@dataclass(frozen=True)
-class InputAdvanced:
-    """Something was appended to a log that ``subtask`` reads: of a task to another one, by way of the JobMaster's
-    inbox."""
-
-    subtask: SubtaskId
-
-
-@dataclass(frozen=True)
-class TaskReplaced:
-    """``task`` is of the next attempt of its subtask, and has opened the log: whoever made it says so by way of the
-    JobMaster's inbox, and then tells the coordinator (SubtaskOpened)."""
-
-    task: Task
 
 
 class Task(Protocol):

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
-    Report,
+    DataAvailable,
     SourceAtEnd,
     SplitCompleted,
     SubtaskAtEndOfData,
@@ -33,6 +33,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskOpened,
     SubtaskPaused,
     SubtaskRunning,
+    TaskReport,
 )
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -61,6 +62,7 @@ MESSAGES: list[Any] = [
     SubtaskFailed(*WORLD, "Spark is gone", driver_is_lost=True),
     SubtaskFenced(*WORLD, "taken over"),
     SubtaskFenced(*WORLD, "taken over", AttemptId(4, 0, "cd")),
+    DataAvailable(*WORLD, (SubtaskId("w/0"), SubtaskId("w/1"))),
     BarrierAcknowledged(*WORLD, 2, SNAPSHOT),
     BarrierDeclined(*WORLD, 2, "IO_EXCEPTION", "disk full"),
     SourceAtEnd(*WORLD, "history", 4, droppable=False),
@@ -78,7 +80,7 @@ MESSAGES: list[Any] = [
 
 
 def test_every_report_and_command_is_tried() -> None:
-    known = {*typing.get_args(Report), *typing.get_args(Command), SubtaskFenced}
+    known = {*typing.get_args(TaskReport), *typing.get_args(Command)}
     assert {type(message) for message in MESSAGES} == known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from airflow_provider_ckpt.coordinator.commands import (
     AssignSplits,
@@ -315,7 +316,7 @@ class Driver:
                 raise BrokenError(f"a tick at {now} leaves something due at {after}")
 
     def _deliver(self) -> None:
-        full = [runner.outbox for runner in (*self.runners.values(), *self.replaced) if runner.outbox]
+        full: list[list[Any]] = [runner.outbox for runner in (*self.runners.values(), *self.replaced) if runner.outbox]
         if self.inbox:
             full.append(self.inbox)
         if full:

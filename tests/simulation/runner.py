@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.messages import Message
-from airflow_provider_ckpt.coordinator.reports import SourceAtEnd
+from airflow_provider_ckpt.coordinator.reports import Report, SourceAtEnd
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.pause_reason import PauseReason
@@ -64,7 +63,7 @@ class Runner:
         self.world, self.subtask, self.epoch, self.attempt = world, subtask, epoch, attempt
         self.log, self.logs = log, inputs
         self.vertex = world.graph.vertex(subtask.vertex)
-        self.outbox: list[Message] = []
+        self.outbox: list[Report] = []
         self.work: deque[Callable[[], None]] = deque()
         self.channels = {key: (edge, producer) for edge, key, producer in world.channels(subtask)}
         self._prepare(frozenset(dropped))

@@ -5,7 +5,6 @@ No Spark runs here: each part is given a storage, a log and a journal, and what 
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
+from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
@@ -485,8 +485,11 @@ class NoTasks:
     def send(self, command: object) -> None:
         pass
 
-    def hear(self, message: object) -> None:
-        raise AssertionError(message)
+    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
+        pass
+
+    def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
+        raise AssertionError(consumers)
 
     def look_around(self) -> None:
         pass
@@ -495,9 +498,9 @@ class NoTasks:
         pass
 
 
-def master(storage: Storage, journal: Journal, messages: Iterable[object] = ()) -> JobMaster:
+def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()) -> JobMaster:
     """Its clock gives up after a while."""
-    inbox: queue.Queue[object] = queue.Queue()
+    inbox = Inbox()
     for message in messages:
         inbox.put(message)
     ticks = iter(range(400))
@@ -552,7 +555,7 @@ def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp
     fenced = SubtaskFenced(1, V0, ATTEMPT, "fenced", by=ATTEMPT.next("b"))
     late = SubtaskFailed(1, V0, ATTEMPT, "odd")
     last = SubtaskFailed(1, V0, ATTEMPT.next("b"), "even", terminal=True)
-    messages = [fenced, SubtaskOpened(1, V0, ATTEMPT.next("b")), late, last]
+    messages: list[Received] = [fenced, SubtaskOpened(1, V0, ATTEMPT.next("b")), late, last]
     outcome = master(storage, claimed(storage), messages).run()
     assert (outcome.status, "even" in str(outcome.cause)) == ("FAILED", True)
 

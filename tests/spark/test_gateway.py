@@ -1,16 +1,14 @@
-"""The JobMaster and its tasks say to each other what survives JSON, and no more."""
+"""The JobMaster and its tasks say to each other what survives JSON, and nothing else."""
 
 from __future__ import annotations
 
 import json
-import typing
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airflow_provider_ckpt.coordinator.commands import Command, DrainSubtask, FinishSubtask
-from airflow_provider_ckpt.coordinator.reports import Report, SubtaskFenced
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -18,7 +16,7 @@ from airflow_provider_ckpt.spark import deployment
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
-from airflow_provider_ckpt.task.task import InputAdvanced, Task
+from airflow_provider_ckpt.task.task import Task
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
 from tests.support.no_restarts import NO_RESTARTS
@@ -44,12 +42,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         post = given.pop("post")
 
         def through(message: Any) -> None:
-            if isinstance(message, (*typing.get_args(Report), SubtaskFenced)):
-                heard.append(type(message).__name__)
-                message = over_json(message)
-            else:
-                assert isinstance(message, InputAdvanced), message
-            post(message)
+            heard.append(type(message).__name__)
+            post(over_json(message))
 
         return RunContext(**given, post=through)
 
@@ -65,7 +59,7 @@ def test_a_job_runs_to_its_end_through_json(world: World, told: list[str]) -> No
     run = world.run(mixed(world, chain=False), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
-    assert {"SubtaskRunning", "BarrierAcknowledged", "SubtaskAtEndOfData", "SubtaskDone"} <= set(told)
+    assert {"SubtaskRunning", "DataAvailable", "BarrierAcknowledged", "SubtaskAtEndOfData", "SubtaskDone"} <= set(told)
 
 
 def test_a_batch_job_runs_to_its_end_through_json(world: World, told: list[str]) -> None:

@@ -3,18 +3,24 @@ that of the simulation, in a thread of its own. Vertices have as many subtasks a
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced, SubtaskOpened
+from airflow_provider_ckpt.coordinator.reports import (
+    DataAvailable,
+    SubtaskFailed,
+    SubtaskFenced,
+    SubtaskOpened,
+    TaskReport,
+)
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
+from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits, subtasks_needed
@@ -40,7 +46,7 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.restarts import Restarts
-from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
+from airflow_provider_ckpt.task.task import Task
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, World
@@ -83,7 +89,7 @@ class SyntheticTask:
     """``before_step``: called before each step of its own; False: it does nothing now. What it raises is a crash."""
 
     def __init__(
-        self, runner: Runner, post: Callable[[object], None], before_step: Callable[[Runner], bool], seed: str
+        self, runner: Runner, post: Callable[[TaskReport], None], before_step: Callable[[Runner], bool], seed: str
     ) -> None:
         self._runner, self._post, self._before_step = runner, post, before_step
         self._random = Random(seed)
@@ -155,8 +161,9 @@ class SyntheticTask:
         self._runner.outbox.clear()
         if self._runner.log.position != self._seen:
             self._seen = self._runner.log.position
-            for consumer, _ in readers(self._runner.world.graph, SubtaskId(self.subtask)):
-                self._post(InputAdvanced(consumer))
+            consumers = tuple(one for one, _ in readers(self._runner.world.graph, self.subtask))
+            if consumers:
+                self._post(DataAvailable(self._runner.epoch, self.subtask, self.attempt, consumers))
 
     def _run(self) -> None:
         try:
@@ -189,13 +196,23 @@ class Journaled(OwnedJournal):
         self._world.check()
 
 
+class Replacements(Restarts):
+    """Beside those of tasks that failed: of tasks that have not."""
+
+    def replaced(self, task: Task, epoch: int) -> None:
+        """``task`` was made to take the place of one that runs; any thread."""
+        self._made[task.subtask] = task
+        self._post(SubtaskOpened(epoch, task.subtask, task.attempt))
+
+
 @dataclass(frozen=True)
 class _Run:
     epoch: int
     journal: OwnedJournal
     logs: dict[SubtaskId, SubtaskLog]
     before_step: Callable[[Runner], bool]
-    inbox: queue.Queue[object]
+    inbox: Inbox
+    restarts: Replacements
 
 
 class SyntheticJob:
@@ -227,7 +244,7 @@ class SyntheticJob:
         restarts: int = 0,
     ) -> Outcome:
         """``parallelism``: of each source with splits. ``restarts``: of a subtask that fails, in a row."""
-        storage, inbox = self.world.storage, queue.Queue[object]()
+        storage, inbox = self.world.storage, Inbox()
         replayed = Journal(storage, JOB)
         replayed.replay()
         taken = takeover.claim(replayed, "try", Worker())
@@ -239,7 +256,8 @@ class SyntheticJob:
         sources = {uid: SourceDefinition(True, parallelism=declared[uid]) for uid in widths}
         takeover.record_plan(journal, JOB, self.graph, JobDefinition(self._mode, sources, {}, {}), {}, {})
         attempts = takeover.open_logs(journal, logs, taken.epoch, self._mode, None)
-        self._now = _Run(taken.epoch, journal, logs, before_step, inbox)
+        replacements = Replacements(self, inbox.put, takeover.new_nonce)
+        self._now = _Run(taken.epoch, journal, logs, before_step, inbox, replacements)
         self._collect()
         tasks = {name: self._task(name, attempt) for name, attempt in attempts.items()}
         options = RunOptions(
@@ -263,7 +281,7 @@ class SyntheticJob:
             self._sinks,
             slots=slots,
         )
-        gateway = LocalGateway(taken.epoch, tasks, _unexpected, Restarts(self, inbox.put, takeover.new_nonce))
+        gateway = LocalGateway(taken.epoch, tasks, _unexpected, replacements)
         return job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None), inbox).run()
 
     def replace(self, before: Runner) -> AttemptId:
@@ -272,8 +290,7 @@ class SyntheticJob:
         now, attempt = self._now, before.attempt.next(takeover.new_nonce())
         task = self.begin(before.subtask, attempt, VertexPlan(0, ()))
         assert task is not None
-        now.inbox.put(TaskReplaced(task))
-        now.inbox.put(SubtaskOpened(now.epoch, before.subtask, attempt))
+        now.restarts.replaced(task, now.epoch)
         return attempt
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.reports import SubtaskDone, SubtaskFailed, SubtaskOpened
+from airflow_provider_ckpt.coordinator.reports import Report, SubtaskDone, SubtaskFailed, SubtaskOpened
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -29,7 +29,7 @@ from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
-from airflow_provider_ckpt.task.task import InputAdvanced, Task, TaskReplaced
+from airflow_provider_ckpt.task.task import Task
 from tests.support.no_restarts import NO_RESTARTS
 
 V = SubtaskId("v/0")
@@ -93,21 +93,40 @@ def unexpected(task: Task, error: BaseException) -> None:
     raise AssertionError(task.subtask) from error
 
 
+class Made(Restarts):
+    """``task`` is made, of the next attempt of one that has not failed; nothing else is."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(Making([]), queue.Queue[Report]().put, lambda: "n")
+        self._made[task.subtask] = task
+
+
+@pytest.mark.parametrize("attempt", [A, B.next("c"), AttemptId(2, 1, "x")], ids=str)
+def test_what_was_not_made_here_takes_no_place(attempt: AttemptId) -> None:
+    """As of a closed log, whose next attempt has nothing to do."""
+    heard: list[tuple[str, str]] = []
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, Made(Noting(B, heard)))
+    gateway.begun(V, attempt)
+    gateway.begun(SubtaskId("w/0"), B)
+    gateway.send(DrainSubtask(2, V, A))
+    assert heard == [(str(A), "drain")]
+
+
 def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> None:
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, Made(Noting(B, heard)))
     gateway.send(DrainSubtask(2, V, B))
-    gateway.hear(TaskReplaced(Noting(B, heard)))
+    gateway.begun(V, B)
     gateway.send(DrainSubtask(2, V, A))
     gateway.send(DeploySubtask(2, V, B, VertexPlan(3, ())))
-    gateway.hear(InputAdvanced(V))
+    gateway.pull_inputs([SubtaskId("w/0"), V])
     assert heard == [(str(A), "stop"), (str(B), "deploy 3"), (str(B), "pull")]
 
 
 def test_both_attempts_are_over_when_the_gateway_has_stopped() -> None:
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS)
-    gateway.hear(TaskReplaced(Noting(B, heard)))
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, Made(Noting(B, heard)))
+    gateway.begun(V, B)
     heard.clear()
     gateway.stop(after_batch=False)
     assert [what for what in heard if what[1] == "close"] == [(str(A), "close"), (str(B), "close")]
@@ -116,7 +135,7 @@ def test_both_attempts_are_over_when_the_gateway_has_stopped() -> None:
 CALLS: dict[str, Callable[[LocalGateway], None]] = {
     "drain": lambda gateway: gateway.send(DrainSubtask(2, V, A)),
     "finish": lambda gateway: gateway.send(FinishSubtask(2, V, A)),
-    "an input": lambda gateway: gateway.hear(InputAdvanced(V)),
+    "an input": lambda gateway: gateway.pull_inputs([V]),
     "a look": lambda gateway: gateway.look_around(),
 }
 
@@ -127,10 +146,10 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
 ) -> None:
     """Word of the next one is still in the inbox. It takes the place when it comes."""
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {V: Noting(A, heard, fenced=B)}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {V: Noting(A, heard, fenced=B)}, unexpected, Made(Noting(B, heard)))
     call(gateway)
     assert len(heard) == 1
-    gateway.hear(TaskReplaced(Noting(B, heard)))
+    gateway.begun(V, B)
     assert heard[1:] == [(str(A), "stop")]
 
 
@@ -186,7 +205,7 @@ class Making:
 
     def __init__(self, heard: list[tuple[str, str]], failures: int = 0, *, is_closed: bool = False) -> None:
         self.heard, self.failures, self.is_closed = heard, failures, is_closed
-        self.inbox: queue.Queue[object] = queue.Queue()
+        self.inbox = queue.Queue[Report]()
         self.restarts = Restarts(self, self.inbox.put, lambda: "n")
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Task | None:
@@ -212,11 +231,11 @@ def test_a_failed_task_has_ended_before_its_next_attempt_begins_and_takes_no_mor
     gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, making.restarts)
     gateway.send(restart())
     gateway.send(DrainSubtask(2, V, A))
-    replaced, opened = making.inbox.get(timeout=60), making.inbox.get(timeout=60)
+    opened = making.inbox.get(timeout=60)
     assert heard == [(str(A), "stop"), (str(A), "close"), (str(NEXT), "begin 5")]
-    assert isinstance(replaced, TaskReplaced)
     assert opened == SubtaskOpened(2, V, NEXT)
-    gateway.hear(replaced)
+    gateway.send(DrainSubtask(2, V, NEXT))
+    gateway.begun(V, NEXT)
     gateway.send(DeploySubtask(2, V, NEXT, VertexPlan(5, ())))
     gateway.stop(after_batch=False)
     assert heard[3:] == [(str(NEXT), "deploy 5"), (str(NEXT), "stop"), (str(NEXT), "close")]
@@ -241,7 +260,6 @@ def test_a_next_attempt_that_comes_to_nothing_is_told_and_followed_by_another_on
     gateway.send(restart())
     assert making.inbox.get(timeout=60) == SubtaskFailed(2, V, NEXT, "no answer")
     gateway.send(restart(NEXT))
-    assert isinstance(making.inbox.get(timeout=60), TaskReplaced)
     assert making.inbox.get(timeout=60) == SubtaskOpened(2, V, NEXT.next("n"))
     gateway.stop(after_batch=False)
 
@@ -263,9 +281,8 @@ def test_what_could_not_be_stopped_is_stopped_before_the_next_attempt_after_that
     gateway.send(restart())
     assert making.inbox.get(timeout=60) == SubtaskFailed(2, V, NEXT, "the query does not end")
     gateway.send(restart(NEXT))
-    assert isinstance(making.inbox.get(timeout=60), TaskReplaced)
+    assert making.inbox.get(timeout=60) == SubtaskOpened(2, V, NEXT.next("n"))
     assert heard == [(str(A), "stop"), (str(A), "stop"), (str(A), "close"), (str(NEXT.next("n")), "begin 5")]
-    making.inbox.get(timeout=60)
     gateway.stop(after_batch=False)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.coordinator.reports import TaskReport
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -16,7 +17,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class RunContext:
-    """``storage`` is the root's. ``post`` hands a message to the JobMaster's inbox (any thread);
+    """``storage`` is the root's. ``post`` hands a report to the JobMaster's inbox (any thread);
     ``check_fenced`` raises when a later epoch has claimed the job (R8)."""
 
     spark: SparkSession
@@ -26,7 +27,7 @@ class RunContext:
     graph: JobGraph
     options: RunOptions
     epoch: int
-    post: Callable[[object], None] = field(repr=False)
+    post: Callable[[TaskReport], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
     failed: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
     """Set with the first failure of a task, which is logged in full: those that follow from it are not. Cleared when a
