@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ckpt.cli.errors import BadAssignmentError
-from airflow_provider_ckpt.job.options import OPTIONS, read_storage_options
+from airflow_provider_ckpt.job.options import BY_NAME, read_storage_options
 from airflow_provider_ckpt.storage.location import Location
 
 
 def add_root(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    [root] = (option for option in OPTIONS if option.name == "root")
+    root = BY_NAME["root"]
     parser.add_argument("--root", required=required, metavar=root.kind.placeholder, help=root.help)
     parser.add_argument(
         "--storage-option",

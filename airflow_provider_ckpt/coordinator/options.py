@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.job.kinds import FLAG
-from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
+from airflow_provider_ckpt.job.option import Option
+from airflow_provider_ckpt.job.options import BY_NAME, RunOptions
+from airflow_provider_ckpt.model.mode import RuntimeMode
 
 MAX_UNRELEASED = 16
 """So many completed checkpoints may wait for their release before no new one is taken: sinks that
 cannot keep up slow the checkpoints down, and the journal keeps what a release needs."""
+
+
+def _of_a_run(name: str) -> Any:
+    """A field that is an option of a run, declared under ``name``: its default, and what it may be, are that one's."""
+    return field(default=BY_NAME[name].default, metadata={"option": BY_NAME[name]})
 
 
 @dataclass(frozen=True)
@@ -18,24 +27,30 @@ class CheckpointOptions:
     """Numbers, durations in seconds: those of a run, as it declares them, and what follows from its mode. Raises
     BadOptionError and BadDurationError for a value that cannot work."""
 
-    interval: float = RunOptions.checkpoint_interval
+    interval: float = _of_a_run("checkpoint_interval")
     """Between two triggers. A missed trigger is not made up for."""
-    min_pause: float = RunOptions.min_pause
+    min_pause: float = _of_a_run("min_pause")
     """Between the end of a checkpoint and the next trigger. A savepoint does not wait for it."""
-    timeout: float = RunOptions.checkpoint_timeout
+    timeout: float = _of_a_run("checkpoint_timeout")
     """A checkpoint not acknowledged by then is given up; a stop not served by then has failed."""
-    tolerable_failed: int = RunOptions.tolerable_failed_checkpoints
+    tolerable_failed: int = _of_a_run("tolerable_failed_checkpoints")
     """So many counted failures in a row are tolerated; one more fails the job over (of the savepoints of a
     stop: fails the stop)."""
-    restart_attempts: int = RunOptions.restart_attempts
+    restart_attempts: int = _of_a_run("restart_attempts")
     """So often in a row a failed subtask begins again by itself; one more failure ends the run."""
-    restart_delay: float = RunOptions.restart_delay
+    restart_delay: float = _of_a_run("restart_delay")
     """The first pause before that."""
     periodic: bool = True
     """False (BATCH mode): one checkpoint only, when every subtask is at its end of data."""
 
+    @classmethod
+    def of(cls, options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
+        """Those of a run."""
+        given = {name: getattr(options, option.name) for name, option in _declared()}
+        return cls(**given, periodic=mode == "streaming")
+
     def __post_init__(self) -> None:
-        for name, option in _DECLARED.items():
+        for name, option in _declared():
             value = getattr(self, name)
             if not isinstance(value, (int, float)):
                 raise BadOptionError(option=name, value=value, expected="a number")
@@ -43,12 +58,6 @@ class CheckpointOptions:
         FLAG.read(self.periodic, "periodic")
 
 
-_NAMES = {
-    "interval": "checkpoint_interval",
-    "min_pause": "min_pause",
-    "timeout": "checkpoint_timeout",
-    "tolerable_failed": "tolerable_failed_checkpoints",
-    "restart_attempts": "restart_attempts",
-    "restart_delay": "restart_delay",
-}
-_DECLARED = {name: option for name, called in _NAMES.items() for option in OPTIONS if option.name == called}
+def _declared() -> Iterator[tuple[str, Option]]:
+    """What they are called here, and as what they are declared."""
+    return ((one.name, one.metadata["option"]) for one in fields(CheckpointOptions) if "option" in one.metadata)

@@ -1,32 +1,39 @@
-"""``stop_at``, ``drain_at``, ``stop_after``, ``drain_after``: when a run is to end, and one that is late already."""
+"""When a run is to end (``stop_at``, ``drain_after``, …), and one that is late already."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Any
 
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.errors import DeadlinePassedError
-from airflow_provider_ckpt.job.options import RunOptions
-
-Ending = Literal["stop", "drain"]
+from airflow_provider_ckpt.job.option import Ending
+from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
 
 
 @dataclass(frozen=True)
 class Passed:
-    """A time that was over before the run began: ``option`` stop_at or drain_at."""
+    """A time that was over before the run began, and what it would have ended the run by."""
 
     option: str
+    ends: Ending
     at: datetime
 
 
 def passed(options: RunOptions, now: float) -> Passed | None:
     """``now``: epoch seconds of the wall clock."""
-    for option, at in (("stop_at", options.stop_at), ("drain_at", options.drain_at)):
-        if at is not None and at.timestamp() <= now:
-            return Passed(option, at)
-    return None
+    times = [Passed(name, ends, at) for name, ends, at in _given(options, kinds.TIME)]
+    return next((one for one in times if one.at.timestamp() <= now), None)
+
+
+def _given(options: RunOptions, kind: kinds.Kind) -> Iterator[tuple[str, Ending, Any]]:
+    """Name, what it ends the run by, and value."""
+    for option in OPTIONS:
+        value = getattr(options, option.name)
+        if option.ends is not None and option.kind is kind and value is not None:
+            yield option.name, option.ends, value
 
 
 def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool, now: float) -> None:
@@ -37,9 +44,9 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
     fail a job that does what it was asked for. Bounded sources are read to their ends whenever a drain comes.
     """
     over = passed(options, now)
-    if not is_new or over is None or (over.option == "drain_at" and not live):
+    if not is_new or over is None or (over.ends == "drain" and not live):
         return
-    reader = "it" if over.option == "stop_at" else f"its live sources ({', '.join(sorted(live))})"
+    reader = "it" if over.ends == "stop" else f"its live sources ({', '.join(sorted(live))})"
     raise DeadlinePassedError(
         job_id=options.job_id,
         option=over.option,
@@ -53,9 +60,5 @@ def due(options: RunOptions, *, ran: float, now: float) -> Ending | None:
     """What a run that is RUNNING for ``ran`` seconds is to do. ``now``: epoch seconds of the wall clock."""
     over = passed(options, now)
     if over is not None:
-        return "stop" if over.option == "stop_at" else "drain"
-    if options.stop_after is not None and ran >= options.stop_after:
-        return "stop"
-    if options.drain_after is not None and ran >= options.drain_after:
-        return "drain"
-    return None
+        return over.ends
+    return next((ends for _, ends, after in _given(options, kinds.DURATION) if ran >= after), None)

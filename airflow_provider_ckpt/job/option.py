@@ -7,9 +7,11 @@ the driver is given, the tables in ``docs/``, and which options may change betwe
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_ckpt.job.kinds import Kind
+
+Ending = Literal["stop", "drain"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Option:
     """Of ``ckpt run``. None: it cannot be given there (or is no flag, as the job)."""
     argument: str | None = None
     """Of the Airflow operator. None: it cannot be given there."""
-    ends: bool = False
-    """At most one that ends the run may be given."""
+    ends: Ending | None = None
+    """How it ends the run, at a time or after a duration. At most one that does may be given."""
     unset: str = ""
     """What holds in ``ckpt run`` when it is not given, where that is no value of its own."""
     unset_argument: str = ""
@@ -64,7 +66,7 @@ def about(
     *,
     flag: str | None = "",
     argument: str | None = "",
-    ends: bool = False,
+    ends: Ending | None = None,
     unset: str = "",
     unset_argument: str = "",
     is_identity: bool = False,

@@ -26,6 +26,7 @@ from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_d
 from airflow_provider_ckpt.model.mode import RuntimeMode
 
 __all__ = [
+    "BY_NAME",
     "OPTIONS",
     "STORAGE_OPTIONS_VARIABLE",
     "Duration",
@@ -121,7 +122,7 @@ class RunOptions:
         metadata=about(
             kinds.DURATION,
             "stop with a savepoint that long after the start; the next run goes on from there",
-            ends=True,
+            ends="stop",
         ),
     )
     drain_after: float | None = field(
@@ -129,14 +130,14 @@ class RunOptions:
         metadata=about(
             kinds.DURATION,
             "that long after the start end the sources, finish what is in flight, and with it the job",
-            ends=True,
+            ends="drain",
         ),
     )
     stop_at: datetime | None = field(
-        default=None, metadata=about(kinds.TIME, "stop with a savepoint at an instant", ends=True)
+        default=None, metadata=about(kinds.TIME, "stop with a savepoint at an instant", ends="stop")
     )
     drain_at: datetime | None = field(
-        default=None, metadata=about(kinds.TIME, "end the sources, and the job, at an instant", ends=True)
+        default=None, metadata=about(kinds.TIME, "end the sources, and the job, at an instant", ends="drain")
     )
     restore: str = field(
         default="latest",
@@ -224,11 +225,10 @@ class RunOptions:
         """
         values = dict(data)
         _check_format(values.pop("format", FORMAT), values.pop("version", VERSION))
-        known = [option.name for option in OPTIONS]
         for name in values:
-            if name not in known:
-                suggestion = did_you_mean(str(name), known)
-                raise UnknownOptionError(where="a run", option=name, suggestion=suggestion, known=listed(known))
+            if name not in BY_NAME:
+                suggestion = did_you_mean(str(name), BY_NAME)
+                raise UnknownOptionError(where="a run", option=name, suggestion=suggestion, known=listed(BY_NAME))
         for option in OPTIONS:
             if option.required and option.name not in values:
                 raise BadOptionError(option=option.name, value=None, expected="a text; it has no default")
@@ -237,6 +237,7 @@ class RunOptions:
 
 OPTIONS: tuple[Option, ...] = tuple(declared(one) for one in fields(RunOptions))
 """In the order of the fields."""
+BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def check_ending(given: list[str]) -> None:

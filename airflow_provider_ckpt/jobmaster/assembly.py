@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
-from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
@@ -46,7 +45,7 @@ def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbo
     identity, graph, journal = job.identity, job.graph, job.journal
     coordinator = Coordinator(
         graph,
-        checkpoint_options(identity.options, job.mode),
+        CheckpointOptions.of(identity.options, job.mode),
         epoch=identity.epoch,
         restored=job.restored,
         attempts=job.attempts,
@@ -71,15 +70,3 @@ def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbo
         final_only=job.final_only,
     )
     return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox)
-
-
-def checkpoint_options(options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
-    return CheckpointOptions(
-        interval=options.checkpoint_interval,
-        min_pause=options.min_pause,
-        timeout=options.checkpoint_timeout,
-        tolerable_failed=options.tolerable_failed_checkpoints,
-        restart_attempts=options.restart_attempts,
-        restart_delay=options.restart_delay,
-        periodic=mode == "streaming",
-    )

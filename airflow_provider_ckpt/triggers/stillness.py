@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client.job_client import has_ended
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options import BY_NAME
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -77,10 +77,11 @@ def patience(state: JobState, driver_alive: bool | None) -> float | None:
         return SHORTEST
     if state.created is None or state.created.mode != "streaming":
         return None
-    seconds = state.created.options.seconds
-    interval = seconds("checkpoint_interval", RunOptions.checkpoint_interval)
-    expected = max(interval + seconds("min_pause", RunOptions.min_pause), _last_interval(state))
-    return max(SHORTEST, _INTERVALS * expected + seconds("checkpoint_timeout", RunOptions.checkpoint_timeout))
+    interval, pause, timeout = (
+        state.created.options.seconds(name, BY_NAME[name].default)
+        for name in ("checkpoint_interval", "min_pause", "checkpoint_timeout")
+    )
+    return max(SHORTEST, _INTERVALS * max(interval + pause, _last_interval(state)) + timeout)
 
 
 def _last_interval(state: JobState) -> float:

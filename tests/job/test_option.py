@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.job.changes import RULES
 from airflow_provider_ckpt.job.option import Option
-from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
+from airflow_provider_ckpt.job.options import BY_NAME, OPTIONS, RunOptions
 from airflow_provider_ckpt.job.units import format_bytes, format_duration, parse_bytes, parse_duration
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition
 
-BY_NAME = {option.name: option for option in OPTIONS}
 ids = lambda option: option.name  # noqa: E731
 
 
@@ -66,12 +65,29 @@ def test_what_is_fixed_is_compared_and_the_definition_of_a_job_has_it() -> None:
     assert set(fixed) <= {one.name for one in fields(JobDefinition)}
 
 
-def test_the_journal_and_the_coordinator_have_the_declared_defaults() -> None:
+def test_the_journal_has_the_declared_defaults() -> None:
     journal = inspect.signature(Journal).parameters
     assert journal["buffer_bytes"].default == BY_NAME["journal_buffer_bytes"].default
     assert journal["flush_interval"].default == BY_NAME["journal_flush_interval"].default
-    assert CheckpointOptions().interval == BY_NAME["checkpoint_interval"].default
-    assert CheckpointOptions().timeout == BY_NAME["checkpoint_timeout"].default
+
+
+def test_the_coordinator_is_given_the_options_of_the_run() -> None:
+    """Each is another number than its default."""
+    options = RunOptions(
+        job="m:job",
+        root="/r",
+        job_id="orders",
+        checkpoint_interval=2.0,
+        min_pause=3.0,
+        checkpoint_timeout=4.0,
+        tolerable_failed_checkpoints=5,
+        restart_attempts=6,
+        restart_delay=7.0,
+    )
+    assert CheckpointOptions.of(options, "streaming") == CheckpointOptions(2.0, 3.0, 4.0, 5, 6, 7.0, periodic=True)
+    assert not CheckpointOptions.of(options, "batch").periodic
+    defaults = RunOptions(job="m:job", root="/r", job_id="orders")
+    assert CheckpointOptions.of(defaults, "streaming") == CheckpointOptions()
 
 
 @pytest.mark.parametrize(
