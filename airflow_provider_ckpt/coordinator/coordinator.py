@@ -88,7 +88,7 @@ class Coordinator:
         return self._advance(now)
 
     def handle(self, message: Message, now: float) -> list[Effect]:
-        refusal = "over" if self._job.is_over else self._admission.refuse(message)
+        refusal = self._refuse(message)
         if refusal is not None:
             self._dropped[refusal] += 1
             return []
@@ -122,9 +122,10 @@ class Coordinator:
     def draining(self) -> bool:
         return self._parts.requests.draining
 
-    def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Whether ``attempt`` is the one that speaks for the subtask (R22)."""
-        return self._parts.subtasks.admits(subtask, attempt)
+    def is_first(self, failure: SubtaskFailed) -> bool:
+        """Whether something follows from it: a restart, or the end of the run. Asked before it is handled. Nothing does
+        from one of an attempt that is over (R22), or of a run that ends for another reason already."""
+        return not self._job.is_ending and self._refuse(failure) is None
 
     # -- for tests and the simulation: what they watch a coordinator by, beside its effects
 
@@ -170,6 +171,10 @@ class Coordinator:
         return self._parts.subtasks.statuses()
 
     # -- what each does
+
+    def _refuse(self, message: Message) -> str | None:
+        """The reason it is dropped for; None: it is taken."""
+        return "over" if self._job.is_over else self._admission.refuse(message)
 
     def _take(self, message: Message, now: float) -> None:
         match message:

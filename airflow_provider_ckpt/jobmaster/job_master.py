@@ -82,7 +82,6 @@ class JobMaster:
         self._status, self._inbox = status, inbox
         self._clock = clock or Clock()
         self._outcome: Outcome | None = None
-        self._has_failed = False
         self._next_look = 0.0
         self._running_since: float | None = None
 
@@ -102,6 +101,7 @@ class JobMaster:
             finally:
                 self._releaser.close()
                 self._retention.close()
+                self._log_unheard()
 
     # ---- the loop
 
@@ -132,10 +132,8 @@ class JobMaster:
                 self._gateway.pull_inputs(message.consumers)
                 return
             case SubtaskFailed():
-                if self._coordinator.admits(message.subtask, message.attempt):
-                    self._note_failed(message)
+                self._note_failed(message)
             case SubtaskOpened():
-                self._has_failed = False  # the run has not ended for it
                 self._gateway.begun(message.subtask, message.attempt)
         self._tell(message)
 
@@ -183,10 +181,24 @@ class JobMaster:
             self._tell(StopRequested(ending, leaves=ending == "stop"))
 
     def _note_failed(self, report: SubtaskFailed) -> None:
-        if report.traceback is not None and not self._has_failed:  # the first failure is the one that ends the run
+        """The first failure is told in full; those that follow from it are not."""
+        if not self._coordinator.is_first(report):
+            self._log_another(report)
+            return
+        log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
+        if report.traceback is not None:
             message = f"{report.subtask} failed with {report.error}"
             self._status.say(LineKind.SUBTASK_FAILED, message, self._journal.state, traceback=report.traceback)
-        self._has_failed = True
+
+    def _log_unheard(self) -> None:
+        """What tasks failed with when the run was over already."""
+        while not self._inbox.empty():
+            message = self._inbox.get_nowait()
+            if isinstance(message, SubtaskFailed):
+                self._log_another(message)
+
+    def _log_another(self, report: SubtaskFailed) -> None:
+        log.error("subtask %s failed too: %s", report.subtask, report.cause)
 
     # ---- effects
 

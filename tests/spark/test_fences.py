@@ -586,6 +586,33 @@ def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(
     assert (state.status, "odd" in str(state.cause)) == ("RESTARTING", True)
 
 
+def test_the_first_failure_is_logged_in_full_and_those_that_follow_are_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also those that nobody acts on any more."""
+    storage = open_storage(tmp_path)
+    stale = SubtaskFailed(2, V0, ATTEMPT, "stale", stack_trace="Traceback: stale")
+    first = SubtaskFailed(1, V0, ATTEMPT, "odd", stack_trace="Traceback: odd")
+    later = SubtaskFailed(1, V0, ATTEMPT, "even", stack_trace="Traceback: even")
+    assert master(storage, claimed(storage), [stale, first, later]).run().status == "RESTARTING"
+    assert [one.getMessage() for one in caplog.records if one.name.endswith("job_master")] == [
+        "subtask v/0 failed too: stale",
+        "subtask v/0 failed\nTraceback: odd",
+        "subtask v/0 failed too: even",
+    ]
+
+
+def test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace(subtask: Subtask) -> None:
+    try:
+        raise QueryFailedError(vertex="v", cause="ValueError") from ValueError("no price")
+    except QueryFailedError as error:
+        report_crash(subtask.context, V0, ATTEMPT, error)
+    (failed,) = subtask.posted
+    assert failed.stack_trace.startswith("ValueError: no price\n")
+    assert "test_what_a_task_fails_with" in failed.stack_trace
+    assert failed.cause in failed.stack_trace
+
+
 def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
     """Whoever asked hears of it though the job decides nothing for hours."""
     storage = open_storage(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -29,6 +28,3 @@ class RunContext:
     epoch: int
     post: Callable[[TaskReport], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
-    failed: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
-    """Set with the first failure of a task, which is logged in full: those that follow from it are not. Cleared when a
-    task begins again."""

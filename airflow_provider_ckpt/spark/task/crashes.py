@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import traceback
 
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
@@ -13,8 +13,6 @@ from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.errors import SparkLostError
 from airflow_provider_ckpt.spark.task.jvm import is_gone
-
-log = logging.getLogger(__name__)
 
 
 def report_crash(context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
@@ -35,15 +33,11 @@ def _report(
         lost = SparkLostError(cause=str(error))
         lost.__cause__ = error
         error = lost
-    if context.failed.is_set():
-        log.error("subtask %s failed too: %s", subtask, error)
-    else:
-        context.failed.set()
-        log.error("subtask %s failed", subtask, exc_info=error)
+    stack_trace = "".join(traceback.format_exception(error))
     if is_lost:  # no traceback: it is of our own calls, or of a user's that are not to blame
-        return SubtaskFailed(*world, str(error), driver_is_lost=True)
+        return SubtaskFailed(*world, str(error), driver_is_lost=True, stack_trace=stack_trace)
     terminal = isinstance(error, CkptError) and not error.retryable
     found = find_cause(error.__cause__) if error.__cause__ is not None else None
     if found is None or found.traceback is None:
-        return SubtaskFailed(*world, str(error), terminal)
-    return SubtaskFailed(*world, str(error), terminal, found.message, found.traceback)
+        return SubtaskFailed(*world, str(error), terminal, stack_trace=stack_trace)
+    return SubtaskFailed(*world, str(error), terminal, found.message, found.traceback, stack_trace=stack_trace)

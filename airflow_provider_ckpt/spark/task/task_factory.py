@@ -65,7 +65,6 @@ class SparkTaskFactory:
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
         """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
-        self._context.failed.clear()  # the run has not ended for it: what fails next is told in full
         log = SubtaskLog(self._context.storage, self._logs[subtask].path)
         log.load()
         if log.state.closed:
