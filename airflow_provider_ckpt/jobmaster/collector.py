@@ -13,8 +13,8 @@ from airflow_provider_ckpt.partitions.attempts import LivingAttempts, fenced
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
-from airflow_provider_ckpt.sparkfiles.feed import data_folder, feed_folder
-from airflow_provider_ckpt.sparkfiles.feeds import delete_feeds_before
+from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
+from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder, feed_folder
 from airflow_provider_ckpt.storage.layout import job_path, partition_path, requests_path, subtask_path
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -24,10 +24,10 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.progress import Runner
+from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
-from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
-from airflow_provider_ckpt.spark.task.task_factory import SparkTaskFactory
+from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
+from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.restarts import Restarts
 
@@ -129,7 +129,7 @@ class Deployment:
 
     def _make_factory(self) -> SparkTaskFactory:
         claimed, plan, state = self._claimed, self._plan, self._claimed.journal.state
-        queries = SubtaskFactory(
+        streaming = StreamingRunnerFactory(
             self._context,
             claimed.logs,
             claimed.sinks,
@@ -143,7 +143,7 @@ class Deployment:
         )
         return SparkTaskFactory(
             self._context,
-            queries,
+            streaming,
             claimed.logs,
             claimed.frozen,
             claimed.splits,

@@ -1,4 +1,4 @@
-"""One channel of an edge whose producer has several subtasks: all of them are named in one feed.
+"""One channel of an edge, as its feed shows it to the consumer: several producers of an edge are named in one feed.
 
 A consumer's query reads such an edge by one source, whatever the number of producers: so its Spark folder stays good
 when that number changes, and it has one source to leave out at the end. Files of one producer are read in the order of
@@ -10,30 +10,31 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, root_of
-from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 
 
 class ChannelFeed:
-    """``partition``: of the producer; ``feed`` is shared with the other channels of the edge, and is reset by whoever
-    makes it."""
+    """``partition``: of the producer, one of the feed's; ``feed`` is shared with the other channels of the edge, and is
+    reset by whoever makes it. Paths are normal ones; those of other channels are passed over."""
 
-    def __init__(self, storage: Storage, feed: EdgeFeed, partition: str) -> None:
-        self._feed, self._partition, self._root = feed, partition, root_of(storage, partition)
+    def __init__(self, feed: EdgeFeed, partition: str) -> None:
+        self._feed, self._partition, self._root = feed, partition, feed.root(partition)
 
     @property
     def location(self) -> str:
+        """What the consumer's query reads: a URI of Spark's."""
         return self._feed.location
 
     @property
     def fed(self) -> int:
-        return self._feed.fed_of(self._partition)
+        """Highest position of the producer's log that was fed, -1 for none."""
+        return self._feed.fed(self._partition)
 
     def add(self, position: int, batch: Batch) -> None:
-        self._feed.add(position, batch, self._partition)
+        self._feed.add(self._partition, position, batch)
 
     def may_feed_again(self, batch: Batch) -> None:
-        self._feed.may_feed_again(batch, self._partition)
+        self._feed.may_feed_again(self._partition, batch)
 
     def consumed(self, paths: Collection[str]) -> int | None:
         return self._feed.consumed([path for path in paths if path.startswith(self._root)])

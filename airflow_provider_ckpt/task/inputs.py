@@ -9,7 +9,6 @@ from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
@@ -24,7 +23,7 @@ class EdgeInput:
 
     edge: JobEdge
     log: LogReader
-    feed: EdgeFeed | ChannelFeed
+    feed: ChannelFeed
     offered: int = 0
     """Next position of the producer's log to offer to the gate."""
     read: int = 0

@@ -33,7 +33,7 @@ from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.turn_log import TurnLog
 from airflow_provider_ckpt.spark.query.frozen import freeze, read_frozen
 from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
+from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root

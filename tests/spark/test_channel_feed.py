@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
+from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, normal_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import write_rows
@@ -31,7 +31,7 @@ class Producers:
 
     def feeds(self, epoch: int, *, partitions: tuple[str, ...] = PARTITIONS) -> list[ChannelFeed]:
         feed = EdgeFeed(self.storage, f"{partitions[0]}/a__x", *partitions, attempt=AttemptId(epoch, 0, "x"))
-        return [ChannelFeed(self.storage, feed, partition) for partition in partitions]
+        return [ChannelFeed(feed, partition) for partition in partitions]
 
     def path(self, number: int, position: int) -> str:
         return normal_path(str(self.base / PARTITIONS[number] / f"a__x/data/0001-n-{position}/part-0.parquet"))

@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
-from airflow_provider_ckpt.sparkfiles.feeds import delete_feeds_before
+from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
+from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import write_rows
+from tests.support.sole_feed import SoleFeed
 
 EDGES = ["b__y", "a__x"]
 
@@ -36,10 +37,10 @@ class Partition:
         self.batches[position] = Batch(position, {}, files=(PartitionFile(f"{inside}/part-0.parquet", size),))
         return self.batches[position]
 
-    def feed(self, edge: str = "a__x", storage: Storage | None = None) -> EdgeFeed:
+    def feed(self, edge: str = "a__x", storage: Storage | None = None) -> SoleFeed:
         """That of the next driver."""
         self.epoch += 1
-        return EdgeFeed(
+        return SoleFeed(
             storage or self.storage, feed_folder("p", EDGES, edge), "p", attempt=AttemptId(self.epoch, 0, "x")
         )
 
@@ -50,7 +51,7 @@ class Partition:
     def log(self) -> str:
         return f"{feed_folder('p', EDGES, 'a__x')}/feeds/{self.epoch:04d}/_spark_metadata"
 
-    def read(self, feed: EdgeFeed, edge: str = "a__x", **options: object) -> list[list[int]]:
+    def read(self, feed: SoleFeed, edge: str = "a__x", **options: object) -> list[list[int]]:
         """Run the edge's query to the end of what is fed; the ids of each batch."""
         batches: list[list[int]] = []
 
@@ -240,10 +241,10 @@ def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(part
     before = partition.feed()
     before.add(0, partition.batches[0])
     path = feed_folder("p", EDGES, "a__x")
-    successor = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
+    successor = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
     for position in range(1, 4):
         successor.add(position, partition.batches[position])
-    assert EdgeFeed(partition.storage, path, "p", attempt=AttemptId(2, 0, "x")).fed == 0
+    assert SoleFeed(partition.storage, path, "p", attempt=AttemptId(2, 0, "x")).fed == 0
 
 
 def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: Partition) -> None:
@@ -251,17 +252,17 @@ def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: Partit
     for position in range(4):
         partition.write(position)
     path = feed_folder("p", EDGES, "a__x")
-    before = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
+    before = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
     before.add(0, partition.batches[0])
-    successor = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 1, "y"))
+    successor = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 1, "y"))
     before.add(1, partition.batches[1])
     assert successor.fed == 0
     for position in range(1, 4):
         successor.add(position, partition.batches[position])
     assert flat(partition.read(successor)) == [*range(4)]
-    third = EdgeFeed(partition.storage, path, "p", attempt=AttemptId(3, 2, "z"))
+    third = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 2, "z"))
     assert third.fed == 3
-    EdgeFeed(partition.storage, path, "p", attempt=AttemptId(4, 0, "d"))
+    SoleFeed(partition.storage, path, "p", attempt=AttemptId(4, 0, "d"))
     assert sorted(partition.storage.list(f"{path}/feeds")) == ["0003", "0003-01", "0003-02", "0004"]
     delete_feeds_before(partition.storage, path, 4)
     assert partition.storage.list(f"{path}/feeds") == ["0004"]
@@ -311,7 +312,7 @@ def test_feeds_of_earlier_drivers_are_deleted_and_a_later_one_stays(partition: P
     ] == ["0002", "0003"]
 
 
-def visible(partition: Partition, feed: EdgeFeed) -> list[int]:
+def visible(partition: Partition, feed: SoleFeed) -> list[int]:
     """What Spark would list now."""
     frame = partition.spark.read.schema("id long").option("recursiveFileLookup", True).parquet(feed.location)
     return sorted(row["id"] for row in frame.collect())

@@ -9,8 +9,8 @@ import pytest
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles import feed_entry
+from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
 from airflow_provider_ckpt.storage.opening import open_storage
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -34,7 +34,7 @@ def test_an_entry_that_is_cut_anywhere_is_refused_by_name(files: int, tmp_path: 
     """Also behind its version, and at a line's end: there it is whole to Spark."""
     storage = open_storage(tmp_path)
     feed = EdgeFeed(storage, "p/e", "p", attempt=AttemptId(1, 0, "x"))
-    feed.add(0, Batch(0, {}, files=tuple(PartitionFile(f"part-{n}", 1) for n in range(files))))
+    feed.add("p", 0, Batch(0, {}, files=tuple(PartitionFile(f"part-{n}", 1) for n in range(files))))
     entry = "p/e/feeds/0001/_spark_metadata/1"
     whole = storage.read(entry)
     assert whole.count(b"\n") == 1 + files

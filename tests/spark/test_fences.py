@@ -56,7 +56,7 @@ from airflow_provider_ckpt.spark.task.errors import PreparedLostError, QueryFail
 from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
-from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
+from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -154,9 +154,9 @@ class Subtask:
         runner._frame = lambda: NOTHING  # type: ignore[method-assign]
         return runner
 
-    def runner(self, build: Callable[[], object]) -> VertexRunner:
+    def runner(self, build: Callable[[], object]) -> StreamingRunner:
         builder: Any = SimpleNamespace(build=lambda dropped: build())
-        return VertexRunner(self.context, self.publisher(), builder)
+        return StreamingRunner(self.context, self.publisher(), builder)
 
     def plan(self, batch: int) -> None:
         self.storage.create(f"{self.folder.path}/offsets/{batch}", b'v2\n{"batchWatermarkMs":0}')
@@ -342,7 +342,7 @@ def no_query() -> None:
     raise AssertionError("a query is to be started")
 
 
-def stand_still(runner: VertexRunner) -> None:
+def stand_still(runner: StreamingRunner) -> None:
     runner._machine.phase = TaskPhase.RUNNING
     runner.pause(DropSource("live"))
 

@@ -16,14 +16,15 @@ from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
+from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
+from airflow_provider_ckpt.sparkfiles.edge_feed import feed_folder
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
+from tests.support.sole_feed import SoleFeed
 
 EDGE = JobEdge("a__v", "a", "v", "v")
 PART = "a__v/data/0001-x-0-n/part-0.parquet"
@@ -39,7 +40,7 @@ class Reading:
         self.log.open(AttemptId(1, 0, "a"))
         self.log.publish(Batch(0, {}, files=(PartitionFile(PART, 1),)))
         self.log.barrier(1, 1)
-        feed = EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(1, 0, "x"))
+        feed = SoleFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(1, 0, "x"))
         self.edge = EdgeInput(EDGE, self.log, feed)
         gate = InputGate([EDGE.uid], epoch=1, aligned=True)
         self.inputs = Inputs({EDGE.uid: self.edge}, {}, gate, lambda uid: SeenFiles(storage, f"sources/{uid}"))
@@ -107,7 +108,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     context = RunContext(
         nothing, reading.storage, nothing, "job", graph, nothing, 2, post=nothing, check_fenced=nothing
     )
-    feed = EdgeFeed(
+    feed = SoleFeed(
         reading.storage,
         feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid),
         "p",
@@ -115,18 +116,18 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     )
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
     logs = {SubtaskId("a/0"): reading.log, SubtaskId("v/0"): consumer}
-    factory = SubtaskFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
+    factory = StreamingRunnerFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
     edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), anew=restores)
     assert edges[EDGE.uid].offered == offered
 
 
-def taken_up(storage: Storage) -> EdgeFeed:
-    return EdgeFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(2, 0, "x"))
+def taken_up(storage: Storage) -> SoleFeed:
+    return SoleFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(2, 0, "x"))
 
 
 def feed_entry(reading: Reading, number: int) -> str:
-    assert isinstance(reading.edge.feed, EdgeFeed)
-    return f"{reading.edge.feed._path}/_spark_metadata/{number}"
+    assert isinstance(reading.edge.feed, SoleFeed)
+    return f"{reading.edge.feed.edge._path}/_spark_metadata/{number}"
 
 
 @pytest.mark.parametrize("content", [None, b"v1"], ids=["gone", "empty"])
@@ -162,8 +163,8 @@ def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) ->
     reading = Reading(open_storage(tmp_path / "a%20b é"))
     reading.storage.create(f"p/{PART}", b"1")
     reading.pull()
-    assert isinstance(reading.edge.feed, EdgeFeed)
-    (path,) = reading.edge.feed._lines
+    assert isinstance(reading.edge.feed, SoleFeed)
+    (path,) = reading.edge.feed.edge._lines
     reading.edge.feed.refuse_damaged([path])
     reading.storage.delete(f"p/{PART}")
     with pytest.raises(PartitionFilesDamagedError):

@@ -10,14 +10,14 @@ from unittest.mock import create_autospec
 import pytest
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryListener
 
-from airflow_provider_ckpt.spark.task.progress import ProgressListener
-from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
+from airflow_provider_ckpt.spark.task.progress_listener import ProgressListener
+from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 
 
 def runner(query_id: str | None) -> Any:
-    made = create_autospec(VertexRunner, instance=True)
+    made = create_autospec(StreamingRunner, instance=True)
     made.query_id = query_id
     return made
 

@@ -294,7 +294,7 @@ class SyntheticJob:
         return attempt
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:
-        """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
+        """See :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""
         now = self._now
         log = SubtaskLog(self.world.storage, now.logs[subtask].path)
         log.load()

@@ -12,7 +12,6 @@ from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -20,6 +19,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.support.sole_feed import SoleFeed
 
 EDGE = JobEdge("a__v", "a", "v", "v")
 OF_PRODUCER, OF_CONSUMER = AttemptId(1, 0, "a"), AttemptId(1, 0, "v")
@@ -56,7 +56,7 @@ def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
     """The next attempt goes on behind the last entry of the feed: what is missing before it would never be read."""
     storage = FailingOnce(open_storage(tmp_path))
     producer = opened(storage, "a", OF_PRODUCER)
-    edge = EdgeInput(EDGE, producer, EdgeFeed(storage, "p", "p", attempt=OF_CONSUMER), source=EDGE.uid)
+    edge = EdgeInput(EDGE, producer, SoleFeed(storage, "p", "p", attempt=OF_CONSUMER), source=EDGE.uid)
     inputs = Inputs(
         {EDGE.uid: edge}, {}, InputGate([EDGE.uid], epoch=1), lambda uid: SeenFiles(storage, f"sources/{uid}")
     )
@@ -73,5 +73,5 @@ def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
     with pytest.raises(StorageTransientError):
         publication.act_on_inputs()
 
-    again = EdgeFeed(storage, "p", "p", attempt=OF_CONSUMER.next("w"))
+    again = SoleFeed(storage, "p", "p", attempt=OF_CONSUMER.next("w"))
     assert again.fed == position - 1

@@ -9,7 +9,8 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.interruptions import silenced
 from airflow_provider_ckpt.spark.task.jvm import is_gone
-from airflow_provider_ckpt.spark.task.progress import ProgressListener, Runner
+from airflow_provider_ckpt.spark.task.progress_listener import ProgressListener
+from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import Task

@@ -15,7 +15,7 @@ _FOLDERS = (
     Mutant(
         "feed-shared-by-attempts",
         "R8",
-        "sparkfiles/feeds.py",
+        "sparkfiles/attempt_feeds.py",
         '        number = f"-{attempt.number:02d}" if attempt.number else ""',
         '        number = ""',
         ("tests/spark/test_feed.py::test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own",),
@@ -24,7 +24,7 @@ _FOLDERS = (
     Mutant(
         "folder-gone-on-from-deleted-at-once",
         "R8",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "folders.delete_before(attempt, keep=gone_on)",
         "folders.delete_before(attempt)",
         (f"{_STAYS[0]}::test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published",),
@@ -220,7 +220,7 @@ _FEEDS = (
     Mutant(
         "feed-of-a-later-driver-taken-up",
         "R19",
-        "sparkfiles/feeds.py",
+        "sparkfiles/attempt_feeds.py",
         "            if order < self._order and self.numbers(feed):",
         "            if self.numbers(feed):",
         ("tests/spark/test_feed.py",),
@@ -247,7 +247,7 @@ _FEEDS = (
     Mutant(
         "fed-twice",
         "R19",
-        "sparkfiles/feed.py",
+        "sparkfiles/edge_feed.py",
         "        if position <= self._fed[partition]:\n            return",
         "        if position < self._fed[partition]:\n            return",
         ("tests/spark/test_feed.py::test_adding_a_batch_again_changes_nothing",),
@@ -256,7 +256,7 @@ _FEEDS = (
     Mutant(
         "batches-read-in-bites",
         "R13",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "            if not self._whole:\n",
         "            if True:\n",
         ("tests/spark/test_whole_batches.py",),
@@ -265,7 +265,7 @@ _FEEDS = (
     Mutant(
         "feed-survives-a-rewind",
         "R4",
-        "sparkfiles/feed.py",
+        "sparkfiles/edge_feed.py",
         "        self._forget()\n        self._read_before",
         "        self._read_before",
         ("tests/spark/test_feed.py::test_r4_after_a_reset_the_feed_starts_from_nothing",),
@@ -274,7 +274,7 @@ _FEEDS = (
     Mutant(
         "unfed-files-are-seen",
         "R19",
-        "sparkfiles/feed.py",
+        "sparkfiles/edge_feed.py",
         "        self._next = 0\n        self._write(self._lines.values())",
         "        self._next = 0",
         ("tests/spark/test_feed.py::test_unfed_files_are_invisible_also_before_the_first_one_is_fed",),
@@ -283,7 +283,7 @@ _FEEDS = (
     Mutant(
         "one-compaction-kept-too-few",
         "R19",
-        "sparkfiles/feed.py",
+        "sparkfiles/edge_feed.py",
         "            self._forget_before(self._next - 1 - COMPACT_EVERY)",
         "            self._forget_before(self._next)",
         ("tests/spark/test_feed.py",),
@@ -292,7 +292,7 @@ _FEEDS = (
     Mutant(
         "late-feed-stays-unread",
         "R19",
-        "sparkfiles/feed.py",
+        "sparkfiles/edge_feed.py",
         "        if not paths:\n            return []\n        feed, last",
         "        if True:\n            return []\n        feed, last",
         ("tests/spark/test_feed.py",),
@@ -301,7 +301,7 @@ _FEEDS = (
     Mutant(
         "feed-of-a-later-driver-deleted",
         "R8",
-        "sparkfiles/feeds.py",
+        "sparkfiles/attempt_feeds.py",
         "        if order < (epoch, 0):",
         "        if order != (epoch, 0):",
         ("tests/spark/test_feed.py",),

@@ -265,7 +265,7 @@ _LOOKS = (
     Mutant(
         "batch-whose-event-is-lost",
         "R1",
-        "spark/task/vertex_runner.py",
+        "spark/task/streaming_runner.py",
         "        if not self._query.is_stopped:\n            self._publisher.publish_committed()\n        self._look",
         "        self._look",
         ("tests/spark/test_progress.py",),
@@ -292,7 +292,7 @@ _LOOKS = (
     Mutant(
         "fence-before-the-first-deletion",
         "R8",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "        of_attempt.check_fenced()  # nothing",
         "        pass  # nothing",
         ("tests/spark/test_overtaken.py::test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none",),
@@ -313,7 +313,7 @@ _ENDS = (
     Mutant(
         "dropped-off-the-boundary",
         "R2",
-        "spark/task/vertex_runner.py",
+        "spark/task/streaming_runner.py",
         "        if not self._folder.at_boundary():\n            self._run_planned()",
         "        if False:\n            self._run_planned()",
         _FENCES,
@@ -331,7 +331,7 @@ _ENDS = (
     Mutant(
         "end-before-the-last-windows",
         "R12",
-        "spark/task/vertex_runner.py",
+        "spark/task/streaming_runner.py",
         "        self._fire_windows()\n        with self._lock:\n            self._publication.end_of_data(mode)\n",
         "        self._publication.end_of_data(mode)\n        self._fire_windows()\n        with self._lock:\n",
         ("tests/spark/test_runs.py::test_r12_a_bounded_job_in_streaming_mode_fires_its_last_windows",),
@@ -404,7 +404,7 @@ _ENDS = (
     Mutant(
         "late-progress-published",
         "R1",
-        "spark/task/vertex_runner.py",
+        "spark/task/streaming_runner.py",
         "            not self._query.is_stopped\n",
         "            True\n",
         _FENCES,
@@ -577,7 +577,7 @@ _RESTORE = (
     Mutant(
         "spark-not-rewound",
         "R4",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "            rewind_to=last.batch_id if last is not None and rewinds else None,",
         "            rewind_to=None,",
         _BACK,
@@ -586,7 +586,7 @@ _RESTORE = (
     Mutant(
         "edges-read-on-after-a-restore",
         "R4",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "            edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],",
         "            edges=[],",
         _BACK,
@@ -631,7 +631,7 @@ _RESTORE = (
     Mutant(
         "consumer-reads-the-fenced-log",
         "R22",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "            log = CurrentLog(self._logs, channel.producer)",
         "            log = self._logs[channel.producer]",
         ("tests/spark/test_restarts.py::test_consumers_of_a_query_that_begins_again_read_on_in_its_log",),
@@ -640,7 +640,7 @@ _RESTORE = (
     Mutant(
         "next-attempt-unfenced",
         "R8",
-        "spark/task/task_factory.py",
+        "spark/task/spark_task_factory.py",
         "        log.open(attempt, continues_at(log, batch=self._batch, by_split=by_split))\n",
         "",
         ("tests/spark/test_restarts.py::test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on",),
@@ -649,7 +649,7 @@ _RESTORE = (
     Mutant(
         "feed-not-reset",
         "R4",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "                feed.reset()",
         "                pass",
         _RESTORES,
@@ -658,7 +658,7 @@ _RESTORE = (
     Mutant(
         "deleted-before-it-is-recovered",
         "R1",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "        publisher.recover(() if rewinds",
         "        prepared.delete_before(attempt.next('x'))\n        publisher.recover(() if rewinds",
         _CRASHES,
@@ -667,7 +667,7 @@ _RESTORE = (
     Mutant(
         "edge-of-a-position-skipped",
         "R7",
-        "spark/task/subtask_factory.py",
+        "spark/task/streaming_runner_factory.py",
         "            start = max(feed.fed + 1, read - 1)  # after",
         "            start = max(feed.fed + 1, read)  # after",
         ("tests/spark/test_inputs.py",),

@@ -1,4 +1,4 @@
-"""Builds the runner of a subtask: its log, its Spark folder, what it reads, what it writes."""
+"""Makes the runner of a subtask in STREAMING mode: its log, its Spark folder, what it reads, what it writes."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.prepared_store import PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
-from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
+from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before, published_last
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
-from airflow_provider_ckpt.sparkfiles.feed import EdgeFeed, data_folder, feed_folder
+from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed, data_folder, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
 from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
 
 
-class SubtaskFactory:
+class StreamingRunnerFactory:
     """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
     batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
     packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
@@ -64,9 +64,9 @@ class SubtaskFactory:
         self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
-    def runner(
+    def make(
         self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], since: int = 0, *, rewinds: bool = False
-    ) -> VertexRunner:
+    ) -> StreamingRunner:
         """Makes the subtask's Spark folder. Its log is opened by ``attempt``: those before are fenced. ``since``: the
         epoch from which on attempts of the vertex count. ``rewinds``: it goes back to what a checkpoint covers, which
         is what its log shows; else it goes on from what is published."""
@@ -104,7 +104,7 @@ class SubtaskFactory:
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
-        return VertexRunner(context, publisher, self._builder(vertex, edges), forget_earlier)
+        return StreamingRunner(context, publisher, self._builder(vertex, edges), forget_earlier)
 
     def _edges(self, subtask: SubtaskId, attempt: AttemptId, *, anew: bool) -> dict[str, EdgeInput]:
         """By channel."""
@@ -123,10 +123,10 @@ class SubtaskFactory:
             found[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
         return found
 
-    def _feeds(self, subtask: SubtaskId, attempt: AttemptId, *, anew: bool) -> dict[str, EdgeFeed | ChannelFeed]:
+    def _feeds(self, subtask: SubtaskId, attempt: AttemptId, *, anew: bool) -> dict[str, ChannelFeed]:
         """By channel: those of one edge are one feed, which lies with the first producer."""
         context = self._context
-        found: dict[str, EdgeFeed | ChannelFeed] = {}
+        found: dict[str, ChannelFeed] = {}
         of_subtask = channels(context.graph, subtask)
         for edge in context.graph.inputs(subtask.vertex):
             of_edge = [channel for channel in of_subtask if channel.edge == edge]
@@ -137,7 +137,7 @@ class SubtaskFactory:
             if anew:
                 feed.reset()
             for channel, partition in zip(of_edge, partitions, strict=True):
-                found[channel.key] = ChannelFeed(context.storage, feed, partition) if len(of_edge) > 1 else feed
+                found[channel.key] = ChannelFeed(feed, partition)
         return found
 
     def _inputs(

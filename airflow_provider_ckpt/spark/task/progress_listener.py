@@ -9,12 +9,8 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
-from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
-from airflow_provider_ckpt.spark.task.vertex_runner import VertexRunner
+from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.task.task import Task
-
-Runner = VertexRunner | BatchRunner | SplitRunner
 
 
 class ProgressListener(StreamingQueryListener):
@@ -42,7 +38,7 @@ class ProgressListener(StreamingQueryListener):
     def committed(self, query: str) -> None:
         """``query``: the id of one that has committed a micro-batch, or had nothing to do."""
         for task in list(self._tasks.values()):
-            if isinstance(task, VertexRunner) and task.query_id == query:
+            if isinstance(task, StreamingRunner) and task.query_id == query:
                 task.on_progress()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names

@@ -24,8 +24,8 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles import feed_entry
+from airflow_provider_ckpt.sparkfiles.attempt_feeds import COMPACT_EVERY, AttemptFeeds, entry_path, is_compact
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.feeds import COMPACT_EVERY, Feeds, entry_path, is_compact
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -39,11 +39,6 @@ def data_folder(partition: str, edges: Collection[str]) -> str:
     return "/".join([partition, *sorted(edges), "data"])
 
 
-def root_of(storage: Storage, partition: str) -> str:
-    """What the normal paths of the files in a partition begin with."""
-    return storage.spark_uri(partition).partition(":")[2].lstrip("/") + "/"  # nothing in it is escaped
-
-
 def feed_folder(partition: str, edges: Collection[str], edge: str) -> str:
     nested = sorted(edges)
     return "/".join([partition, *nested[: nested.index(edge) + 1]])
@@ -54,15 +49,15 @@ class EdgeFeed:
     producer or of several whose files are named side by side, each in its own order; ``attempt``: the consumer's. Made
     before the consumer's Spark folder is copied: what an attempt before feeds later is fed again.
 
-    Methods that take a ``partition`` mean the first one without.
+    It is read and fed through one :class:`ChannelFeed` for each partition.
     """
 
     def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
         self._storage = storage
-        self._feeds = Feeds(storage, path, attempt)
+        self._feeds = AttemptFeeds(storage, path, attempt)
         self._path = self._feeds.own
         self._partitions = partitions
-        self._roots = {root_of(storage, partition): partition for partition in partitions}
+        self._roots = {_root_of(storage, partition): partition for partition in partitions}
         self._next = 0
         self._before: tuple[str, int] = ("", -1)
         """The feed that this one was taken up from, and the number of its last entry that was read."""
@@ -79,21 +74,21 @@ class EdgeFeed:
         more."""
         self._load()
 
-    @property
-    def fed(self) -> int:
-        """Highest position of the producer's log that was fed, -1 for none; of several producers that of the first."""
-        return self.fed_of(self._partitions[0])
-
-    def fed_of(self, partition: str) -> int:
+    def fed(self, partition: str) -> int:
+        """Highest position of the producer's log that was fed, -1 for none."""
         return self._fed[partition]
+
+    def root(self, partition: str) -> str:
+        """By what the normal paths of its files are told from those of the others: the first part of them; empty if
+        there are no others."""
+        return _root_of(self._storage, partition) if len(self._partitions) > 1 else ""
 
     @property
     def location(self) -> str:
         return self._storage.spark_uri(self._path)
 
-    def add(self, position: int, batch: Batch, partition: str | None = None) -> None:
-        """Make the batch at ``position`` visible; a no-op if it is already."""
-        partition = partition or self._partitions[0]
+    def add(self, partition: str, position: int, batch: Batch) -> None:
+        """Make the batch at ``position`` of the producer's log visible; a no-op if it is already."""
         if position <= self._fed[partition]:
             return
         lines = [self._line(partition, position, index, file.path, file.size) for index, file in enumerate(batch.files)]
@@ -105,10 +100,9 @@ class EdgeFeed:
         if compact:
             self._forget_before(self._next - 1 - COMPACT_EVERY)
 
-    def may_feed_again(self, batch: Batch, partition: str | None = None) -> None:
+    def may_feed_again(self, partition: str, batch: Batch) -> None:
         """The batch is the last one of which the query has read something: it is offered once more, and what was read
         of it is not unread if the feed before has lost the entry that named it."""
-        partition = partition or self._partitions[0]
         self._again |= {_read_line(self._line(partition, 0, 0, file.path, file.size))[0] for file in batch.files}
 
     def _forget_before(self, number: int) -> None:
@@ -134,9 +128,8 @@ class EdgeFeed:
             if files:
                 refuse_damaged(self._storage, partition, files)
 
-    def has_unread(self, partition: str | None = None) -> bool:
-        """Of all of them without ``partition``."""
-        return bool(self._lines if partition is None else self._positions[partition])
+    def has_unread(self, partition: str) -> bool:
+        return bool(self._positions[partition])
 
     def reset(self) -> None:
         """Forget all that was fed; for a rewind, when part of it became void. Before the query is started."""
@@ -239,3 +232,8 @@ class EdgeFeed:
 def _read_line(line: str) -> tuple[str, int]:
     entry = json.loads(line)
     return normal_path(entry["path"]), (entry["modificationTime"] - _EPOCH_MS) // _STEP_MS
+
+
+def _root_of(storage: Storage, partition: str) -> str:
+    """What the normal paths of the files in a partition begin with."""
+    return storage.spark_uri(partition).partition(":")[2].lstrip("/") + "/"  # nothing in it is escaped

@@ -43,7 +43,7 @@ from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
 
 
-class VertexRunner:
+class StreamingRunner:
     """One attempt of one subtask. ``forget_earlier``: called once, when it has published a batch: until then a person
     may want what the attempt before has left (a query that Spark refuses, a schema that state does not fit)."""
 

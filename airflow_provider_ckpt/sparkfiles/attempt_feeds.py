@@ -13,7 +13,7 @@ COMPACT_EVERY = 10
 """Spark's default interval; readers find the compact entries by it."""
 
 
-class Feeds:
+class AttemptFeeds:
     """The feeds of one edge, one for each attempt of its consumer: ``feeds/<epoch>``, and ``feeds/<epoch>-<number>`` of
     an attempt that follows another one in its epoch."""
 

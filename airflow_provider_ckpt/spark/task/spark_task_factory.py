@@ -20,9 +20,9 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.progress import Runner
+from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
-from airflow_provider_ckpt.spark.task.subtask_factory import SubtaskFactory
+from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
 
 
 class SparkTaskFactory:
@@ -33,7 +33,7 @@ class SparkTaskFactory:
     def __init__(
         self,
         context: RunContext,
-        queries: SubtaskFactory,
+        streaming: StreamingRunnerFactory,
         logs: MutableMapping[SubtaskId, SubtaskLog],
         frozen: Mapping[str, FrozenFiles],
         splits: Mapping[str, Sequence[Split]],
@@ -43,7 +43,7 @@ class SparkTaskFactory:
         *,
         batch: bool,
     ) -> None:
-        self._context, self._queries, self._logs = context, queries, logs
+        self._context, self._streaming, self._logs = context, streaming, logs
         self._frozen, self._splits, self._schemas, self._since = frozen, splits, schemas, since
         self._thread, self._batch = thread, batch
         self._current: dict[SubtaskId, Runner] = {}
@@ -64,7 +64,7 @@ class SparkTaskFactory:
         return self._late.union(*(runner.late_files() for runner in self._current.values()))
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
-        """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
+        """See :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""
         log = SubtaskLog(self._context.storage, self._logs[subtask].path)
         log.load()
         if log.state.closed:
@@ -82,12 +82,12 @@ class SparkTaskFactory:
         context = AttemptContext(self._context, subtask, attempt, self._logs[subtask])
         if vertex.splits:
             splits = {split.id: split for split in self._splits.get(vertex.uid, ())}
-            outputs = self._queries.outputs(subtask, attempt)
+            outputs = self._streaming.outputs(subtask, attempt)
             return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
         if self._batch:
-            outputs = self._queries.outputs(subtask, attempt)
+            outputs = self._streaming.outputs(subtask, attempt)
             inputs: dict[SubtaskId, LogReader] = {
                 name: CurrentLog(self._logs, name) for name in self._context.graph.subtasks
             }
             return BatchRunner(context, vertex, inputs, outputs, self._frozen, self._schemas, self._thread)
-        return self._queries.runner(subtask, attempt, dropped, self._since[vertex.uid], rewinds=rewinds)
+        return self._streaming.make(subtask, attempt, dropped, self._since[vertex.uid], rewinds=rewinds)

@@ -1,0 +1,9 @@
+"""What runs one attempt of one subtask on Spark."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
+from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
+from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
+
+Runner = StreamingRunner | BatchRunner | SplitRunner
