@@ -29,15 +29,16 @@ class CheckpointDecider:
         stop = self._parts.requests.stop
         if stop is not None and self._job.waits_for_savepoint and now >= stop.deadline:
             self._parts.cycle.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
-            cause = f"no savepoint within {self._parts.options.timeout:g} s"
-            self._job.fail_stop(cause + self._not_running(), now)
+            self._job.fail_stop(f"no savepoint within {self._parts.options.timeout:g} s{self._refused()}", now)
         expires = self._parts.cycle.expires
         if expires is not None and now >= expires:
             self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
-    def _not_running(self) -> str:
-        waiting = self._parts.subtasks.waited_for
-        return f" (not running: {', '.join(waiting)})" if waiting else ""
+    def _refused(self) -> str:
+        """Why there is not even one pending, and on whom that lies."""
+        refusal, waiting = self._parts.cycle.refusal(), self._parts.subtasks.waited_for
+        who = f" ({', '.join(waiting)})" if waiting else ""
+        return "" if refusal is None else f": {refusal.message}{who}"
 
     def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
         """Abort the pending checkpoint; with more failures in a row than are tolerated, end the job, or, if

@@ -9,7 +9,7 @@ from typing import Literal
 class CheckpointFailureReason(Enum):
     """Flink's reasons, as far as they can happen here, with Flink's counted / not counted split
     (``CheckpointFailureManager``): what the job did wrong counts, what the schedule did does not. For the first three a
-    checkpoint is not taken; with the others it had an id when it failed.
+    checkpoint is not taken, which a stop that waits for one tells; with the others it had an id when it failed.
     """
 
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False)

@@ -71,13 +71,7 @@ def make_parts(
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(graph, restored),
-        releases=ReleaseQueue(restored.last_released, _unreleased(restored)),
+        releases=ReleaseQueue(restored.last_released, restored.unreleased),
         cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, sources, splits, pauses, out),
         restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )
-
-
-def _unreleased(restored: RestoredState) -> tuple[int, ...]:
-    if restored.unreleased:
-        return restored.unreleased
-    return (restored.last_completed,) if restored.last_completed > restored.last_released else ()

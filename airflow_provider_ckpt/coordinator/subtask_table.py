@@ -41,7 +41,7 @@ class RestoredState:
     """What the replay of the journal, and the tails of the logs, say about the epochs before.
 
     ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
-    checkpoints above ``last_released``, ascending; left empty it is ``last_completed`` if that is above.
+    checkpoints above ``last_released``, ascending.
     ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on. ``splits``: of
     the sources with splits that are not over.
     """

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError
 from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
-from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim, restored
+from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim
 from airflow_provider_ckpt.journal.events import CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
@@ -91,7 +91,7 @@ class RollForward:
     def _admit(self, state: JobState) -> None:
         """Asked once more of the very state that the claim follows."""
         definition = state.definition
-        if not restored(state).unreleased or definition is None:
+        if not state.unreleased or definition is None:
             if state.damage:
                 return  # the claim refuses it
             raise _NothingLeftError
@@ -127,7 +127,7 @@ class RollForward:
         final_only = frozenset(one.uid for one in self._job.sinks if one.release == "final")
         releases = SinkReleases(self._graph, logs, self._sinks, final_only)
         done: list[CheckpointReleased] = []
-        for number in restored(state).unreleased:
+        for number in state.unreleased:
             journal.check_fenced()
             counts = releases.carry_out(state.checkpoints[number], state.checkpoints.get(state.last_released))
             event = CheckpointReleased(number, time.time(), counts)

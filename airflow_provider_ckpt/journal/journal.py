@@ -110,6 +110,7 @@ class Journal:
         for entry in entries:
             for event in entry.value:
                 event.apply(self._state)
+            self._state.position = entry.number
 
     # ---- owning
 

@@ -42,6 +42,8 @@ class JobState(Epochs):
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
     """What is wrong with the journal this state was read from; the state is that of the intact part."""
+    position: int = field(default=-1, compare=False, metadata=UNRECORDED)
+    """Number of the last entry that was read of it; -1: none was."""
 
     @property
     def definition(self) -> JobDefinition | None:
@@ -93,6 +95,16 @@ class JobState(Epochs):
             open_ones = size(union(assigned, self.splits_done.get(uid, ()))) - done
             found.append(SplitProgress(uid, total, done, open_ones))
         return found
+
+    @property
+    def unreleased(self) -> tuple[int, ...]:
+        """The remembered checkpoints that are completed and not released, ascending. Releasing the last of them
+        releases what the others cover."""
+        return tuple(number for number in sorted(self.checkpoints) if number > self.last_released)
+
+    @property
+    def has_unreleased(self) -> bool:
+        return self.last_completed > self.last_released
 
     @property
     def has_event_time(self) -> bool:

@@ -99,7 +99,7 @@ class CheckpointCondition:
 
     def _reached(self, state: JobState) -> bool:
         finished = state.status is JobStatus.FINISHED
-        if self.checkpoint == "final" and (not finished or (self.released and _unreleased(state))):
+        if self.checkpoint == "final" and (not finished or (self.released and state.has_unreleased)):
             return False
         if isinstance(self.checkpoint, int) and self._newest(state) < self.checkpoint:
             return False
@@ -120,14 +120,14 @@ class CheckpointCondition:
         """Of a job that FINISHED everything has; else as a checkpoint says, of those after the last restore."""
         if uid not in state.finished_operators():
             return False
-        if not self.released or (state.status is JobStatus.FINISHED and not _unreleased(state)):
+        if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):
             return True
         later = (done for done in self._done(state) if done.checkpoint >= state.restored)
         return any(done.operators.get(uid) == "finished" for done in later)
 
     def _has_passed(self, state: JobState, instant: float) -> bool:
         """Of a job that FINISHED every window is closed."""
-        if state.status is JobStatus.FINISHED and not (self.released and _unreleased(state)):
+        if state.status is JobStatus.FINISHED and not (self.released and state.has_unreleased):
             return True
         come = self._watermark(state)
         return come is not None and come >= instant * 1000
@@ -153,7 +153,7 @@ class CheckpointCondition:
         hopeless. Behind a job that FAILED nobody comes by himself to release what it completed."""
         if self.wait_for_restart or not has_ended(state) or state.status is JobStatus.STOPPED:
             return False
-        if state.status is JobStatus.FAILED or not _unreleased(state):
+        if state.status is JobStatus.FAILED or not state.has_unreleased:
             return True
         return not replace(self, released=False)._reached(state)
 
@@ -168,7 +168,3 @@ class CheckpointCondition:
 
 def _shown_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _unreleased(state: JobState) -> bool:
-    return state.last_completed > state.last_released

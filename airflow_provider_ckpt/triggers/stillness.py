@@ -42,26 +42,8 @@ class Seen:
     def after(self, state: JobState, *, released: bool) -> Seen:
         """``released``: a checkpoint counts when it is released, not when it is completed."""
         newest = state.last_released if released else state.last_completed
-        return Seen(self.journal.after(_mark(state)), self.checkpoint.after((newest,)))
-
-
-def _mark(state: JobState) -> tuple[object, ...]:
-    """Changes with every decision that a driver writes: an idle job's checkpoints are some, too."""
-    return (
-        state.epoch,
-        state.status,
-        state.last_triggered,
-        state.pending,
-        state.completed_count,
-        state.aborted_count,
-        state.last_released,
-        len(state.frozen),
-        len(state.end_of_data),
-        len(state.finished),
-        sum(map(len, state.ended.values())),
-        sum(map(len, state.dropped.values())),
-        len(state.answered),
-    )
+        # an entry comes with every decision that a driver writes: an idle job's checkpoints are some, too
+        return Seen(self.journal.after((state.epoch, state.position)), self.checkpoint.after((newest,)))
 
 
 def patience(state: JobState, driver_alive: bool | None) -> float | None:

@@ -143,7 +143,7 @@ def test_a_stop_of_a_job_that_does_not_get_to_run_in_time_has_failed_and_says_wh
     h.request("stop", "r1")
     h.running("src/0")
     h.at(60.0)
-    assert "no savepoint within 60 s (not running: mid/0)" in h.answers("r1")[1]
+    assert "no savepoint within 60 s: not all subtasks that must acknowledge are running (mid/0)" in h.answers("r1")[1]
     assert not h.c.is_over
     assert names(h.running("mid/0")) == ["StatusChanged"]
 
