@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -30,7 +29,6 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskFailed,
     SubtaskOpened,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
@@ -52,55 +50,18 @@ class CrashError(Exception):
     """The driver dies here (a fault, as data)."""
 
 
-def restored_from(world: World) -> RestoredState:
+def replayed(world: World) -> JobState:
     """What a replay of the journal finds."""
-    triggered = completed = released = 0
-    unreleased: list[int] = []
-    snapshots = {}
-    ended: dict[str, set[str]] = {}
-    dropped: dict[str, set[str]] = {}
-    end_of_data: set[SubtaskId] = set()
-    finished: set[SubtaskId] = set()
-    draining = False
-    for _, event in world.journal:
-        if isinstance(event, ev.CheckpointTriggered):
-            triggered = event.checkpoint
-        elif isinstance(event, ev.CheckpointCompleted):
-            completed = event.checkpoint
-            unreleased.append(completed)
-            snapshots = dict(event.subtasks)
-        elif isinstance(event, ev.CheckpointReleased):
-            released = event.checkpoint
-        elif isinstance(event, ev.SourceEnded):
-            ended.setdefault(event.vertex, set()).add(event.uid)
-        elif isinstance(event, ev.SourceDropped):
-            dropped.setdefault(event.vertex, set()).add(event.uid)
-        elif isinstance(event, ev.SubtaskEndOfData):
-            end_of_data.add(event.subtask)
-        elif isinstance(event, ev.SubtaskFinished):
-            finished.add(event.subtask)
-        elif isinstance(event, ev.RequestAnswered):
-            draining = draining or (event.kind == "drain" and event.decides)
-    return RestoredState(
-        last_triggered=triggered,
-        last_completed=completed,
-        last_released=released,
-        unreleased=tuple(n for n in unreleased if n > released),
-        ended=ended,
-        dropped=dropped,
-        end_of_data=frozenset(end_of_data),
-        finished=frozenset(finished),
-        snapshots=snapshots,
-        draining=draining,
-    )
-
-
-def splits_from(world: World, logs: Mapping[SubtaskId, SubtaskLog], random: Random) -> dict[str, RestoredSplits]:
-    """Each driver has another parallelism."""
     state = JobState(JOB)
     for _, event in world.journal:
-        if isinstance(event, (ev.SplitsCovered, ev.CheckpointCompleted)):
-            event.apply(state)
+        event.apply(state)
+    return state
+
+
+def splits_from(
+    world: World, state: JobState, logs: Mapping[SubtaskId, SubtaskLog], random: Random
+) -> dict[str, RestoredSplits]:
+    """Each driver has another parallelism."""
     lists = {uid: [Split(one, one) for one in splits] for uid, splits in world.splits.items()}
     parallelism = {uid: random.randint(1, world.graph.vertex(uid).parallelism) for uid in lists}
     return restored_splits(state, world.graph, logs, lists, parallelism)
@@ -157,7 +118,7 @@ class Driver:
     def _take_over(self) -> Iterator[None]:
         yield
         self.logs.update(takeover.load_logs(self.world.storage, JOB, self.world.graph))
-        finished = {e.subtask for _, e in self.world.journal if isinstance(e, ev.SubtaskFinished)}
+        finished = replayed(self.world).finished
         for subtask, log in self.logs.items():
             by_split = self.world.graph.vertex(subtask.vertex).splits
             if self.options.periodic and not by_split and not log.position and self.random.random() < 0.3:
@@ -169,27 +130,26 @@ class Driver:
             yield
         for subtask in [name for name in self.logs if name not in self.late]:
             self._make(subtask)  # when every log is opened: what the driver before published is read
-        splits = splits_from(self.world, self.logs, self.random) if self.world.splits else {}
-        restored = replace(restored_from(self.world), splits=splits)
+        state = replayed(self.world)
+        splits = splits_from(self.world, state, self.logs, self.random) if self.world.splits else {}
         self.coordinator = self.coordinator_type(
             self.world.graph,
             self.options,
             epoch=self.epoch,
-            restored=restored,
+            restored=takeover.restored(state, splits),
             attempts=self.attempts,
             slots=self.slots,
         )
         self._carry_out(self.coordinator.start(self.world.now))
 
     def _open(self, subtask: SubtaskId) -> None:
-        """As the real one: an attempt in BATCH mode without its end of data is void as a whole (R23)."""
         log = self.logs[subtask]
         if not log.state.closed:
-            log.open(self.attempts[subtask], 0 if self._is_void(subtask, log) else None)
+            log.open(self.attempts[subtask], self._continues_at(subtask, log))
 
-    def _is_void(self, subtask: SubtaskId, log: SubtaskLog) -> bool:
+    def _continues_at(self, subtask: SubtaskId, log: SubtaskLog) -> int | None:
         by_split = self.world.graph.vertex(subtask.vertex).splits
-        return not self.options.periodic and not by_split and log.state.end_of_data is None
+        return takeover.continues_at(log, batch=not self.options.periodic, by_split=by_split)
 
     def _replace(self, subtask: SubtaskId) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
@@ -207,7 +167,7 @@ class Driver:
         log.load()
         if log.state.closed:
             return False
-        log.open(attempt, 0 if self._is_void(subtask, log) else None)
+        log.open(attempt, self._continues_at(subtask, log))
         self.logs[subtask], self.attempts[subtask] = log, attempt
         self._make(subtask)
         return True
@@ -261,7 +221,7 @@ class Driver:
         if self.logs[subtask].state.closed:
             return
         vertex = subtask.vertex
-        dropped = {e.uid for _, e in self.world.journal if isinstance(e, ev.SourceDropped) and e.vertex == vertex}
+        dropped = set(replayed(self.world).dropped.get(vertex, ()))
         log = self.logs[subtask]
         attempt = self.attempts[subtask]
         kind = SplitRunner if self.world.graph.vertex(vertex).splits else self.runner_type
