@@ -23,6 +23,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Open
@@ -182,6 +183,12 @@ def continues_at(log: SubtaskLog, *, batch: bool, by_split: bool) -> int | None:
     """Where the next attempt of a subtask goes on; None: behind all that is published. In BATCH one without its end of
     data is void as a whole (R23), but for splits: each counts by itself."""
     return 0 if batch and not by_split and log.state.end_of_data is None else None
+
+
+def first_plan(state: JobState, subtask: SubtaskId) -> VertexPlan:
+    """What a subtask runs when it is first deployed in an epoch: the coordinator says the same of what :func:`restored`
+    gives it."""
+    return VertexPlan(0, tuple(sorted(state.dropped.get(subtask.vertex, ()))))
 
 
 def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:

@@ -15,3 +15,8 @@ class VertexPlan:
 
     number: int
     dropped: tuple[str, ...]
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Sources, and edges, that are left out."""
+        return frozenset(self.dropped)

@@ -73,10 +73,9 @@ class Deployment:
         claimed, state = self._claimed, self._claimed.journal.state
         for subtask in self._plan.graph.subtasks:
             if not claimed.logs[subtask].state.closed:
-                dropped = frozenset(state.dropped.get(subtask.vertex, ()))
+                plan = takeover.first_plan(state, subtask)
                 rewinds = claimed.restore is not None
-                attempt = claimed.attempts[subtask]
-                self._runners[subtask] = self._factory.make(subtask, attempt, dropped, rewinds=rewinds)
+                self._runners[subtask] = self._factory.make(subtask, claimed.attempts[subtask], plan, rewinds=rewinds)
 
     def collect_garbage(self) -> None:
         """Delete what the attempts before have staged, and nothing names."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import BatchGapError
 from airflow_provider_ckpt.partitions.input_gate import Action, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
@@ -18,7 +19,7 @@ from airflow_provider_ckpt.task.publication import Publication
 
 
 class GatedPublication(Publication):
-    """``inputs``: what the query reads, under the same lock; ``dropped``: sources and edges that it leaves out."""
+    """``inputs``: what the query reads, under the same lock; ``plan``: what it runs, and so what it leaves out."""
 
     def __init__(
         self,
@@ -26,13 +27,13 @@ class GatedPublication(Publication):
         inputs: Inputs,
         *,
         epoch: int,
-        dropped: frozenset[str],
+        plan: VertexPlan,
         tell: Callable[..., None],
         notify: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(log, epoch=epoch, tell=tell, notify=notify)
-        self.inputs, self.dropped = inputs, dropped
+        self.inputs, self.plan = inputs, plan
         self._clock = clock
         self._failed: BaseException | None = None
         """What acting on the inputs ended with."""
@@ -96,7 +97,7 @@ class GatedPublication(Publication):
                 files=files,
                 handles={uid: dict(handle) for uid, handle in handles.items()},
                 watermark=watermark,
-                ended=tuple(sorted(self.inputs.ended() | self.dropped)),
+                ended=tuple(sorted(self.inputs.ended() | self.plan.without)),
             )
         )
         self.inputs.published()

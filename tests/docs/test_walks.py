@@ -15,7 +15,7 @@ STEPS = re.findall(r"`([a-z_/]+\.py)`:\s+`([A-Za-z_.]+)`", PAGE)
 
 
 def names(path: str) -> set[str]:
-    """Functions, classes, and methods as ``Class.method``; what a class has of a base in the same file, too."""
+    """Functions, classes, and methods as ``Class.method``, of the class in which they are defined."""
     found: set[str] = set()
     for node in ast.parse((PACKAGE / path).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -221,11 +221,11 @@ class Driver:
         if self.logs[subtask].state.closed:
             return
         vertex = subtask.vertex
-        dropped = set(replayed(self.world).dropped.get(vertex, ()))
+        plan = takeover.first_plan(replayed(self.world), subtask)
         log = self.logs[subtask]
         attempt = self.attempts[subtask]
         kind = SplitRunner if self.world.graph.vertex(vertex).splits else self.runner_type
-        self.runners[subtask] = kind(self.world, subtask, self.epoch, attempt, log, self.readers, dropped)
+        self.runners[subtask] = kind(self.world, subtask, self.epoch, attempt, log, self.readers, plan)
 
     # -- one step
 

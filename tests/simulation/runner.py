@@ -58,7 +58,7 @@ class Runner:
         attempt: AttemptId,
         log: SubtaskLog,
         inputs: Mapping[SubtaskId, LogReader],
-        dropped: set[str],
+        plan: VertexPlan,
     ) -> None:
         self.world, self.subtask, self.epoch, self.attempt = world, subtask, epoch, attempt
         self.log, self.logs = log, inputs
@@ -66,9 +66,9 @@ class Runner:
         self.outbox: list[Report] = []
         self.work: deque[Callable[[], None]] = deque()
         self.channels = {key: (edge, producer) for edge, key, producer in world.channels(subtask)}
-        self._prepare(frozenset(dropped))
+        self._prepare(plan)
 
-    def _prepare(self, dropped: frozenset[str]) -> None:
+    def _prepare(self, plan: VertexPlan) -> None:
         raise NotImplementedError
 
     def _tell(self, kind: Callable[..., Any], **fields: Any) -> None:
@@ -135,16 +135,16 @@ class StreamingRunner(Runner):
     """Replaced by a test to show that the simulation notices."""
     machine_type = TaskMachine
 
-    def _prepare(self, dropped: frozenset[str]) -> None:
+    def _prepare(self, plan: VertexPlan) -> None:
         last = self.log.state.last_batch
         self.feeds = {key: q.Feed(self._read_of(last, key), self._position(last, key) - 1) for key in self.channels}
         self.sources = {uid: q.Source(uid, self.world.bounded_rows.get((self.subtask, uid))) for uid in self._uids()}
         self.query = q.Query({**self.feeds, **self.sources}, last)
         self.publication = self.publication_type(
             self.log,
-            self._inputs(last, dropped),
+            self._inputs(last, plan),
             epoch=self.epoch,
-            dropped=dropped,
+            plan=plan,
             tell=self._tell,
             notify=lambda: None,
             clock=lambda: self.world.now,
@@ -163,7 +163,7 @@ class StreamingRunner(Runner):
     def _position(last: Batch | None, key: str) -> int:
         return 0 if last is None else last.inputs.get(key, 0)
 
-    def _inputs(self, last: Batch | None, dropped: frozenset[str]) -> Inputs:
+    def _inputs(self, last: Batch | None, plan: VertexPlan) -> Inputs:
         edges: dict[str, Any] = {}
         for key, (edge, producer) in self.channels.items():
             read = self._position(last, key)
@@ -173,7 +173,7 @@ class StreamingRunner(Runner):
         bounded = {
             uid: BoundedInput(uid, set(source.between(0, source.count)), frozenset(source.between(0, source.count)))
             for uid, source in self.sources.items()
-            if source.count is not None and uid not in dropped
+            if source.count is not None and uid not in plan.without
         }
         gate = InputGate(self.channels, epoch=self.epoch, aligned=self.world.aligned, aligned_timeout=ALIGNED_TIMEOUT)
         of: dict[str, Any] = {**self.feeds, **self.sources}
@@ -211,7 +211,7 @@ class StreamingRunner(Runner):
     def _run_batch(self, random: Random) -> None:
         if not self.query.is_running:
             return
-        without = self.publication.dropped
+        without = self.publication.plan.without
         ends = self.query.plan(random, without)
         rows = [
             row
@@ -232,7 +232,7 @@ class StreamingRunner(Runner):
         for action in actions:
             match action:
                 case BuildQuery(plan):
-                    self.work.append(functools.partial(self._build, frozenset(plan.dropped)))
+                    self.work.append(functools.partial(self._build, plan))
                 case RunQuery():
                     self.work.append(self._start)
                 case StandStill():
@@ -248,12 +248,12 @@ class StreamingRunner(Runner):
                     self._tell(kind, **fields)
 
     def _announce(self, uid: str, batch_id: int) -> None:
-        droppable = len({*self.channels, *self.sources} - self.publication.dropped) > 1
+        droppable = len({*self.channels, *self.sources} - self.publication.plan.without) > 1
         if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
             self._tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
 
-    def _build(self, dropped: frozenset[str]) -> None:
-        self.publication.dropped = dropped
+    def _build(self, plan: VertexPlan) -> None:
+        self.publication.plan = plan
         reads = {*self.channels, *self.sources}
         self._carry_out(self.machine.planned(reads, runs_out=False, seen=self._seen()))
 
@@ -303,7 +303,7 @@ class BoundedRunner(Runner):
 class BatchRunner(BoundedRunner):
     """It starts over complete inputs, reads all of them and all of its sources at once, and looks at no barrier."""
 
-    def _prepare(self, dropped: frozenset[str]) -> None:
+    def _prepare(self, plan: VertexPlan) -> None:
         self._take(BoundedReading([*self.channels, *self.vertex.sources], self._publication()))
 
     def deploy(self, plan: VertexPlan) -> None:

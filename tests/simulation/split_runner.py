@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.task.split_reading import SplitReading
 from tests.simulation.runner import BoundedRunner
@@ -13,7 +14,7 @@ from tests.simulation.runner import BoundedRunner
 class SplitRunner(BoundedRunner):
     reading: SplitReading
 
-    def _prepare(self, dropped: frozenset[str]) -> None:
+    def _prepare(self, plan: VertexPlan) -> None:
         self._take(SplitReading(self.vertex.uid, self._publication()))
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:

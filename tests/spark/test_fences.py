@@ -144,7 +144,7 @@ class Subtask:
             inputs=Inputs({}, {}, InputGate((), epoch=1), lambda uid: SeenFiles(self.storage, uid)),
             outputs=outputs,
             prepared=PreparedStore(self.storage, "prepared"),
-            dropped=frozenset(),
+            plan=VertexPlan(0, ()),
             stateful=False,
         )
 

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 
@@ -32,7 +33,7 @@ def publisher(*, is_stopping: bool) -> Publisher:
         inputs=anything,
         outputs=outputs,
         prepared=anything,
-        dropped=frozenset(),
+        plan=VertexPlan(0, ()),
         stateful=False,
     )
     one._check_planned = lambda batch_id: None  # type: ignore[method-assign]

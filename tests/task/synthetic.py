@@ -333,9 +333,9 @@ class SyntheticJob:
         kind: type[Runner] = StreamingRunner if self._mode == "streaming" else BatchRunner
         if self.graph.vertex(subtask.vertex).splits:
             kind = SplitRunner
-        dropped = self.world_dropped(subtask.vertex)
+        plan = takeover.first_plan(Journal(self.world.storage, JOB).replay(), subtask)
         inputs: Mapping[SubtaskId, LogReader] = self._tails() if self._far_apart else self._shared(now.logs)
-        runner = kind(self.world, subtask, now.epoch, attempt, now.logs[subtask], inputs, dropped)
+        runner = kind(self.world, subtask, now.epoch, attempt, now.logs[subtask], inputs, plan)
         return SyntheticTask(runner, now.inbox.put, now.before_step, f"{self._seed}/{subtask}/{attempt.epoch}")
 
     def _shared(self, logs: Mapping[SubtaskId, SubtaskLog]) -> dict[SubtaskId, CurrentLog]:
@@ -347,10 +347,6 @@ class SyntheticJob:
             name: TailingLogReader(self.world.storage, subtask_log_path(JOB, name.vertex, name.number))
             for name in self.graph.subtasks
         }
-
-    def world_dropped(self, vertex: str) -> set[str]:
-        state = Journal(self.world.storage, JOB).replay()
-        return set(state.dropped.get(vertex, ()))
 
 
 def _unexpected(task: Task, error: BaseException) -> None:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_files import files_of_batch, refuse_other_files, refuse_unreadable_names
@@ -51,7 +52,7 @@ class Publisher:
         inputs: Inputs,
         outputs: Outputs,
         prepared: PreparedStore,
-        dropped: frozenset[str],
+        plan: VertexPlan,
         stateful: bool,
     ) -> None:
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
@@ -60,7 +61,7 @@ class Publisher:
             context.log,
             inputs,
             epoch=context.run.epoch,
-            dropped=dropped,
+            plan=plan,
             tell=context.post,
             notify=context.notify_consumers,
         )

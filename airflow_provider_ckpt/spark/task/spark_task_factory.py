@@ -50,10 +50,10 @@ class SparkTaskFactory:
         self._late: set[str] = set()
         """Late files that tasks have read which are gone."""
 
-    def make(self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], *, rewinds: bool) -> Runner:
+    def make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, rewinds: bool) -> Runner:
         """The task of ``attempt``, which has opened the subtask's log, with its Spark folder. What Spark had committed
         of the attempts before and nobody published is published (R1)."""
-        runner = self._make(subtask, attempt, dropped, rewinds)
+        runner = self._make(subtask, attempt, plan, rewinds)
         before = self._current.get(subtask)
         self._late |= set() if before is None else before.late_files()
         self._current[subtask] = runner
@@ -72,12 +72,12 @@ class SparkTaskFactory:
         by_split = self._context.graph.vertex(subtask.vertex).splits
         log.open(attempt, continues_at(log, batch=self._batch, by_split=by_split))
         self._logs[subtask] = log
-        return self.make(subtask, attempt, frozenset(plan.dropped), rewinds=False)
+        return self.make(subtask, attempt, plan, rewinds=False)
 
     def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
         report_crash(self._context, subtask, attempt, error)
 
-    def _make(self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], rewinds: bool) -> Runner:
+    def _make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, rewinds: bool) -> Runner:
         vertex = self._context.graph.vertex(subtask.vertex)
         context = AttemptContext(self._context, subtask, attempt, self._logs[subtask])
         if vertex.splits:
@@ -90,4 +90,4 @@ class SparkTaskFactory:
                 name: CurrentLog(self._logs, name) for name in self._context.graph.subtasks
             }
             return BatchRunner(context, vertex, inputs, outputs, self._frozen, self._schemas, self._thread)
-        return self._streaming.make(subtask, attempt, dropped, self._since[vertex.uid], rewinds=rewinds)
+        return self._streaming.make(subtask, attempt, plan, self._since[vertex.uid], rewinds=rewinds)

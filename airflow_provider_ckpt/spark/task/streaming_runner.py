@@ -176,13 +176,13 @@ class StreamingRunner:
 
     def _edges_ended(self) -> bool:
         """All that will ever come in by the edges was fed; ``availableNow`` takes what is there for the end."""
-        dropped = self._publication.dropped
-        return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in dropped)
+        without = self._publication.plan.without
+        return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
 
     @property
     def _runs_out(self) -> bool:
         """A bounded source whose end is in no file list: ``availableNow`` says where it ends, at each start."""
-        return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.dropped)
+        return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     def _carry_out(self, actions: Iterable[Action]) -> None:
         """What takes long is handed to the runner's own thread, in order."""
@@ -200,7 +200,7 @@ class StreamingRunner:
                     self._publication.end_of_partition()
                     self._carry_out(self._machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
-                    droppable = can_drop(self._builder, uid, self._publication.dropped)
+                    droppable = can_drop(self._builder, uid, self._publication.plan.without)
                     self._publication.tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
                 case Tell(kind, fields):
                     self._publication.tell(kind, **fields)
@@ -214,8 +214,9 @@ class StreamingRunner:
             self._carry_out(self._machine.deploy(plan, end_of_data, final_batch_planned=planned))
 
     def _build(self, plan: VertexPlan) -> None:
-        self._publication.dropped = dropped = frozenset(plan.dropped)
-        built = self._builder.build(dropped)
+        with self._lock:
+            self._publication.plan = plan
+        built = self._builder.build(plan.without)
         with self._lock:
             self._built = built
             reads = {*built.reads, *self._inputs.edge_sources}
@@ -243,12 +244,12 @@ class StreamingRunner:
             self._run_planned()
 
     def _run_planned(self) -> None:
-        self._query.run_planned(self._builder.build(self._publication.dropped))
+        self._query.run_planned(self._builder.build(self._publication.plan.without))
 
     def _end(self, mode: EndMode) -> None:
         """End of data: nothing more is read; windows fire; the end goes into the log (R11)."""
         if self._built is None:
-            self._built = self._builder.build(self._publication.dropped)
+            self._built = self._builder.build(self._publication.plan.without)
         if mode == "finish" or self._folder.is_final():
             self._query.stop_after_batch()
             self._finish_planned()

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.records import Batch
@@ -65,7 +66,7 @@ class StreamingRunnerFactory:
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
     def make(
-        self, subtask: SubtaskId, attempt: AttemptId, dropped: frozenset[str], since: int = 0, *, rewinds: bool = False
+        self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, since: int, *, rewinds: bool
     ) -> StreamingRunner:
         """Makes the subtask's Spark folder. Its log is opened by ``attempt``: those before are fenced. ``since``: the
         epoch from which on attempts of the vertex count. ``rewinds``: it goes back to what a checkpoint covers, which
@@ -79,7 +80,9 @@ class StreamingRunnerFactory:
         folders.refuse_lost(previous, last, rewinds=rewinds)  # before anything is fed, published or deleted
         # before the folder is complete: a restore that was interrupted is repeated until every folder is
         anew = rewinds or previous is None  # else some query of the subtask has read what counts
-        edges = {key: e for key, e in self._edges(subtask, attempt, anew=anew).items() if e.edge.uid not in dropped}
+        edges = {
+            key: e for key, e in self._edges(subtask, attempt, anew=anew).items() if e.edge.uid not in plan.without
+        }
         folder = folders.create(
             attempt,
             previous if last is not None or not rewinds else None,
@@ -92,10 +95,10 @@ class StreamingRunnerFactory:
             of_attempt,
             vertex,
             folder=folder,
-            inputs=self._inputs(vertex, edges, dropped, folder),
+            inputs=self._inputs(vertex, edges, plan, folder),
             outputs=self.outputs(subtask, attempt),
             prepared=prepared,
-            dropped=dropped,
+            plan=plan,
             stateful=vertex.uid in self._stateful,
         )
         gone_on = published_last(log.records())
@@ -141,13 +144,13 @@ class StreamingRunnerFactory:
         return found
 
     def _inputs(
-        self, vertex: JobVertex, edges: Mapping[str, EdgeInput], dropped: frozenset[str], folder: SparkFolder
+        self, vertex: JobVertex, edges: Mapping[str, EdgeInput], plan: VertexPlan, folder: SparkFolder
     ) -> Inputs:
         gate = InputGate(edges, epoch=self._context.epoch, aligned=self._aligned, aligned_timeout=self._aligned_timeout)
         bounded = {
             uid: BoundedInput(uid, set(self._frozen[uid].normal), self._frozen[uid].normal)
             for uid in vertex.bounded_sources
-            if uid in self._frozen and uid not in dropped
+            if uid in self._frozen and uid not in plan.without
         }
         storage = self._context.storage
         return Inputs(edges, bounded, gate, lambda uid: SeenFiles(storage, f"{folder.path}/sources/{uid}"))
