@@ -58,7 +58,7 @@ class Failover:
             subtask, str(message.attempt), message.cause, restart.number, parts.restarts.attempts, restart.delay, now
         )
         parts.out.append(Append(event))
-        parts.send(RestartSubtask, subtask, delay=restart.delay, plan=parts.pauses.plan(subtask))
+        parts.send(RestartSubtask(*parts.task_id(subtask), restart.delay, parts.pauses.plan(subtask)))
         self._awaited[subtask] = now + restart.delay + parts.options.timeout
 
     def opened(self, subtask: SubtaskId) -> None:

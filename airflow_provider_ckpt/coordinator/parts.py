@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
 from airflow_provider_ckpt.coordinator.commands import Command
@@ -22,6 +21,7 @@ from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, Subta
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.task_id import TaskId
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,12 @@ class Parts:
     cycle: CheckpointCycle
     restarts: RestartStrategy
 
-    def send(self, command: Callable[..., Command], subtask: SubtaskId, **fields: Any) -> None:
-        self.out.append(command(epoch=self.epoch, subtask=subtask, attempt=self.subtasks.attempt(subtask), **fields))
+    def task_id(self, subtask: SubtaskId) -> TaskId:
+        """Whom a command to the subtask is for: its current attempt."""
+        return TaskId(self.epoch, subtask, self.subtasks.attempt(subtask))
+
+    def send(self, command: Command) -> None:
+        self.out.append(command)
 
 
 def make_parts(

@@ -101,14 +101,15 @@ class SubtaskLifecycle:
         change = parts.pauses.stood_still(message.batch_id, now)
         if change is not None:
             parts.out.append(Append(change))
-        parts.send(ResumeSubtask, subtask, plan=parts.pauses.plan(subtask))
+        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
 
     # -- what they are told
 
     def deploy(self) -> None:
-        for subtask in self._parts.scheduler.due():
-            self._parts.subtasks.set_status(subtask, SubtaskStatus.STARTING)
-            self._parts.send(DeploySubtask, subtask, plan=self._parts.pauses.plan(subtask))
+        parts = self._parts
+        for subtask in parts.scheduler.due():
+            parts.subtasks.set_status(subtask, SubtaskStatus.STARTING)
+            parts.send(DeploySubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
 
     def assign_splits(self, now: float) -> None:
         """What a subtask is to read is in the journal before it is told (R14)."""
@@ -116,16 +117,16 @@ class SubtaskLifecycle:
         if not len(parts.splits):
             return
         for assignment, ids in parts.splits.due(parts.subtasks.in_status(SubtaskStatus.RUNNING)):
-            attempt = parts.subtasks.attempt(assignment.subtask)
+            task_id = parts.task_id(assignment.subtask)
             if assignment.splits:
-                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))
-            parts.send(AssignSplits, assignment.subtask, splits=ids, is_last=assignment.is_last)
+                parts.out.append(Append(parts.splits.assigned_event(assignment, str(task_id.attempt), now)))
+            parts.send(AssignSplits(*task_id, ids, assignment.is_last))
 
     def finish_released(self) -> None:
         """Close the subtasks whose final checkpoint is released."""
         for subtask in self._parts.finals.may_finish(self._parts.releases.last_released):
             self._parts.subtasks.set_status(subtask, SubtaskStatus.FINISHING)
-            self._parts.send(FinishSubtask, subtask)
+            self._parts.send(FinishSubtask(*self._parts.task_id(subtask)))
 
     def drain(self) -> None:
         requests = self._parts.requests
@@ -134,7 +135,7 @@ class SubtaskLifecycle:
         for subtask in self._parts.finals.unbounded:
             running = self._parts.subtasks.status(subtask) is SubtaskStatus.RUNNING
             if running and requests.drain_once(subtask):
-                self._parts.send(DrainSubtask, subtask)
+                self._parts.send(DrainSubtask(*self._parts.task_id(subtask)))
 
     def pause_if_quiet(self) -> None:
         """Have the next subtask stand still, if no checkpoint is pending and no other does (R20)."""
@@ -146,5 +147,5 @@ class SubtaskLifecycle:
             if self._parts.subtasks.status(pause.subtask) is SubtaskStatus.RUNNING:
                 pauses.begin(pause, changes)
                 self._parts.subtasks.set_status(pause.subtask, SubtaskStatus.PAUSED)
-                self._parts.send(PauseSubtask, pause.subtask, reason=pause.reason)
+                self._parts.send(PauseSubtask(*self._parts.task_id(pause.subtask), pause.reason))
                 return

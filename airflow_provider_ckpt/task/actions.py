@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+from airflow_provider_ckpt.coordinator.reports import Report
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import EndMode
 
@@ -50,10 +49,9 @@ class AnnounceEnd:
 
 @dataclass(frozen=True)
 class Tell:
-    """Report ``kind`` with these fields, beside epoch, subtask and attempt."""
+    """Post ``report``."""
 
-    kind: Callable[..., object]
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    report: Report
 
 
 Action = BuildQuery | RunQuery | StandStill | EndData | EndPartition | AnnounceEnd | Tell

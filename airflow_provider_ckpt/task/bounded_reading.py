@@ -25,7 +25,7 @@ class BoundedReading:
     def __init__(self, reads: Collection[str], publication: Publication) -> None:
         self.publication = publication
         self._reads = frozenset(reads)
-        self.machine = TaskMachine(self._reads)
+        self.machine = TaskMachine(publication.task_id, self._reads)
 
     def deploy(self, plan: VertexPlan) -> bool:
         """Returns whether something is to be read: then call :meth:`begin`. Else the end is in the log already, and is
@@ -61,7 +61,7 @@ class BoundedReading:
                 case EndPartition():
                     self.publication.end_of_partition()
                     self._carry_out(self.machine.partition_ended())
-                case Tell(kind, fields):
-                    self.publication.tell(kind, **fields)
+                case Tell(report):
+                    self.publication.tell(report)
                 case _:
                     raise AssertionError(f"{action}: this task reads all there is, and ends")

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from airflow_provider_ckpt.coordinator.reports import Report
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import BatchGapError
 from airflow_provider_ckpt.partitions.input_gate import Action, TakeSnapshot
@@ -24,15 +26,15 @@ class GatedPublication(Publication):
     def __init__(
         self,
         log: SubtaskLog,
+        task_id: TaskId,
         inputs: Inputs,
         *,
-        epoch: int,
         plan: VertexPlan,
-        tell: Callable[..., None],
+        tell: Callable[[Report], None],
         notify: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(log, epoch=epoch, tell=tell, notify=notify)
+        super().__init__(log, task_id, tell=tell, notify=notify)
         self.inputs, self.plan = inputs, plan
         self._clock = clock
         self._failed: BaseException | None = None
@@ -68,7 +70,7 @@ class GatedPublication(Publication):
 
     def resume(self) -> None:
         """Catch up with what the log says that was read, and of which barriers: before anything else."""
-        barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self.epoch]
+        barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self.task_id.epoch]
         self.inputs.gate.snapshotted(max(barriers, default=0))
         last = self.log.state.last_batch
         if last is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskDone, SubtaskPaused, SubtaskRunning
 from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.task.actions import (
@@ -42,9 +43,10 @@ class TaskMachine:
     asks for nothing: a command that comes too late is answered by what the task has said already (R22).
     """
 
-    def __init__(self, ends: Collection[str]) -> None:
-        """``ends``: the sources and edges whose end shows in what is published; any other reads on until it is
-        drained, or until its query ends by itself."""
+    def __init__(self, task_id: TaskId, ends: Collection[str]) -> None:
+        """``task_id``: whose machine it is. ``ends``: the sources and edges whose end shows in what is published; any
+        other reads on until it is drained, or until its query ends by itself."""
+        self.task_id = task_id
         self.phase = TaskPhase.CREATED
         self.plan = VertexPlan(0, ())
         self._ends = frozenset(ends)
@@ -139,17 +141,17 @@ class TaskMachine:
         return self._end("finish") if self.phase in (early, TaskPhase.RUNNING) else []
 
     def stood_still(self, batch_id: int) -> list[Action]:
-        if self.phase is not TaskPhase.PAUSING:
+        if self.phase is not TaskPhase.PAUSING or self._pause is None:
             return []
         self.phase = TaskPhase.PAUSED
-        return [Tell(SubtaskPaused, {"reason": self._pause, "batch_id": batch_id})]
+        return [Tell(SubtaskPaused(*self.task_id, self._pause, batch_id))]
 
     def data_ended(self) -> list[Action]:
         return self._at_end() if self.phase is TaskPhase.ENDING else []
 
     def partition_ended(self) -> list[Action]:
         self.phase = TaskPhase.FINISHED
-        return [Tell(SubtaskDone)]
+        return [Tell(SubtaskDone(*self.task_id))]
 
     # -- what follows
 
@@ -162,7 +164,7 @@ class TaskMachine:
         return [BuildQuery(self.plan)]
 
     def _running(self) -> Action:
-        return Tell(SubtaskRunning, {"plan": self.plan.number})
+        return Tell(SubtaskRunning(*self.task_id, plan=self.plan.number))
 
     def _stand_still(self, reason: PauseReason) -> list[Action]:
         self.phase, self._pause = TaskPhase.PAUSING, reason
@@ -185,4 +187,4 @@ class TaskMachine:
 
     def _at_end(self) -> list[Action]:
         self.phase = TaskPhase.AT_END_OF_DATA
-        return [Tell(SubtaskAtEndOfData)]
+        return [Tell(SubtaskAtEndOfData(*self.task_id))]

@@ -9,8 +9,9 @@ import threading
 from collections.abc import Callable
 
 from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, Report
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.partitions.records import Batch, EndMode
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 
@@ -20,14 +21,16 @@ class Publication:
 
     ``lock`` guards the order of the log and of the reports together with what the task goes by beside them (its
     machine, its inputs): whoever looks at both holds it. Nobody holds it while Spark works: a batch takes hours, and a
-    barrier passes meanwhile. ``tell`` posts a report: its kind, and its fields beside epoch, subtask and attempt.
-    ``notify``: the consumers have something to look at. Neither may block.
+    barrier passes meanwhile. ``task_id``: whose publication it is; its reports begin with it. ``tell`` posts a
+    report. ``notify``: the consumers have something to look at. Neither may block.
 
     What appends raises what :class:`SubtaskLog` raises.
     """
 
-    def __init__(self, log: SubtaskLog, *, epoch: int, tell: Callable[..., None], notify: Callable[[], None]) -> None:
-        self.log, self.epoch, self.tell = log, epoch, tell
+    def __init__(
+        self, log: SubtaskLog, task_id: TaskId, *, tell: Callable[[Report], None], notify: Callable[[], None]
+    ) -> None:
+        self.log, self.task_id, self.tell = log, task_id, tell
         self.lock = threading.RLock()
         self._notify = notify
 
@@ -39,13 +42,13 @@ class Publication:
         task aborts the checkpoint, which is not held against the job."""
         with self.lock:
             try:
-                snapshot = self.log.barrier(self.epoch, checkpoint)
+                snapshot = self.log.barrier(self.task_id.epoch, checkpoint)
             except TransientError as error:
                 if self.log.is_broken:
                     return False
-                self.tell(BarrierDeclined, checkpoint=checkpoint, reason=IO_EXCEPTION, detail=str(error))
+                self.tell(BarrierDeclined(*self.task_id, checkpoint, IO_EXCEPTION, detail=str(error)))
                 return False
-            self.tell(BarrierAcknowledged, checkpoint=checkpoint, snapshot=snapshot)
+            self.tell(BarrierAcknowledged(*self.task_id, checkpoint, snapshot))
             self._notify()
             return True
 

@@ -28,8 +28,8 @@ class SplitReading(BoundedReading):
         """What attempts before of this epoch have published is told first: they may not have said so."""
         publication = self.publication
         with publication.lock:
-            for split, position in published_in(publication.log, publication.epoch):
-                publication.tell(SplitCompleted, split=split, position=position)
+            for split, position in published_in(publication.log, publication.task_id.epoch):
+                publication.tell(SplitCompleted(*publication.task_id, split, position))
             return super().deploy(plan)
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
@@ -51,7 +51,7 @@ class SplitReading(BoundedReading):
         with self.publication.lock:
             position = self.publication.publish(batch)
             self._assigned.done(split)
-            self.publication.tell(SplitCompleted, split=split, position=position)
+            self.publication.tell(SplitCompleted(*self.publication.task_id, split, position))
 
     def end_if_exhausted(self) -> None:
         """:meth:`end`, if nothing is left and nothing will come."""

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.log_reader import LogReader
@@ -71,8 +72,9 @@ class Runner:
     def _prepare(self, plan: VertexPlan) -> None:
         raise NotImplementedError
 
-    def _tell(self, kind: Callable[..., Any], **fields: Any) -> None:
-        self.outbox.append(kind(epoch=self.epoch, subtask=self.subtask, attempt=self.attempt, **fields))
+    @property
+    def task_id(self) -> TaskId:
+        return TaskId(self.epoch, self.subtask, self.attempt)
 
     # -- what the driver asks for
 
@@ -142,14 +144,14 @@ class StreamingRunner(Runner):
         self.query = q.Query({**self.feeds, **self.sources}, last)
         self.publication = self.publication_type(
             self.log,
+            self.task_id,
             self._inputs(last, plan),
-            epoch=self.epoch,
             plan=plan,
-            tell=self._tell,
+            tell=self.outbox.append,
             notify=lambda: None,
             clock=lambda: self.world.now,
         )
-        self.machine = self.machine_type({*self.channels, *self.publication.inputs.bounded})
+        self.machine = self.machine_type(self.task_id, {*self.channels, *self.publication.inputs.bounded})
         self.publication.resume()
 
     def _uids(self) -> tuple[str, ...]:
@@ -244,13 +246,13 @@ class StreamingRunner(Runner):
                     self._carry_out(self.machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
                     self._announce(uid, batch_id)
-                case Tell(kind, fields):
-                    self._tell(kind, **fields)
+                case Tell(report):
+                    self.publication.tell(report)
 
     def _announce(self, uid: str, batch_id: int) -> None:
         droppable = len({*self.channels, *self.sources} - self.publication.plan.without) > 1
         if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
-            self._tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
+            self.publication.tell(SourceAtEnd(*self.task_id, uid, batch_id, droppable))
 
     def _build(self, plan: VertexPlan) -> None:
         self.publication.plan = plan
@@ -277,7 +279,7 @@ class BoundedRunner(Runner):
     reading: BoundedReading
 
     def _publication(self) -> Publication:
-        return Publication(self.log, epoch=self.epoch, tell=self._tell, notify=lambda: None)
+        return Publication(self.log, self.task_id, tell=self.outbox.append, notify=lambda: None)
 
     def _take(self, reading: BoundedReading) -> None:
         self.reading, self.publication, self.machine = reading, reading.publication, reading.machine

@@ -9,6 +9,8 @@ import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
@@ -62,7 +64,8 @@ def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
         {EDGE.uid: edge}, {}, InputGate([EDGE.uid], epoch=1), lambda uid: SeenFiles(storage, f"sources/{uid}")
     )
     log = opened(storage, "v", OF_CONSUMER)
-    publication = GatedPublication(log, inputs, epoch=1, plan=VertexPlan(0, ()), tell=ignored, notify=ignored)
+    task_id = TaskId(1, SubtaskId("v/0"), OF_CONSUMER)
+    publication = GatedPublication(log, task_id, inputs, plan=VertexPlan(0, ()), tell=ignored, notify=ignored)
 
     producer.publish(Batch(0, {}, files=(file(0),)))
     publication.act_on_inputs()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskDone, SubtaskPaused, SubtaskRunning
+from airflow_provider_ckpt.coordinator.reports import (
+    Report,
+    SubtaskAtEndOfData,
+    SubtaskDone,
+    SubtaskPaused,
+    SubtaskRunning,
+)
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.task.actions import (
     Action,
@@ -25,6 +32,7 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 BOTH = {"history", "live"}
 DROP = DropSource("history")
 FIRST = VertexPlan(0, ())
+TASK = TaskId(1, SubtaskId("v/0"), AttemptId.first(1, "a"))
 
 
 def seen(*ended: str, inputs_ended: bool = True, batch_id: int = 3) -> Seen:
@@ -32,7 +40,7 @@ def seen(*ended: str, inputs_ended: bool = True, batch_id: int = 3) -> Seen:
 
 
 def mixed() -> TaskMachine:
-    return TaskMachine({"history"})
+    return TaskMachine(TASK, {"history"})
 
 
 def run(machine: TaskMachine, reads: set[str] = BOTH, now: Seen | None = None) -> TaskMachine:
@@ -42,26 +50,26 @@ def run(machine: TaskMachine, reads: set[str] = BOTH, now: Seen | None = None) -
     return machine
 
 
-def told(actions: list[Action]) -> list[tuple[Any, dict[str, Any]]]:
-    return [(one.kind, dict(one.fields)) for one in actions if isinstance(one, Tell)]
+def told(actions: list[Action]) -> list[Report]:
+    return [one.report for one in actions if isinstance(one, Tell)]
 
 
 def test_from_its_deployment_to_its_end() -> None:
     task = mixed()
     assert task.deploy(FIRST, None) == [BuildQuery(FIRST)]
     assert task.planned(BOTH, runs_out=False, seen=seen()) == [RunQuery()]
-    assert told(task.started(seen())) == [(SubtaskRunning, {"plan": 0})]
+    assert told(task.started(seen())) == [SubtaskRunning(*TASK, plan=0)]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
     assert task.drain(seen("history")) == [EndData("drain")]
-    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {})]
+    assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.finish() == [EndPartition()]
-    assert told(task.partition_ended()) == [(SubtaskDone, {})]
+    assert told(task.partition_ended()) == [SubtaskDone(*TASK)]
     assert task.phase is TaskPhase.FINISHED
 
 
 def test_r11_the_log_s_tail_decides_and_nothing_is_read_any_more() -> None:
     task = mixed()
-    assert told(task.deploy(FIRST, "drain")) == [(SubtaskAtEndOfData, {})]
+    assert told(task.deploy(FIRST, "drain")) == [SubtaskAtEndOfData(*TASK)]
     assert task.phase is TaskPhase.AT_END_OF_DATA
 
 
@@ -70,14 +78,14 @@ def test_r12_a_final_batch_that_was_planned_leaves_only_the_end() -> None:
 
 
 def test_the_last_source_to_end_ends_the_task() -> None:
-    task = run(TaskMachine({"a", "b"}), {"a", "b"})
+    task = run(TaskMachine(TASK, {"a", "b"}), {"a", "b"})
     assert task.advance(seen("a")) == [AnnounceEnd("a", 3)]
     assert task.advance(seen("a", "b")) == [EndData("finish")]
     assert task.advance(seen("a", "b")) == []
 
 
 def test_an_end_is_announced_once_and_again_after_a_resume_if_it_was_not_dropped() -> None:
-    task = run(TaskMachine({"a", "b"}), {"a", "b", "live"})
+    task = run(TaskMachine(TASK, {"a", "b"}), {"a", "b", "live"})
     assert task.advance(seen("a", "b")) == [AnnounceEnd("a", 3), AnnounceEnd("b", 3)]
     assert task.advance(seen("a", "b")) == []
     assert task.pause(DropSource("a")) == [StandStill()]
@@ -90,14 +98,14 @@ def test_a_pause_and_a_resume() -> None:
     task = run(mixed(), now=seen("history"))
     assert task.pause(DROP) == [StandStill()]
     assert task.phase is TaskPhase.PAUSING
-    assert told(task.stood_still(4)) == [(SubtaskPaused, {"reason": DROP, "batch_id": 4})]
+    assert told(task.stood_still(4)) == [SubtaskPaused(*TASK, DROP, 4)]
     assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(VertexPlan(1, ("history",)))]
     assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
-    assert told(task.started(seen("history"))) == [(SubtaskRunning, {"plan": 1})]
+    assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
 
 
 def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume() -> None:
-    task = run(TaskMachine({"a", "b"}), {"a", "b"})
+    task = run(TaskMachine(TASK, {"a", "b"}), {"a", "b"})
     task.pause(DropSource("a"))
     assert task.advance(seen("a", "b")) == []
     task.stood_still(3)
@@ -120,18 +128,18 @@ def test_a_pause_that_comes_while_the_query_starts_is_kept(when: str) -> None:
 
 
 def test_a_pause_on_the_way_to_the_end_is_answered_by_the_end() -> None:
-    task = run(TaskMachine({"a"}), {"a"})
+    task = run(TaskMachine(TASK, {"a"}), {"a"})
     task.advance(seen("a"))
     assert task.pause(DropSource("a")) == []
-    assert told(task.data_ended()) == [(SubtaskAtEndOfData, {})]
+    assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.pause(DropSource("a")) == []
 
 
 def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
-    task = TaskMachine({"edge"})
+    task = TaskMachine(TASK, {"edge"})
     task.deploy(FIRST, None)
     early = seen(inputs_ended=False)
-    assert told(task.planned({"edge", "jdbc"}, runs_out=True, seen=early)) == [(SubtaskRunning, {"plan": 0})]
+    assert told(task.planned({"edge", "jdbc"}, runs_out=True, seen=early)) == [SubtaskRunning(*TASK, plan=0)]
     assert task.phase is TaskPhase.WAITING
     assert task.advance(early) == []
     assert task.advance(seen("edge")) == [RunQuery(), AnnounceEnd("edge", 3)]
@@ -140,7 +148,7 @@ def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
 
 
 def test_a_drain_does_not_cut_a_bounded_source_that_ends_by_itself() -> None:
-    task = TaskMachine({"edge"})
+    task = TaskMachine(TASK, {"edge"})
     task.deploy(FIRST, None)
     task.planned({"edge", "jdbc"}, runs_out=True, seen=seen("edge"))
     task.started(seen("edge"))
@@ -149,7 +157,7 @@ def test_a_drain_does_not_cut_a_bounded_source_that_ends_by_itself() -> None:
 
 
 def test_a_query_that_runs_out_before_it_is_said_to_run_has_run_out() -> None:
-    task = TaskMachine(())
+    task = TaskMachine(TASK, ())
     task.deploy(FIRST, None)
     task.planned({"jdbc"}, runs_out=True, seen=seen())
     assert task.ran_out() == [EndData("finish")]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined
+from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, Report
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -38,10 +39,11 @@ def make(request: pytest.FixtureRequest) -> Callable[[bytes], tuple[Publication,
         log.load()
         log.open(AttemptId.first(1, "a"))
 
-        def tell(kind: type[Any], **fields: Any) -> None:
-            told.append(kind.__name__)
+        def tell(report: Report) -> None:
+            told.append(type(report).__name__)
 
-        return Publication(log, epoch=1, tell=tell, notify=lambda: None), told
+        task_id = TaskId(1, SubtaskId("v/0"), AttemptId.first(1, "a"))
+        return Publication(log, task_id, tell=tell, notify=lambda: None), told
 
     return made
 

@@ -10,12 +10,15 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
+    Report,
     SplitCompleted,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskRunning,
 )
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -33,12 +36,12 @@ class Subtask:
         self.log = SubtaskLog(open_storage(folder), "log")
         self.log.load()
         self.log.open(attempt)
-        self.reading = SplitReading(
-            "parts", Publication(self.log, epoch=attempt.epoch, tell=self._tell, notify=lambda: None)
-        )
+        task_id = TaskId(attempt.epoch, SubtaskId("parts/0"), attempt)
+        self.reading = SplitReading("parts", Publication(self.log, task_id, tell=self._tell, notify=lambda: None))
 
-    def _tell(self, kind: type, **fields: Any) -> None:
-        self.told.append((kind, fields.get("split", fields.get("checkpoint"))))
+    def _tell(self, report: Report) -> None:
+        about = getattr(report, "split", getattr(report, "checkpoint", None))
+        self.told.append((type(report), about))
 
     def begin(self) -> SplitReading:
         assert self.reading.deploy(PLAN)

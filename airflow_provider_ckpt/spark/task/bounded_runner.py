@@ -39,7 +39,7 @@ class BoundedRunner:
         raise AssertionError(f"{plan}: a task that reads what there is does not stand still")
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
-        raise AssertionError(f"{self.subtask}: a query is handed no splits")
+        raise AssertionError(f"{splits}: {self.subtask} reads what was frozen")
 
     def drain(self) -> None:
         """Nothing: all that it reads ends by itself."""
@@ -70,7 +70,7 @@ class BoundedRunner:
 
 
 def publication_of(context: AttemptContext) -> Publication:
-    return Publication(context.log, epoch=context.run.epoch, tell=context.post, notify=context.notify_consumers)
+    return Publication(context.log, context.task_id, tell=context.run.post, notify=context.notify_consumers)
 
 
 def batch_of(

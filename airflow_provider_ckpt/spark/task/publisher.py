@@ -59,10 +59,10 @@ class Publisher:
         self.folder = folder
         self.publication = GatedPublication(
             context.log,
+            context.task_id,
             inputs,
-            epoch=context.run.epoch,
             plan=plan,
-            tell=context.post,
+            tell=context.run.post,
             notify=context.notify_consumers,
         )
         self.published = threading.Condition(self.lock)

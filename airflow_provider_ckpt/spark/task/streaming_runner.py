@@ -58,7 +58,7 @@ class StreamingRunner:
         self._context, self._publisher, self._builder = context, publisher, builder
         self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
         self._lock, self._publication = publisher.lock, publisher.publication
-        self._machine = TaskMachine(self._inputs.names)
+        self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
         self._forget_earlier = forget_earlier
         publisher.after_publish = self._published
         self._query = RunningQuery(context, publisher)
@@ -201,9 +201,9 @@ class StreamingRunner:
                     self._carry_out(self._machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
                     droppable = can_drop(self._builder, uid, self._publication.plan.without)
-                    self._publication.tell(SourceAtEnd, uid=uid, batch_id=batch_id, droppable=droppable)
-                case Tell(kind, fields):
-                    self._publication.tell(kind, **fields)
+                    self._publication.tell(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
+                case Tell(report):
+                    self._publication.tell(report)
 
     # ---- the runner's own thread
 

@@ -61,9 +61,9 @@ COORDINATOR = (
         "split-told-before-it-is-journaled",
         "R14",
         "coordinator/subtask_lifecycle.py",
-        "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))",
-        "                parts.send(AssignSplits, assignment.subtask, splits=ids, is_last=assignment.is_last)\n"
-        "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(attempt), now)))",
+        "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(task_id.attempt), now)))",
+        "                parts.send(AssignSplits(*task_id, ids, assignment.is_last))\n"
+        "                parts.out.append(Append(parts.splits.assigned_event(assignment, str(task_id.attempt), now)))",
         _SPLITS,
         "a split is read by whom the next driver does not know of",
     ),
@@ -272,8 +272,8 @@ COORDINATOR = (
         "R2",
         "coordinator/subtask_lifecycle.py",
         "        if change is not None:\n            parts.out.append(Append(change))\n"
-        "        parts.send(ResumeSubtask, subtask, plan=parts.pauses.plan(subtask))",
-        "        parts.send(ResumeSubtask, subtask, plan=parts.pauses.plan(subtask))\n"
+        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))",
+        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n"
         "        if change is not None:\n            parts.out.append(Append(change))",
         ("tests/coordinator/test_finishing.py",),
         "a query ran without its source, and the next driver names it again",

@@ -502,9 +502,9 @@ _TAKE_OVER = (
     Mutant(
         "unreleased-forgotten",
         "R9",
-        "jobmaster/takeover.py",
-        "        unreleased=tuple(n for n in sorted(state.checkpoints) if n > state.last_released),",
-        "        unreleased=(),",
+        "journal/state.py",
+        "        return tuple(number for number in sorted(self.checkpoints) if number > self.last_released)",
+        "        return (self.last_completed,) if self.has_unreleased else ()",
         _GOING_BACK,
         "of several completed checkpoints only the last one is rolled forward",
     ),
