@@ -90,9 +90,9 @@ class CheckpointCycle:
         if savepoint:
             return retry
         all_ended = self._subtasks.all_ended
-        if self._uncovered and (self._options.periodic or all_ended):
+        if self._uncovered and (all_ended or not self._options.is_batch):
             return max(pause, retry)
-        if self._options.periodic and self._interval_from is not None:
+        if not self._options.is_batch and self._interval_from is not None:
             return max(pause, self._interval_from + self._options.interval)
         return None
 
@@ -196,7 +196,7 @@ class CheckpointCycle:
     # -- small things
 
     def _plan(self, finished: Iterable[SubtaskId]) -> CheckpointPlan:
-        return plan(self._graph, set(finished), through_partitions=self._options.periodic)
+        return plan(self._graph, set(finished), through_partitions=not self._options.is_batch)
 
     @staticmethod
     def _after(moment: float | None, pause: float) -> float:

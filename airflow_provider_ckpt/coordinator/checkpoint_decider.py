@@ -84,4 +84,4 @@ class CheckpointDecider:
             return None
         if not savepoint and len(parts.releases) >= MAX_UNRELEASED:
             return None
-        return parts.cycle.due(savepoint and parts.options.periodic)
+        return parts.cycle.due(savepoint and not parts.options.is_batch)

@@ -237,7 +237,7 @@ class Coordinator:
     @property
     def _takes_no_savepoint(self) -> bool:
         """In BATCH mode there is one checkpoint, at the end."""
-        return not self._parts.options.periodic and not self._parts.subtasks.all_ended
+        return self._parts.options.is_batch and not self._parts.subtasks.all_ended
 
     # -- what follows from where things stand
 

@@ -56,7 +56,7 @@ class JobLifecycle:
         parts = self._parts
         if self.status is not JobStatus.CREATED or self.is_ending or not parts.subtasks.some_active:
             return
-        if not parts.subtasks.blocked or not parts.options.periodic:
+        if not parts.subtasks.blocked or parts.options.is_batch:
             self.status = JobStatus.RUNNING
             parts.out.append(Append(StatusChanged(JobStatus.RUNNING, now)))
             parts.cycle.start_interval(now)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from airflow_provider_ckpt.job.errors import BadOptionError
-from airflow_provider_ckpt.job.kinds import FLAG
 from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.job.options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.mode import RuntimeMode
@@ -40,14 +39,14 @@ class CheckpointOptions:
     """So often in a row a failed subtask begins again by itself; one more failure ends the run."""
     restart_delay: float = _of_a_run("restart_delay")
     """The first pause before that."""
-    periodic: bool = True
-    """False (BATCH mode): one checkpoint only, when every subtask is at its end of data."""
+    mode: RuntimeMode = "streaming"
+    """In batch mode there is one checkpoint only, when every subtask is at its end of data."""
 
     @classmethod
     def of(cls, options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
         """Those of a run."""
         given = {name: getattr(options, option.name) for name, option in _declared()}
-        return cls(**given, periodic=mode == "streaming")
+        return cls(**given, mode=mode)
 
     def __post_init__(self) -> None:
         for name, option in _declared():
@@ -55,7 +54,10 @@ class CheckpointOptions:
             if not isinstance(value, (int, float)):
                 raise BadOptionError(option=name, value=value, expected="a number")
             option.read(value, name)
-        FLAG.read(self.periodic, "periodic")
+
+    @property
+    def is_batch(self) -> bool:
+        return self.mode == "batch"
 
 
 def _declared() -> Iterator[tuple[str, Option]]:

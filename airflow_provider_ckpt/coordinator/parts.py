@@ -69,7 +69,7 @@ def make_parts(
         epoch=epoch,
         out=out,
         subtasks=subtasks,
-        scheduler=Scheduler(graph, subtasks, batch=not options.periodic, slots=slots),
+        scheduler=Scheduler(graph, subtasks, batch=options.is_batch, slots=slots),
         sources=sources,
         splits=splits,
         pauses=pauses,

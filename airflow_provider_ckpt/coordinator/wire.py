@@ -1,4 +1,8 @@
-"""Reports and commands as readable JSON, and back: what a task and the JobMaster say to each other."""
+"""Reports and commands as readable JSON, and back: what a task and the JobMaster say to each other.
+
+In one process nobody writes it: they are handed over as they are. The tests run whole jobs with each of them taken
+through JSON, so that a gateway between processes has nothing to find out.
+"""
 
 from __future__ import annotations
 

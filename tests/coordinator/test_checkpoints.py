@@ -277,7 +277,7 @@ def test_operator_states_are_running_partially_finished_or_finished() -> None:
 
 def test_in_batch_mode_there_is_one_checkpoint_when_all_are_at_end_of_data() -> None:
     batch = graph(vertex("a", sources="a", bounded="a", sinks="x"), vertex("b", sinks="y"), edges="a>b")
-    h = Harness(batch, periodic=False, running=False)
+    h = Harness(batch, mode="batch", running=False)
     h.running("a/0")
     assert h.at(1000.0) == []
     assert not events(CheckpointTriggered, h.end_of_data("a/0"))
@@ -310,7 +310,6 @@ def test_running_is_said_once_when_all_run() -> None:
         ("timeout", float("inf")),
         ("tolerable_failed", -1),
         ("tolerable_failed", 0.5),
-        ("periodic", "yes"),
         ("interval", "30s"),
     ],
 )

@@ -23,7 +23,7 @@ DIAMOND = graph(
 
 
 def batch(of: JobGraph, slots: int = 100, **more: Any) -> Harness:
-    return Harness(of, running=False, periodic=False, slots=slots, **more)
+    return Harness(of, running=False, mode="batch", slots=slots, **more)
 
 
 def deployed(effects: list[Effect]) -> list[str]:

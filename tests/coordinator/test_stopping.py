@@ -221,7 +221,7 @@ def test_a_checkpoint_pending_when_the_stop_came_still_counts_against_the_job() 
 
 
 def test_a_batch_job_is_not_stopped_because_it_takes_no_savepoint() -> None:
-    h = Harness(BOUNDED, periodic=False)
+    h = Harness(BOUNDED, mode="batch")
     h.request("stop", "r1")
     assert h.answers("r1")[0].startswith("refused: a job in batch mode takes no savepoint")
     assert not h.c.is_over
@@ -229,7 +229,7 @@ def test_a_batch_job_is_not_stopped_because_it_takes_no_savepoint() -> None:
 
 
 def test_a_batch_job_that_has_to_leave_is_not_called_stopped() -> None:
-    h = Harness(BOUNDED, periodic=False)
+    h = Harness(BOUNDED, mode="batch")
     status, cause = _end(h.request("stop", "r1", leaves=True))
     assert status == "RESTARTING"
     assert "batch mode takes no savepoint" in cause
@@ -237,7 +237,7 @@ def test_a_batch_job_that_has_to_leave_is_not_called_stopped() -> None:
 
 
 def test_a_batch_job_at_its_end_finishes_whoever_stops_it() -> None:
-    h = Harness(BOUNDED, periodic=False)
+    h = Harness(BOUNDED, mode="batch")
     h.end_of_data()
     h.request("stop", "r1")
     h.ack(finished=True)
@@ -255,7 +255,7 @@ def test_in_batch_mode_every_unfinished_subtask_is_triggered() -> None:
         vertex("d", sinks="z"),
         edges="a>b a>c b>d c>d",
     )
-    h = Harness(depths, periodic=False)
+    h = Harness(depths, mode="batch")
     for name in ("a/0", "b/0", "c/0", "d/0"):
         h.end_of_data(name)
     assert [b.subtask for b in only(TriggerBarrier, h.effects)] == ["a/0", "b/0", "c/0", "d/0"]

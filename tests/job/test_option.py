@@ -84,8 +84,8 @@ def test_the_coordinator_is_given_the_options_of_the_run() -> None:
         restart_attempts=6,
         restart_delay=7.0,
     )
-    assert CheckpointOptions.of(options, "streaming") == CheckpointOptions(2.0, 3.0, 4.0, 5, 6, 7.0, periodic=True)
-    assert not CheckpointOptions.of(options, "batch").periodic
+    assert CheckpointOptions.of(options, "streaming") == CheckpointOptions(2.0, 3.0, 4.0, 5, 6, 7.0, mode="streaming")
+    assert CheckpointOptions.of(options, "batch").is_batch
     defaults = RunOptions(job="m:job", root="/r", job_id="orders")
     assert CheckpointOptions.of(defaults, "streaming") == CheckpointOptions()
 

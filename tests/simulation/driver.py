@@ -83,7 +83,7 @@ class Driver:
     ) -> None:
         self.world, self.random, self.options = world, random, options
         self.coordinator_type = coordinator
-        self.runner_type: type[Runner] = streaming if options.periodic else BatchRunner
+        self.runner_type: type[Runner] = BatchRunner if options.is_batch else streaming
         self.slots = random.choice((1, 2, 100))
         self.faulty = True
         self.replaces = True
@@ -121,7 +121,7 @@ class Driver:
         finished = replayed(self.world).finished
         for subtask, log in self.logs.items():
             by_split = self.world.graph.vertex(subtask.vertex).splits
-            if self.options.periodic and not by_split and not log.position and self.random.random() < 0.3:
+            if not self.options.is_batch and not by_split and not log.position and self.random.random() < 0.3:
                 self.late.append(subtask)
                 continue
             self._open(subtask)
@@ -149,7 +149,7 @@ class Driver:
 
     def _continues_at(self, subtask: SubtaskId, log: SubtaskLog) -> int | None:
         by_split = self.world.graph.vertex(subtask.vertex).splits
-        return takeover.continues_at(log, batch=not self.options.periodic, by_split=by_split)
+        return takeover.continues_at(log, batch=self.options.is_batch, by_split=by_split)
 
     def _replace(self, subtask: SubtaskId) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the

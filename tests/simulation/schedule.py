@@ -101,7 +101,7 @@ class Simulation:
             timeout=20.0,
             tolerable_failed=self.random.choice((0, 2, 50)),
             restart_attempts=self.random.choice((0, 3, 1000)),
-            periodic=not batch,
+            mode="batch" if batch else "streaming",
         )
         self.coordinator_type, self.runner_type = coordinator, runner
         self.driver = self._new_driver()
