@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -158,15 +159,9 @@ class CheckpointSensor(BaseSensorOperator):
         return verdict.result
 
     def _trigger(self, look: Look, context: Context) -> CheckpointTrigger:
-        task, condition = self._task(context), look.condition
+        task = self._task(context)
         return CheckpointTrigger(
-            job_id=condition.job_id,
-            checkpoint=condition.checkpoint,
-            released=self.released,
-            wait_for_restart=self.wait_for_restart,
-            since=condition.since,
-            finished=condition.finished,
-            watermark=condition.watermark,
+            condition=asdict(look.condition),
             stalled_after=self.stalled_after,
             max_checkpoint_age=self.max_checkpoint_age,
             job_task=None if task is None else dict(vars(task)),
@@ -178,13 +173,13 @@ class CheckpointSensor(BaseSensorOperator):
     def _condition(self) -> CheckpointCondition:
         """Raises InvalidTaskArgumentError for what a template rendered wrongly."""
         return CheckpointCondition(
-            self.job_id or "",
-            self._wanted(),
-            self.released,
-            self.wait_for_restart,
-            _instant(self.since, "since"),
-            self.finished,
-            _instant(self.watermark, "watermark"),
+            job_id=self.job_id or "",
+            checkpoint=self._wanted(),
+            released=self.released,
+            wait_for_restart=self.wait_for_restart,
+            since=_instant(self.since, "since"),
+            finished=self.finished,
+            watermark=_instant(self.watermark, "watermark"),
         )
 
     def _task(self, context: Context) -> JobOfTask | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -15,21 +15,7 @@ from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
 from airflow_provider_ckpt.triggers.look import Look
 
-_NAMES = (
-    "job_id",
-    "checkpoint",
-    "released",
-    "wait_for_restart",
-    "since",
-    "finished",
-    "watermark",
-    "stalled_after",
-    "max_checkpoint_age",
-    "job_task",
-    "ckpt_conn_id",
-    "root",
-    "poll_interval",
-)
+_NAMES = ("condition", "stalled_after", "max_checkpoint_age", "job_task", "ckpt_conn_id", "root", "poll_interval")
 
 
 class CheckpointTrigger(BaseTrigger):
@@ -38,20 +24,14 @@ class CheckpointTrigger(BaseTrigger):
     Serialized without secrets: the connection is looked up where it runs. It writes nothing, so running
     twice (another triggerer took over) does no harm. A storage that cannot be reached is asked again.
 
-    ``since``, ``watermark``: epoch seconds. ``job_task``: ``{dag_id, run_id, task_id}`` of the task whose job it is,
-    instead of ``job_id``.
+    ``condition``: the fields of a :class:`CheckpointCondition`. ``job_task``: ``{dag_id, run_id, task_id}`` of the task
+    whose job it is, instead of the condition's ``job_id``. The rest as in :class:`Look`, times in seconds.
     """
 
     def __init__(
         self,
         *,
-        job_id: str = "",
-        checkpoint: int | Literal["final", "next"] | None = "final",
-        released: bool = True,
-        wait_for_restart: bool = False,
-        since: float | None = None,
-        finished: str | None = None,
-        watermark: float | None = None,
+        condition: Mapping[str, Any],
         stalled_after: float | None = None,
         max_checkpoint_age: float | None = None,
         job_task: Mapping[str, str] | None = None,
@@ -60,13 +40,7 @@ class CheckpointTrigger(BaseTrigger):
         poll_interval: float = 10.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.job_id = job_id
-        self.checkpoint: int | Literal["final", "next"] | None = checkpoint
-        self.released = released
-        self.wait_for_restart = wait_for_restart
-        self.since = since
-        self.finished = finished
-        self.watermark = watermark
+        self.condition = condition
         self.stalled_after = stalled_after
         self.max_checkpoint_age = max_checkpoint_age
         self.job_task = job_task
@@ -99,19 +73,10 @@ class CheckpointTrigger(BaseTrigger):
             return Verdict("failed", str(error))
 
     def _look(self, hook: CheckpointHook) -> Look:
-        condition = CheckpointCondition(
-            self.job_id,
-            self.checkpoint,
-            self.released,
-            self.wait_for_restart,
-            self.since,
-            self.finished,
-            self.watermark,
-        )
         task = None if self.job_task is None else JobOfTask(**self.job_task)
         return Look(
             hook,
-            condition,
+            CheckpointCondition(**self.condition),
             interval=self.poll_interval,
             task=task,
             stalled_after=self.stalled_after,

@@ -86,13 +86,15 @@ def test_a_deferrable_sensor_hands_everything_to_its_trigger(make: Any, root: St
     assert isinstance(trigger, CheckpointTrigger)
     assert deferred.value.timeout == timedelta(seconds=60)
     assert trigger.serialize()[1] == {
-        "job_id": "orders",
-        "checkpoint": 7,
-        "released": False,
-        "wait_for_restart": False,
-        "since": None,
-        "finished": None,
-        "watermark": None,
+        "condition": {
+            "job_id": "orders",
+            "checkpoint": 7,
+            "released": False,
+            "wait_for_restart": False,
+            "since": None,
+            "finished": None,
+            "watermark": None,
+        },
         "stalled_after": None,
         "max_checkpoint_age": None,
         "job_task": None,
@@ -173,4 +175,4 @@ def test_a_deferred_next_is_a_number_already(make: Any, journal: Journals) -> No
     complete(driver(journal("orders")), 1, 2)
     with pytest.raises(TaskDeferred) as deferred:
         make(checkpoint="next", deferrable=True).execute(context(StateStore()))
-    assert deferred.value.trigger.serialize()[1]["checkpoint"] == 3
+    assert deferred.value.trigger.serialize()[1]["condition"]["checkpoint"] == 3

@@ -17,8 +17,11 @@ from tests.airflow.journaled import complete, driver, end
 Journals = Callable[[str], Journal]
 
 
-def trigger(root: str, **arguments: Any) -> CheckpointTrigger:
-    return CheckpointTrigger(job_id="orders", root=root, poll_interval=0.01, **arguments)
+ORDERS = {"job_id": "orders"}
+
+
+def trigger(root: str, **condition: Any) -> CheckpointTrigger:
+    return CheckpointTrigger(condition={**ORDERS, **condition}, root=root, poll_interval=0.01)
 
 
 async def first_event(running: CheckpointTrigger) -> dict[str, Any]:
@@ -79,14 +82,14 @@ def test_a_job_that_failed_for_good_is_an_event_not_a_wait(root: Storage, journa
 
 @pytest.mark.parametrize("arguments", [{"root": "relative/root"}, {"root": None}])
 def test_a_root_that_cannot_be_used_is_an_event_too(arguments: dict[str, Any]) -> None:
-    event = asyncio.run(first_event(CheckpointTrigger(job_id="orders", **arguments)))
+    event = asyncio.run(first_event(CheckpointTrigger(condition=ORDERS, **arguments)))
     assert event["outcome"] == "failed"
 
 
 def test_what_is_stored_of_it_is_the_connections_id_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = {"conn_type": "ckpt", "host": "s3://b", "login": "user", "password": "t0psecret"}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
-    path, arguments = CheckpointTrigger(job_id="orders", ckpt_conn_id="lake").serialize()
+    path, arguments = CheckpointTrigger(condition=ORDERS, ckpt_conn_id="lake").serialize()
     assert path == "airflow_provider_ckpt.triggers.checkpoint.CheckpointTrigger"
     assert arguments["ckpt_conn_id"] == "lake"
     assert "t0psecret" not in json.dumps(arguments)
