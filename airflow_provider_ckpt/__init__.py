@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
     from airflow_provider_ckpt.storage.storage import Storage
+    from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BoundSink",
     "CheckpointHook",
+    "CheckpointReleaseTrigger",
     "CheckpointSensor",
     "CheckpointView",
     "CheckpointedJobDrainOperator",
@@ -89,6 +91,7 @@ __all__ = [
 _MODULES = {
     "BoundSink": "sinks.sink",
     "CheckpointHook": "hooks.checkpoint",
+    "CheckpointReleaseTrigger": "triggers.release",
     "CheckpointSensor": "sensors.checkpoint",
     "CheckpointView": "model.checkpoint_view",
     "CheckpointedJobDrainOperator": "operators.job_request",

@@ -26,7 +26,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [_modules(f"{package}.operators.spark_job", f"{package}.operators.job_request")],
         "sensors": [_modules(f"{package}.sensors.checkpoint")],
         "hooks": [_modules(f"{package}.hooks.checkpoint", f"{package}.hooks.spark_submit")],
-        "triggers": [_modules(f"{package}.triggers.checkpoint")],
+        "triggers": [_modules(f"{package}.triggers.checkpoint", f"{package}.triggers.release")],
         "connection-types": [
             {
                 "connection-type": "ckpt",

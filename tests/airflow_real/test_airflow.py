@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.airflow_real.server import Airflow
 from tests.chaos.data import Feeder
 from tests.chaos.ending import wait_for_all
 from tests.chaos.evidence import Evidence
-from tests.chaos.released import check_exactly_once
+from tests.chaos.released import check_exactly_once, manifests
 from tests.chaos.world import JOBS, SMALL, Variant, World
 from tests.support.processes import command_name, is_alive, parent, send
 from tests.support.waiting import wait_until
@@ -23,9 +24,16 @@ MIXED = Variant("mixed", "mixed.py", ("out", "copy"))
 DAGS = f"""
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, AssetWatcher
 
-from airflow_provider_ckpt import CheckpointedSparkJobOperator, CheckpointSensor
+from airflow_provider_ckpt import CheckpointedSparkJobOperator, CheckpointReleaseTrigger, CheckpointSensor
+
+releases = CheckpointReleaseTrigger(job_id="mixed", sink="out", poll_interval=2)
+orders = Asset("orders", watchers=[AssetWatcher(name="releases", trigger=releases)])
+
+with DAG("reads_orders", schedule=[orders], max_active_runs=1, is_paused_upon_creation=False):
+    EmptyOperator(task_id="read")
 
 with DAG("orders", schedule=None):
     CheckpointedSparkJobOperator(
@@ -39,7 +47,7 @@ with DAG("orders", schedule=None):
     )
 
 with DAG("waits", schedule=None):
-    CheckpointSensor(task_id="final", job_id="mixed", deferrable=True, poke_interval=1)
+    CheckpointSensor(task_id="final", job_id="mixed", deferrable=True, poke_interval=1, max_checkpoint_age="5m")
 """
 
 
@@ -96,6 +104,23 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         _succeeds(airflow, dag, dag_run, name)
     assert airflow.task("orders", run, "run")["try_number"] == 2
     _check(airflow, world, run)
+    _check_events(airflow, world)
+
+
+def _check_events(airflow: Airflow, world: World) -> None:
+    """Every release of rows is an event, the last one, too; each says what is new since the one before."""
+    rows = sum(manifest.rows for manifest in manifests(world, "out"))
+
+    def told() -> dict[int, dict[str, Any]]:
+        events = airflow.get("/api/v2/assets/events?limit=500&order_by=timestamp")["asset_events"]
+        return {one["extra"]["payload"]["checkpoint"]: one["extra"]["payload"] for one in events}
+
+    wait_until(lambda: sum(one["rows"] for one in told().values()) >= rows, lambda: f"{rows} rows in {told()}")
+    assert sum(one["rows"] for one in told().values()) == rows
+    ends = sorted(told())
+    assert [told()[end]["after"] for end in ends[1:]] == ends[:-1]
+    runs = airflow.get("/api/v2/dags/reads_orders/dagRuns?limit=500")["dag_runs"]
+    assert {one["run_type"] for one in runs} == {"asset_triggered"}
 
 
 def _check(airflow: Airflow, world: World, run: str) -> None:

@@ -1,0 +1,240 @@
+"""Releases as asset events: each one that released rows, whatever dies between them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, JobCreated
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
+from tests.airflow.journaled import driver, end
+
+Journals = Callable[[str], Journal]
+
+
+class Store:
+    """An asset's state store. ``several``: of a trigger that is watched for several assets."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+        self.several = False
+
+    async def aget(self, key: str) -> Any:
+        if self.several:
+            raise ValueError("Task has 2 concrete inlets and outlets")
+        return json.loads(json.dumps(self.kept.get(key)))
+
+    async def aset(self, key: str, value: Any) -> None:
+        self.kept[key] = json.loads(json.dumps(value))
+
+
+def created(journal: Journal, at: float = 1.0) -> Journal:
+    writer = driver(journal)
+    writer.write(JobCreated("orders", JobGraph((), ()), "streaming", SubmittedOptions({}), at))
+    return writer
+
+
+def release(journal: Journal, checkpoint: int, **rows: int) -> None:
+    journal.write(CheckpointCompleted(checkpoint, 1.0, 2.0, "checkpoint", {}, {}))
+    sinks = {uid: {"rows": count, "files": 1} for uid, count in rows.items()}
+    journal.write(CheckpointReleased(checkpoint, 3.0, sinks))
+
+
+class Watcher:
+    """The trigger as a triggerer runs it: ``events`` are those that Airflow has."""
+
+    def __init__(self, root: str, store: Store | None, **arguments: Any) -> None:
+        self.trigger: Any = CheckpointReleaseTrigger(job_id="orders", root=root, poll_interval=0.001, **arguments)
+        self.trigger.asset_state_store = store  # type: ignore[assignment]
+        self.events: list[dict[str, Any]] = []
+        self._looks = 0
+
+    def until(self, *steps: Callable[[], object]) -> list[dict[str, Any]]:
+        """Runs it; takes each step when it has looked twice more. Ends when it has after the last."""
+        asyncio.run(self._until(steps))
+        return self.events
+
+    async def _until(self, steps: tuple[Callable[[], object], ...]) -> None:
+        running = asyncio.create_task(self._take())
+        for step in (*steps, lambda: None):
+            await self._look_twice(running)
+            step()  # type: ignore[no-untyped-call]
+        await self._look_twice(running)
+        running.cancel()
+
+    async def _look_twice(self, running: asyncio.Task[None]) -> None:
+        until = self._looks + 2
+        while self._looks < until:
+            assert not running.done(), running
+            await asyncio.sleep(0.001)
+
+    async def _take(self) -> None:
+        client = self.trigger._client
+
+        async def counted() -> Any:
+            made = await client()
+            look = made.look
+
+            def counting() -> Any:
+                self._looks += 1
+                return look()
+
+            made.look = counting
+            return made
+
+        self.trigger._client = counted
+        async for event in self.trigger.run():
+            self.events.append(event.payload)
+
+
+def checkpoints(events: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return [(event["after"], event["checkpoint"]) for event in events]
+
+
+def test_each_release_of_rows_is_told_once_and_says_what_is_new(root: Storage, journal: Journals) -> None:
+    writer = created(journal("orders"))
+    release(writer, 1, out=5)
+    events = Watcher(root.uri, Store()).until(
+        lambda: release(writer, 2, out=3, copy=4),
+        lambda: release(writer, 3, out=0),
+        lambda: release(writer, 4, out=1),
+        lambda: release(writer, 5, copy=2),
+    )
+    assert checkpoints(events) == [(1, 2), (2, 4), (4, 5)]
+    assert events[0] == {
+        "job_id": "orders",
+        "checkpoint": 2,
+        "after": 1,
+        "kind": "checkpoint",
+        "released_at": 3.0,
+        "watermark": None,
+        "rows": 7,
+        "sinks": {"out": {"rows": 3, "files": 1}, "copy": {"rows": 4, "files": 1}},
+    }
+
+
+def test_of_one_sink_only_its_rows_count(root: Storage, journal: Journals) -> None:
+    writer = created(journal("orders"))
+    events = Watcher(root.uri, Store(), sink="out").until(
+        lambda: release(writer, 1, out=0, copy=4), lambda: release(writer, 2, out=3, copy=4)
+    )
+    assert (checkpoints(events), events[0]["rows"], list(events[0]["sinks"])) == ([(0, 2)], 3, ["out"])
+
+
+def test_what_is_released_while_nobody_looks_is_told_later(root: Storage, journal: Journals) -> None:
+    writer, store = created(journal("orders")), Store()
+    assert checkpoints(Watcher(root.uri, store).until(lambda: release(writer, 1, out=1))) == [(0, 1)]
+    release(writer, 2, out=1)
+    release(writer, 3, out=1)
+    assert checkpoints(Watcher(root.uri, store).until()) == [(1, 2), (2, 3)]
+    assert Watcher(root.uri, store).until() == []
+
+
+def test_an_event_that_was_on_its_way_is_told_again(root: Storage, journal: Journals) -> None:
+    """The triggerer dies between the event and the next look: whether Airflow has it is not known."""
+    writer, store = created(journal("orders")), Store()
+    Watcher(root.uri, store).until(lambda: release(writer, 1, out=1))
+    release(writer, 2, out=1)
+
+    async def dies_with_it() -> Any:
+        return (await anext(Watcher(root.uri, store).trigger.run())).payload
+
+    assert asyncio.run(dies_with_it())["checkpoint"] == 2
+    assert checkpoints(Watcher(root.uri, store).until()) == [(1, 2)]
+
+
+def test_a_job_that_has_not_begun_is_told_from_its_first_release(root: Storage, journal: Journals) -> None:
+    def begin() -> None:
+        release(created(journal("orders")), 1, out=1)
+
+    assert checkpoints(Watcher(root.uri, Store()).until(begin)) == [(0, 1)]
+
+
+def test_a_root_that_is_gone_is_no_new_one_until_a_new_job_is_in_it(
+    root: Storage, journal: Journals, tmp_path: Path
+) -> None:
+    writer, store = created(journal("orders")), Store()
+    release(writer, 1, out=1)
+    place = Path(root.uri.removeprefix("file://"))
+
+    def go() -> None:
+        shutil.move(place, tmp_path / "away")
+
+    def come_back() -> None:
+        shutil.move(tmp_path / "away", place)
+
+    assert Watcher(root.uri, store).until(go, come_back) == []
+    shutil.rmtree(place / "orders")
+    release(created(journal("orders"), at=2.0), 1, out=1)
+    assert checkpoints(Watcher(root.uri, store).until()) == [(0, 1)]
+
+
+def test_the_root_of_an_ended_job_may_be_made_anew_while_it_is_watched(root: Storage, journal: Journals) -> None:
+    writer = created(journal("orders"))
+    for number in range(1, 9):
+        release(writer, number, out=1)
+    end(writer, "FINISHED")
+    place = Path(root.uri.removeprefix("file://"))
+
+    def anew() -> None:
+        shutil.rmtree(place / "orders")
+        release(created(journal("orders"), at=2.0), 1, out=1)
+
+    assert checkpoints(Watcher(root.uri, Store()).until(anew)) == [(0, 1)]
+
+
+@pytest.mark.parametrize("found", [None, 7, "7", {}, {"checkpoint": "7", "created": 1.0}, {"other": 1}])
+def test_what_cannot_be_how_far_it_has_told_is_begun_anew(root: Storage, journal: Journals, found: Any) -> None:
+    writer, store = created(journal("orders")), Store()
+    release(writer, 1, out=1)
+    store.kept["ckpt_release/orders/"] = found
+    assert checkpoints(Watcher(root.uri, store).until(lambda: release(writer, 2, out=1))) == [(1, 2)]
+    assert store.kept["ckpt_release/orders/"] == {"created": 1.0, "checkpoint": 2}
+
+
+def test_several_assets_of_one_trigger_are_told_what_is_released_from_now_on(
+    root: Storage, journal: Journals, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer, store = created(journal("orders")), Store()
+    store.several = True
+    assert checkpoints(Watcher(root.uri, store).until(lambda: release(writer, 1, out=1))) == [(0, 1)]
+    assert store.kept == {}
+
+
+def test_what_is_wrong_is_logged_and_looked_at_again(root: Storage, journal: Journals) -> None:
+    writer = created(journal("orders"))
+    place = Path(root.uri.removeprefix("file://")) / "ckpt-root.json"
+    assert place.exists()
+    right = place.read_bytes()
+
+    def wrong() -> None:
+        place.write_text("{")
+
+    def mended() -> None:
+        place.write_bytes(right)
+        release(writer, 1, out=1)
+
+    end(writer, "STOPPED")  # each look opens the root
+    watcher = Watcher(root.uri, Store())
+    said: list[str] = []
+    watcher.trigger._say = said.append
+    assert checkpoints(watcher.until(wrong, mended)) == [(0, 1)]
+    assert said
+
+
+def test_it_is_stored_without_secrets_and_made_again(root: Storage) -> None:
+    path, arguments = CheckpointReleaseTrigger(job_id="orders", sink="out", ckpt_conn_id="lake").serialize()
+    module, _, name = path.rpartition(".")
+    made = getattr(importlib.import_module(module), name)(**json.loads(json.dumps(arguments)))
+    assert (made.job_id, made.sink, made.ckpt_conn_id) == ("orders", "out", "lake")
