@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -14,7 +13,6 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import checkpoint_path, subtask_log_path, subtask_path
@@ -107,46 +105,6 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
     return RestorePoint(number, completed)
 
 
-def interrupted_restore(
-    storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, SubtaskLog], mode: str = "streaming"
-) -> RestorePoint | None:
-    """The goal of a restore that a driver began and did not complete: it died after it had taken some logs
-    back and not others (R4). None if there is nothing to make up for. ``logs``: loaded, not yet opened.
-
-    No query was started before all were back, so that going back once more, everywhere, is always right.
-    """
-    if not state.restored_epoch or state.restored != state.last_completed:
-        return None  # a checkpoint completed since: every subtask had been taken back
-    # a log that nobody has opened is that of a vertex which is new: it has nothing to go back from
-    anew = state.restored_epoch == state.anew_epoch
-    unfinished = [s for s, log in logs.items() if log.state.opened and (anew or not log.state.closed)]
-    epoch = state.restored_epoch
-    if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
-        back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
-    else:
-        by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
-        back = all(
-            _was_opened(logs[subtask], epoch)
-            if subtask.vertex in by_split
-            else _is_back(storage, job_id, subtask, logs[subtask], epoch)
-            for subtask in unfinished
-        )
-    if back:
-        return None
-    return beginning(state) if anew else RestorePoint(state.restored, state.checkpoints[state.restored])
-
-
-def _was_opened(log: SubtaskLog, epoch: int) -> bool:
-    return any(isinstance(one, Open) and one.epoch >= epoch for _, one in log.records())
-
-
-def _is_back(storage: Storage, job_id: str, subtask: SubtaskId, log: SubtaskLog, epoch: int) -> bool:
-    records = log.records()
-    folders, _ = _spark_folders(storage, job_id, subtask)
-    newest = folders.previous(records)
-    return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
-
-
 def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
     """What was dropped by the checkpoint's batches stays dropped; the rest is read again."""
     dropped: dict[str, dict[str, int]] = {}
@@ -185,7 +143,7 @@ def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapsho
         return None
     log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
     log.load()
-    folders, home = _spark_folders(storage, job_id, subtask)
+    folders, home = spark_folders(storage, job_id, subtask)
     attempt = folders.previous(log.records())
     folder = None if attempt is None else folders.folder(attempt)
     if folder is not None and folder.has_batch(snapshot.batch_id):
@@ -198,6 +156,7 @@ def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapsho
     return f"Spark has purged the state of {subtask.vertex!r} that it points to (minBatchesToRetain)"
 
 
-def _spark_folders(storage: Storage, job_id: str, subtask: SubtaskId) -> tuple[AttemptFolders, str]:
+def spark_folders(storage: Storage, job_id: str, subtask: SubtaskId) -> tuple[AttemptFolders, str]:
+    """Of the subtask's attempts, and where they are."""
     home = f"{subtask_path(job_id, subtask.vertex, subtask.number)}/spark"
     return AttemptFolders(storage, home), home

@@ -16,7 +16,8 @@ from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.restore import RestorePoint, beginning, interrupted_restore, restored_event
+from airflow_provider_ckpt.jobmaster.restore import restored_event
+from airflow_provider_ckpt.jobmaster.start import Start, find_start
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
@@ -67,8 +68,8 @@ def execute(
     2. Make the places ready that the job shares with others: the root's marker, the folders of sinks. It needs no
        claim: whoever comes second finds it done.
     3. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
-    4. See to it that the driver before is gone; record what was decided; fence every log. A restore that the driver
-       before has begun and not completed is told by the logs (:func:`interrupted_restore`), and goes on.
+    4. See to it that the driver before is gone. Find where to begin (:func:`find_start`): a restore that the driver
+       before has begun and not completed is told by the logs, and goes on. Record what was decided; fence every log.
     5. Run.
 
     ``journal``: of the job, not claimed. Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and
@@ -151,15 +152,15 @@ class _Execution:
 
     def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Outcome:
         job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
-        restore = self._record(journal, taken)
+        is_anew, asked = self._prepared.anew is not None, self._prepared.base.restore
+        start = find_start(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
+        self._record(journal, taken, start)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = takeover.load_logs(self._storage, job_id, graph)
-        if restore is None:
-            restore = interrupted_restore(self._storage, job_id, journal.state, logs, mode)
-        attempts = takeover.open_logs(journal, logs, taken.epoch, mode, restore)  # fences whoever ran it before
+        attempts = takeover.open_logs(journal, logs, taken.epoch, mode, start.restore)  # fences whoever ran it before
         takeover.tidy_up(self._storage, job_id, taken.epoch)
         claimed = ClaimedJob(
-            self._prepared, self._storage, journal, taken, logs, attempts, self._sinks, frozen, splits, restore
+            self._prepared, self._storage, journal, taken, logs, attempts, self._sinks, frozen, splits, start.restore
         )
         deployment = Deployment(claimed, self._status)
         deployment.make_tasks()
@@ -171,12 +172,11 @@ class _Execution:
         self._tell_end(journal.state, outcome)
         return outcome
 
-    def _record(self, journal: OwnedJournal, taken: takeover.TakenOver) -> RestorePoint | None:
-        """Write down what was decided; returns the checkpoint to go back to."""
+    def _record(self, journal: OwnedJournal, taken: takeover.TakenOver, start: Start) -> None:
+        """Write down what was decided."""
         prepared, plan, options = self._prepared, self._plan, self._options
-        restore = beginning(journal.state) if prepared.anew is not None else prepared.base.restore
-        if restore is not None:
-            journal.write(restored_event(restore, journal.state, time.time()))
+        if start.restore is not None and not start.is_journaled:
+            journal.write(restored_event(start.restore, journal.state, time.time()))
         idle = [] if prepared.anew is not None else sinks_without_rows(journal.state, plan.graph)
         takeover.record_plan(
             journal, options.job_id, plan.graph, plan.definition, plan.schemas_json(), options.public_json()
@@ -186,7 +186,6 @@ class _Execution:
         if prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
-        return restore
 
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"

@@ -13,7 +13,8 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.restore import RestorePoint, interrupted_restore, restore_point, restored_event
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint, restore_point, restored_event
+from airflow_provider_ckpt.jobmaster.start import Start, find_start, interrupted_restore
 from airflow_provider_ckpt.jobmaster.takeover import restored
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
@@ -78,6 +79,14 @@ class House:
 
     def point(self, number: int) -> RestorePoint | None:
         return restore_point(self.storage, "job", f"chk-{number}", self.journal.state)
+
+    def interrupted(self) -> RestorePoint | None:
+        state = self.journal.state
+        return interrupted_restore(self.storage, "job", state, state.graph(), self.logs())
+
+    def start(self, *, is_anew: bool = False, asked: RestorePoint | None = None) -> Start:
+        state = self.journal.state
+        return find_start(self.storage, "job", state, state.graph(), "streaming", is_anew=is_anew, asked=asked)
 
     def logs(self) -> dict[SubtaskId, SubtaskLog]:
         found = {}
@@ -148,14 +157,31 @@ def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
     back(house, "a")
     if other is not None:
         other(house, "b")
-    point = interrupted_restore(house.storage, "job", house.journal.state, house.logs())
+    point = house.interrupted()
     assert point is not None
     assert point.checkpoint == 1
     if other is None:
         back(house, "b")
     else:
         house.attempt("b", 2)
-    assert interrupted_restore(house.storage, "job", house.journal.state, house.logs()) is None
+    assert house.interrupted() is None
+
+
+def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_interrupted_or_goes_on(
+    house: House,
+) -> None:
+    state = house.complete(1)
+    asked = RestorePoint(1, state.checkpoints[1])
+    assert house.start() == Start(None)
+    assert house.start(asked=asked) == Start(asked)
+    house.journal.claim("t2", Worker(), 1.0)
+    house.journal.write(ev.Restored(1, {}, 2.0))
+    half_back(house, "a")
+    assert house.start() == Start(asked, is_journaled=True)
+    assert house.start(asked=asked) == Start(asked), "it is another one, and in the journal by itself"
+    assert house.start(is_anew=True, asked=asked) == Start(RestorePoint(1, None))
+    house.complete(2)
+    assert house.start() == Start(None), "every subtask had been taken back"
 
 
 # ---- what was decided before

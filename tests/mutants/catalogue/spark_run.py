@@ -694,7 +694,7 @@ _RESTORE = (
     Mutant(
         "interrupted-restore-forgotten",
         "R4",
-        "jobmaster/restore.py",
+        "jobmaster/start.py",
         "    if back:",
         "    if True:",
         _GOING_BACK,
