@@ -218,6 +218,15 @@ _LOOKS = (
         "a task carries out what was meant for another attempt",
     ),
     Mutant(
+        "task-of-another-attempt-takes-the-place",
+        "R22",
+        "task/restarts.py",
+        "        return task if task is not None and task.attempt == attempt else None",
+        "        return task",
+        ("tests/task/test_local_gateway.py",),
+        "a task is told to stop for one that has not opened the log",
+    ),
+    Mutant(
         "fenced-is-a-failure",
         "R8",
         "spark/task/crashes.py",
