@@ -108,7 +108,8 @@ class JobState(Epochs):
 
     @property
     def has_event_time(self) -> bool:
-        """Whether a query of the job has a watermark, as far as its plan tells."""
+        """Whether the watermarks of the job's queries tell up to when its results are complete: some query has one, and
+        the results of none come out later. As far as its plan says so."""
         return bool(self._with_event_time())
 
     def watermark(self, checkpoint: int) -> int | None:
@@ -129,7 +130,9 @@ class JobState(Epochs):
 
     def _with_event_time(self) -> set[str]:
         recorded = None if self.plan is None else self.plan.definition
-        return set() if recorded is None else {uid for uid, one in recorded.vertices.items() if one.event_time}
+        if recorded is None or any(one.lags for one in recorded.vertices.values()):
+            return set()
+        return {uid for uid, one in recorded.vertices.items() if one.event_time}
 
     @property
     def is_held(self) -> bool:

@@ -60,6 +60,8 @@ class VertexDefinition:
     unions: tuple[UnionDefinition, ...] = field(default=(), metadata=LATER)
     event_time: bool = field(default=False, compare=False, metadata=LATER)
     """Whether the query has a watermark at all; False in journals that do not tell."""
+    lags: bool = field(default=False, compare=False, metadata=LATER)
+    """Its results come out later than its watermark says: it joins streams, and a row waits for its partner."""
 
 
 @dataclass(frozen=True)

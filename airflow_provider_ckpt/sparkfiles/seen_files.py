@@ -39,8 +39,13 @@ def colon_name(uris: Iterable[str]) -> str | None:
 def normal_path(path: str) -> str:
     """One spelling for a file's path, whoever names it: no scheme, no leading slash, nothing escaped."""
     if _SCHEME.match(path):
-        return unquote(_SCHEME.sub("", path)).lstrip("/")
+        return unquote(without_scheme(path)).lstrip("/")
     return path.lstrip("/")
+
+
+def without_scheme(uri: str) -> str:
+    """An authority stays: ``nn:8020/in`` of ``hdfs://nn:8020/in``."""
+    return _SCHEME.sub("", uri)
 
 
 class SeenFiles:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.events import CheckpointCompleted
     from airflow_provider_ckpt.journal.state import JobState
 
+_TIMELESS = (
+    "Its watermarks do not tell up to when its results are complete: no source has one (@job.source), or a query joins "
+    "streams, whose rows come out when their partners have come"
+)
 Outcome = Literal["wait", "reached", "failed"]
 
 
@@ -67,7 +71,7 @@ class CheckpointCondition:
             hint = did_you_mean(self.finished or "", known)
             return Verdict("failed", f"{shown}. It has no operator {self.finished!r}.{hint} It has: {listed(known)}")
         if self._is_timeless(state):
-            return Verdict("failed", f"{shown}. No query of it has a watermark: give its sources one (@job.source)")
+            return Verdict("failed", f"{shown}. {_TIMELESS}")
         if self._hopeless(state):
             return Verdict("failed", f"{shown}. It is not going to reach {self.wanted()}")
         return Verdict("wait", f"{shown}. Waiting for {self.wanted()}")

@@ -203,6 +203,6 @@ def test_a_wait_for_event_time_shows_how_far_it_has_come() -> None:
 def test_a_job_without_event_time_is_not_waited_for() -> None:
     found = planned(state("RUNNING", 2))
     verdict = CheckpointCondition("orders", None, watermark=NOON).judge(found)
-    assert (verdict.outcome, "No query of it has a watermark" in verdict.message) == ("failed", True)
+    assert (verdict.outcome, "no source has one (@job.source)" in verdict.message) == ("failed", True)
     assert outcome(found, None, watermark=NOON, wait_for_restart=True) == "wait"
     assert outcome(state("CREATED"), None, watermark=NOON) == "wait", "its plan is not known yet"

@@ -55,3 +55,9 @@ def test_the_plan_tells_event_time_and_one_that_does_not_has_none() -> None:
     assert from_json(VertexDefinition, to_json(TIMED)).event_time
     assert "event_time" not in to_json(PLAIN)
     assert not from_json(VertexDefinition, to_json(PLAIN)).event_time
+
+
+def test_a_query_whose_results_come_later_than_its_watermark_tells_nothing() -> None:
+    late = VertexDefinition("append", True, event_time=True, lags=True)
+    state = job(("a/0", at(30)), ("b/0", at(40)), a=late, b=TIMED)
+    assert (state.has_event_time, state.watermark(7)) == (False, None)

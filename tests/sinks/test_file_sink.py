@@ -172,7 +172,7 @@ def test_batches_of_a_streaming_query_are_staged_in_foreach_batch(spark: SparkSe
     (tmp_path / "in").mkdir()
     for number in range(3):
         (tmp_path / "in" / f"{number}.json").write_text(f'{{"id": {number}}}\n' * (number + 1))
-    source = spark.readStream.schema("id int").option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    source = spark.readStream.name("live").schema("id int").option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
     writer = source.writeStream.foreachBatch(lambda df, batch: handles.append(stage(sink, df, batch)))
     query = writer.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "cp")).start()
     query.awaitTermination()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -266,3 +269,30 @@ def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None
     assert run.status == "FINISHED"
     assert sorted(set(read.asked)) == sorted(split["id"] for split in given)
     assert len(restarted(run)) == 2
+
+
+def test_nothing_of_a_task_stays_in_a_driver_that_lives_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of an attempt that was replaced nor of a run that is over: what the JVM keeps of a query would."""
+    expected = world.put_ids("history", 2, 5) | world.put_ids("live", 2, 5, 1000)
+    failed: list[str] = []
+    made: list[weakref.ref[Publisher]] = []
+    create = Publisher.__init__
+
+    def created(publisher: Publisher, *args: Any, **kwargs: Any) -> None:
+        made.append(weakref.ref(publisher))
+        create(publisher, *args, **kwargs)
+
+    def fail_once(verb: str, path: str) -> None:
+        if verb == "replace" and "/doubled/0/prepared/" in path and not failed:
+            failed.append(path)
+            raise StorageTransientError(verb=verb, uri=path, reason="Input/output error")
+
+    def left() -> list[Publisher]:
+        gc.collect()
+        return [one for one in (each() for each in made) if one is not None]
+
+    monkeypatch.setattr(Publisher, "__init__", created)
+    storage = HookedStorage(world.storage, fail_once)
+    run = world.run(mixed(world), world.drain_at(len(expected)), storage=storage, **AGAIN)
+    assert (run.status, restarted(run), len(made)) == ("FINISHED", ["doubled/0"], 2)
+    wait_until(lambda: not left(), lambda: f"the end of {left()}", seconds=30)

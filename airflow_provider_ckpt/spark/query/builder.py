@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.spark.query.active_session import activate
-from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, streaming_leaves
+from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, joins_streams, streaming_leaves
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
@@ -25,6 +25,7 @@ from airflow_provider_ckpt.spark.query.frozen import refuse_unreadable_names
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
+from airflow_provider_ckpt.spark.query.unlisted_files import refuse_unlisted
 
 EdgeFrame = Callable[[str], DataFrame]
 """Edge uid -> the frame that reads it."""
@@ -38,6 +39,7 @@ class BuiltQuery:
     """Source uid -> what its function did with the reader."""
     watermark: bool
     stateful: bool
+    joins_streams: bool = False
 
     @property
     def schema(self) -> StructType:
@@ -75,10 +77,12 @@ class SourceCalls:
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
         """Of the files that are there: once, by whoever plans the job. A name that turns up later fails its batch."""
-        if not self.streaming or not reads.is_file or operator.uid in self._checked:
+        if not reads.is_file or operator.uid in self._checked:
             return
         self._checked.add(operator.uid)
-        refuse_unreadable_names(self.spark, operator.uid, operator.location, reads)
+        refuse_unlisted(self.spark, operator.uid, operator.location, reads)
+        if self.streaming:
+            refuse_unreadable_names(self.spark, operator.uid, operator.location, reads)
 
     def _reader(self, operator: Operator) -> StreamReader | BatchReader:
         if not self.streaming:
@@ -150,6 +154,7 @@ class QueryBuilder:
             reads=dict(self._calls.reads),
             watermark=has_watermark(output),
             stateful=is_stateful(output),
+            joins_streams=self._calls.streaming and joins_streams(output),
         )
 
     def droppable(self, uid: str, dropped: frozenset[str]) -> bool:

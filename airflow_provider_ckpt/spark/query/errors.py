@@ -124,6 +124,25 @@ class UnreadableColonError(InvalidInputError):
     )
 
 
+class UnlistedFileError(InvalidInputError):
+    """A file or folder that is there, and that Spark does not see."""
+
+    template = (
+        "source {uid!r} ({location}): Spark would leave out {path}: {problem}. Its rows would be missing. Rename it or "
+        "give access to it; for names that are not ASCII, start the job in a UTF-8 locale (LC_ALL=C.UTF-8)."
+    )
+
+
+class BesidePartitionsError(InvalidInputError):
+    """A file that Spark lists and does not read."""
+
+    template = (
+        "source {uid!r} ({location}): {path} lies beside folders that are named column=value, and Spark reads only "
+        "what lies in such folders. Its rows would be missing. Move it into one, or give the source the option "
+        "recursiveFileLookup=true, which takes no columns of the folders' names."
+    )
+
+
 class CleanSourceError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) has the option cleanSource={value}: Spark would delete or move files that no "

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.spark.query.frozen import (
     freeze,
     list_files,
     read_frozen,
+    refuse_beside_partitions,
     refuse_colons,
     unescaped_path,
 )
@@ -40,7 +41,7 @@ def freeze_sources(
     each is defined; None: the names are not looked at. ``streaming``: a name that Spark takes for a pattern would never
     be read under it; in batch mode it is.
 
-    Raises UnreadableNameError, UnreadableColonError, with nothing frozen of that source.
+    Raises UnreadableNameError, UnreadableColonError, BesidePartitionsError, with nothing frozen of that source.
     """
     frozen: dict[str, FrozenFiles] = {}
     state = journal.state
@@ -59,6 +60,7 @@ def freeze_sources(
             if streaming and (found := glob_name(map(unescaped_path, files))) is not None:
                 raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
             refuse_colons(uid, locations[uid], files)
+            refuse_beside_partitions(spark, uid, locations[uid], read)
         frozen[uid] = freeze(storage, path, uid, files)
         inside = path[len(job_id) + 1 :]
         journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))

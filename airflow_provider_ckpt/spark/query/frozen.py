@@ -13,9 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
-from airflow_provider_ckpt.spark.query.errors import FrozenListLostError, UnreadableColonError, UnreadableNameError
+from airflow_provider_ckpt.spark.query.errors import (
+    BesidePartitionsError,
+    FrozenListLostError,
+    UnreadableColonError,
+    UnreadableNameError,
+)
+from airflow_provider_ckpt.spark.query.file_index import beside_partitions
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
+from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path, without_scheme
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -39,12 +45,20 @@ class FrozenFiles:
 
 def unescaped_path(uri: str) -> str:
     """The normal path of a URI in which nothing is escaped."""
-    return normal_path(uri.partition(":")[2].lstrip("/")) if ":/" in uri else normal_path(uri)
+    return without_scheme(uri).lstrip("/")
 
 
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     """The files a file source would read now, by Spark's own listing (globs, hidden files, partitions)."""
     return tuple(sorted(unquote(uri) for uri in _frame(spark, reads).inputFiles()))
+
+
+def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
+    """Raises BesidePartitionsError."""
+    plan: Any = _frame(spark, reads)._jdf.queryExecution().analyzed()
+    index = plan.collectLeaves().head().relation().location()
+    if (found := beside_partitions(index)) is not None:
+        raise BesidePartitionsError(uid=uid, location=location, path=found)
 
 
 def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:

@@ -211,7 +211,7 @@ class _Planner:
         unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
         parts = self._shuffle_partitions(built)
         self.vertices[vertex.uid] = VertexDefinition(
-            built.output_mode, built.stateful, mark, parts, unions, built.watermark
+            built.output_mode, built.stateful, mark, parts, unions, built.watermark, built.joins_streams
         )
         self._check_sinks(vertex, built.frame, built.output_mode if self._calls.streaming else "append")
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 RATE_OPTIONS = ("maxbytespertrigger", "maxfilespertrigger")
-NEVER_FORGOTTEN = "36500d"
+NEVER_FORGOTTEN = "100000000d"
 """Spark forgets after seven days, counted from the newest file, which files it has read, and passes over new ones that
 are older: a file with a later time would be read twice, one that was put back never."""
 

@@ -12,9 +12,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.spark.query.file_index import beside_partitions
 from airflow_provider_ckpt.spark.task.errors import (
     ColonNameError,
     GlobNameError,
+    LeftOutError,
     PlannedFilesGoneError,
     QueryFailedError,
 )
@@ -52,6 +54,8 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
     """Normal paths of the files that the micro-batch which is calling ``foreachBatch`` in this thread reads, one list
     for each file source. Tables and files that the query joins are none of its sources.
 
+    Raises LeftOutError.
+
     The frame that ``foreachBatch`` is given does not tell; the plan of the running query does. Some ten calls of the
     JVM for a source, and one for a file. ``spark``: the session the query was started with; the batch has a copy.
     """
@@ -63,11 +67,11 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
     relations = [leaf.relation() for leaf in map(leaves.apply, range(leaves.size())) if _is_relation(leaf)]
     locations = [relation.location() for relation in relations if _kind(relation) == "HadoopFsRelation"]
     # sources of other kinds (Delta's) list their files by an index of their own, and answer for them
-    return [
-        [normal_path(path) for path in location.inputFiles()]
-        for location in locations
-        if _kind(location) == "InMemoryFileIndex"
-    ]
+    indexes = [location for location in locations if _kind(location) == "InMemoryFileIndex"]
+    for index in indexes:
+        if (found := beside_partitions(index)) is not None:
+            raise LeftOutError(vertex=vertex, path=found)
+    return [[normal_path(path) for path in index.inputFiles()] for index in indexes]
 
 
 def _is_relation(leaf: Any) -> bool:

@@ -46,6 +46,16 @@ class PlannedFilesGoneError(SourceFilesGoneError):
     )
 
 
+class LeftOutError(TerminalError):
+    """A file of the batch that Spark lists and does not read."""
+
+    template = (
+        "vertex {vertex!r}: {path} lies beside folders that are named column=value, and Spark reads only what lies in "
+        "such folders. Nothing of the batch was written. The batch is planned with it: run the job under another job "
+        "id, with the file in such a folder, or with the source's option recursiveFileLookup=true."
+    )
+
+
 class FileColumnTypeError(TerminalError):
     """A Parquet file holds a column in a type that its source does not read. Data: vertex, file, column, expected,
     actual."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
+import traceback
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.errors import CkptError
@@ -29,6 +33,35 @@ def query_failed(vertex: str, error: BaseException) -> BaseException:
     failed = hopeless(vertex, error) or QueryFailedError(vertex=vertex, cause=find_cause(error).message)
     failed.__cause__ = error
     return failed
+
+
+class _BatchFunction:
+    """What Spark calls for each batch. The JVM keeps it as long as it has the query, and the task keeps the query: held
+    by it in turn, neither would ever be let go, and the query and its session would stay in the driver's memory (some
+    2 MB for each restart)."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = weakref.ref(publisher)
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        publisher = self._publisher()
+        if publisher is None:
+            raise RuntimeError("java.lang.InterruptedException: the task of this query is gone")
+        try:
+            publisher.foreach_batch(frame, batch_id)
+        except BaseException as error:
+            _forget_locals(error)  # PySpark keeps what the function has raised beside it
+            publisher = None
+            raise
+
+
+def _forget_locals(error: BaseException | None) -> None:
+    """What the functions held in which it came up; where that was can still be told."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 class RunningQuery:
@@ -112,7 +145,7 @@ class RunningQuery:
         """What ``foreachBatch`` raised rather than Spark's wrapping of it, in the words of whoever raised it first."""
         inside = self._publisher.failure
         if isinstance(inside, CkptError):
-            return inside
+            return copy.copy(inside).with_traceback(inside.__traceback__)  # raised again, it would hold who raises it
         return query_failed(self._publisher.vertex.uid, error if inside is None else inside)
 
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
@@ -125,7 +158,7 @@ class RunningQuery:
             built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
             .outputMode(built.output_mode)
             .option("checkpointLocation", publisher.folder.location)
-            .foreachBatch(publisher.foreach_batch)
+            .foreachBatch(_BatchFunction(publisher))
             .trigger(**trigger)
             .start()
         )

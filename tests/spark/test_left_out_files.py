@@ -1,0 +1,123 @@
+"""Files that are there and that Spark leaves out without a word: their rows would be lost, with the job FINISHED."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.query import unlisted_files
+from airflow_provider_ckpt.spark.query.errors import BesidePartitionsError, UnlistedFileError
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from tests.spark.harness import World, write_rows
+from tests.spark.jobs import bounded, mixed
+
+MODES = pytest.mark.parametrize("mode", ["streaming", "batch"])
+ROW = [{"id": 5000, "k": 0}]
+
+
+@MODES
+def test_a_name_that_java_cannot_read_is_refused(world: World, mode: str) -> None:
+    world.put_ids("history", 2, 2)
+    write_rows(Path(world.path("history")) / "fine.parquet", ROW)
+    bad = os.fsencode(world.path("history")) + b"/Z\xfcrich.parquet"
+    os.rename(Path(world.path("history")) / "fine.parquet", bad)
+    with pytest.raises(UnlistedFileError, match=r"Z.udcfcrich.parquet.*utf-8"):
+        world.run(bounded(world), mode=mode)
+    assert world.state().status is None
+    os.rename(bad, os.fsencode(world.path("history")) + b"/Zuerich.parquet")
+    assert world.run(bounded(world), mode=mode).status == "FINISHED"
+    assert world.released_ids() == [0, 1, 2, 3, 5000]
+
+
+def test_in_the_c_locale_no_name_but_ascii_can_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM of the tests runs in another one: what it would say is put in its place."""
+    monkeypatch.setattr(unlisted_files, "_encoding", lambda spark: "ascii")
+    world.put_ids("history", 1, 2)
+    world.put("history", "d=\u00fc/x", ROW)
+    with pytest.raises(UnlistedFileError, match=r"LC_ALL=C\.UTF-8"):
+        world.run(mixed(world))
+
+
+@MODES
+def test_a_folder_that_may_not_be_entered_is_refused(world: World, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To whom runs the tests as root every folder is open: what the system would answer is put in its place."""
+    world.put("history", "d=1/x", ROW)
+    closed = str(Path(world.path("history")) / "d=1")
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, how: str(path) != closed and access(path, how))
+    with pytest.raises(UnlistedFileError, match="may not list and enter"):
+        world.run(bounded(world), mode=mode)
+
+
+def test_hidden_files_may_have_any_name(world: World) -> None:
+    expected = world.put_ids("history", 1, 2)
+    Path(os.fsdecode(os.fsencode(world.path("history")) + b"/.Z\xfc")).write_bytes(b"")
+    assert world.run(bounded(world)).status == "FINISHED"
+    assert world.released_ids() == sorted(expected)
+
+
+@MODES
+def test_a_file_beside_partition_folders_of_history_is_refused(world: World, mode: str) -> None:
+    world.put_ids("history", 1, 2)
+    world.put("history", "d=1/x", ROW)
+    with pytest.raises(BesidePartitionsError, match=r"000000\.parquet lies beside"):
+        world.run(bounded(world), mode=mode)
+    assert world.released_ids() == []
+
+
+def test_a_file_beside_partition_folders_of_a_live_batch_ends_the_job_by_name(world: World) -> None:
+    job = Job("live")
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema("id long, k long, d int").parquet(world.path("live"))
+
+    job.sink("out", live, FileSink(world.path("out")))
+    world.put("live", "beside", [{"id": 1, "k": 1}])
+    world.put("live", "d=1/x", ROW)
+    run = world.run(job)
+    assert run.status == "FAILED"
+    assert run.cause is not None
+    assert "beside.parquet lies beside folders" in run.cause
+    assert world.released_ids() == []
+
+
+def test_partition_folders_alone_are_read(world: World) -> None:
+    world.put("history", "d=1/x", [{"id": 1, "k": 1}])
+    world.put("history", "d=2/x", [{"id": 2, "k": 1}])
+    assert world.run(bounded(world)).status == "FINISHED"
+    assert world.released_ids() == [1, 2]
+
+
+def test_a_file_from_the_far_future_hides_none_that_comes_later(world: World) -> None:
+    """Spark forgets, and passes over, what is older than maxFileAge, counted from the newest file."""
+    expected = world.put_ids("history", 1, 2) | world.put_ids("live", 1, 2, 1000)
+    far = Path(world.path("live")) / "far.parquet"
+    write_rows(far, [{"id": 2000, "k": 0}], 1e12)
+    more: list[int] = []
+
+    def later(line: dict[str, Any]) -> None:
+        if 2000 in world.released_ids() and not more:
+            more.extend(world.put_ids("live", 1, 2, 3000))
+        drain(line)
+
+    drain = world.drain_at(len(expected) + 3)
+    run = world.run(mixed(world), later)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected | {2000, 3000, 3001})
+
+
+@pytest.mark.parametrize(
+    "uri", ["hdfs://nn:8020/in/0.json", "s3a://bucket/in/a b.json", "file:///c:x/in/f.json", "file:/in/f%20.json"]
+)
+def test_a_frozen_file_has_the_name_under_which_it_is_seen(uri: str) -> None:
+    """The list of one source is in the listing's spelling, the other in that of the stream, which is escaped."""
+    (frozen,) = FrozenFiles("history", (uri,)).normal
+    assert frozen == normal_path(uri.replace("%", "%25").replace(" ", "%20"))
