@@ -72,7 +72,8 @@ def check_java() -> Finding:
     if shutil.which(java) is None:
         return Finding("java", "problem", f"{java} was not found; install Java 17 or newer, or set JAVA_HOME")
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        command = [java, "-XshowSettings:properties", "-version"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("java", "problem", f"{java} does not run: {error}")
     major = java_major(answer.stderr + answer.stdout)
@@ -80,7 +81,17 @@ def check_java() -> Finding:
         return Finding("java", "problem", f"{java} -version gave no version; install Java 17 or newer")
     if major < OLDEST_JAVA:
         return Finding("java", "problem", f"{java} is Java {major}; Spark 4 needs 17 or newer")
+    encoding = java_names(answer.stderr + answer.stdout)
+    if encoding.upper() not in ("UTF-8", "UTF8"):
+        text = f"{major} ({java}); it reads file names as {encoding}, and sees no other ones: LC_ALL=C.UTF-8 mends that"
+        return Finding("java", "note", text)
     return Finding("java", "ok", f"{major} ({java})")
+
+
+def java_names(answer: str) -> str:
+    """In what encoding Java reads the names of files, by the locale. UTF-8 of one that does not say."""
+    match = re.search(r"sun\.jnu\.encoding = (\S+)", answer)
+    return match[1] if match else "UTF-8"
 
 
 def java_major(answer: str) -> int | None:

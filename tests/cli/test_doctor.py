@@ -108,6 +108,19 @@ def test_java_is_looked_for_where_spark_looks(
     assert check_java().verdict == verdict
 
 
+@pytest.mark.parametrize(("encoding", "verdict"), [("UTF-8", "ok"), ("ANSI_X3.4-1968", "note")])
+def test_java_that_does_not_see_every_name_is_noted(
+    encoding: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho 'sun.jnu.encoding = {encoding}\nopenjdk version \"17.0.15\"' >&2\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    found = check_java()
+    assert (found.verdict, encoding in found.text) == (verdict, verdict == "note")
+
+
 def test_a_java_home_without_java_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert "JAVA_HOME" in check_java().text
