@@ -57,7 +57,7 @@ def interrupted_restore(
     state: JobState,
     graph: JobGraph,
     logs: Mapping[SubtaskId, SubtaskLog],
-    mode: RuntimeMode = "streaming",
+    mode: RuntimeMode,
 ) -> RestorePoint | None:
     """The goal of the last restore, after which no checkpoint completed, if the driver that began it did not complete
     it: it died after it had taken some logs back and not others (R4). None if there is nothing to make up for.

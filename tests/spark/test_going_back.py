@@ -82,7 +82,7 @@ class House:
 
     def interrupted(self) -> RestorePoint | None:
         state = self.journal.state
-        return interrupted_restore(self.storage, "job", state, state.graph(), self.logs())
+        return interrupted_restore(self.storage, "job", state, state.graph(), self.logs(), "streaming")
 
     def start(self, *, is_anew: bool = False, asked: RestorePoint | None = None) -> Start:
         state = self.journal.state

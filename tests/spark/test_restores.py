@@ -254,7 +254,7 @@ def test_a_vertex_that_is_new_since_a_restore_does_not_take_the_others_back(worl
     for uid in ("history", "cleaned", "merged", "more"):
         logs[SubtaskId.of(uid, 0)] = SubtaskLog(world.storage, subtask_log_path(world.job_id, uid, 0))
         logs[SubtaskId.of(uid, 0)].load()
-    assert interrupted_restore(world.storage, world.job_id, state, state.graph(), logs) is None
+    assert interrupted_restore(world.storage, world.job_id, state, state.graph(), logs, "streaming") is None
     more_ids = world.put_ids("more", 1, 2, 5000)
     run = world.run(with_more, world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
