@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook
+from airflow.sdk import Asset, BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
@@ -131,7 +131,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         with airflow_failures():
             run = self._begin(context)
             if run.ended_well:
-                return run.result()
+                return self._told(context, run.result())
             self._ckpt_run = run
             try:
                 super().execute(context)
@@ -143,7 +143,14 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
                 run.writer.flush()
             if self._killed and run.pointer.status is not JobStatus.FINISHED:
                 raise run.was_killed()
-            return run.result()
+            return self._told(context, run.result())
+
+    def _told(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+        """The events of the task's outlets say what its result says: which job, and how far it is released."""
+        for outlet in self.outlets:
+            if isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra.update(result)
+        return result
 
     def on_kill(self) -> None:
         """Ask the driver to stop, wherever it runs, give it ``stop_grace`` for its savepoint, then end it.

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG
+from airflow.models.asset import AssetEvent
+from airflow.sdk import DAG, Asset
+from airflow.utils.session import create_session
+from sqlalchemy import select
 
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.operators.job_id import default_job_id
@@ -93,6 +96,22 @@ def test_a_terminal_failure_uses_up_no_retries(
     assert dag_run.state == "failed"
     assert tasks["orders"].try_number == 1
     assert len(spark_submit.calls) == 1
+
+
+def test_the_event_of_an_outlet_says_which_job_and_how_far(
+    run: Callable[..., Any], spark_submit: FakeSparkSubmit, connection: Path, job: str, tmp_path: Path
+) -> None:
+    spark_submit.play(copy=(finished_job(tmp_path / "made", "nightly"), connection))
+    lake = Asset("lake")
+    with DAG("shop_outlet", schedule=None) as dag:
+        CheckpointedSparkJobOperator(
+            task_id="orders", job=job, job_id="nightly", spark_binary=spark_submit.path, outlets=[lake]
+        )
+    dag_run, _ = run(dag)
+    assert dag_run.state == "success"
+    with create_session() as session:
+        (extra,) = session.scalars(select(AssetEvent.extra).where(AssetEvent.source_dag_id == "shop_outlet"))
+    assert (extra["job_id"], extra["status"], extra["released"]) == ("nightly", "FINISHED", 2)
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
