@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
+from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError, SubtaskLogReopenedError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, restore_point, restored_event
 from airflow_provider_ckpt.jobmaster.start import Start, find_start, interrupted_restore
-from airflow_provider_ckpt.jobmaster.takeover import restored
+from airflow_provider_ckpt.jobmaster.takeover import open_logs, restored
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
@@ -210,3 +210,24 @@ def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(house: House) -
     reads = {"history": SourceReads(paths=["/in"]), "endless": SourceReads("rate")}
     frozen = freeze_sources(NO_SPARK, house.storage, "job", OwnedJournal(house.journal), reads)
     assert {uid: files.files for uid, files in frozen.items()} == {"history": ("file:///in/a.parquet",)}
+
+
+# ---- a log that lost its end
+
+
+def open_all(house: House) -> None:
+    journal = Journal(house.storage, "job")
+    epoch = journal.claim("t2", Worker(), 9.0)
+    open_logs(OwnedJournal(journal), house.logs(), epoch, "streaming", None)
+
+
+def test_r11_the_log_of_a_finished_subtask_has_its_end(house: House) -> None:
+    """Nobody would deploy the subtask again, and its consumers would wait for ever for an end that nobody gives."""
+    house.log("a").end_of_data("finish")
+    house.log("a").end_of_partition()
+    house.journal.write(ev.SubtaskFinished(SubtaskId("a/0"), "0001-x", 1.0))
+    open_all(house)
+    house.storage.delete(f"{subtask_log_path('job', 'a', 0)}/{house.log('a').position - 1:08d}.json")
+    with pytest.raises(SubtaskLogReopenedError, match="a/0"):
+        open_all(house)
+    assert {log.state.opened.epoch for log in house.logs().values() if log.state.opened} == {1, 2}, "none was opened"

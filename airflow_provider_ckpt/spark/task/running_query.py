@@ -55,6 +55,14 @@ class _BatchFunction:
             raise
 
 
+def _another(error: CkptError) -> CkptError:
+    """The same, with where it came up and why."""
+    other = copy.copy(error).with_traceback(error.__traceback__)
+    other.__cause__, other.__context__ = error.__cause__, error.__context__
+    other.__suppress_context__ = error.__suppress_context__
+    return other
+
+
 def _forget_locals(error: BaseException | None) -> None:
     """What the functions held in which it came up; where that was can still be told."""
     seen: set[int] = set()
@@ -145,7 +153,7 @@ class RunningQuery:
         """What ``foreachBatch`` raised rather than Spark's wrapping of it, in the words of whoever raised it first."""
         inside = self._publisher.failure
         if isinstance(inside, CkptError):
-            return copy.copy(inside).with_traceback(inside.__traceback__)  # raised again, it would hold who raises it
+            return _another(inside)  # raised again, it would hold who raises it
         return query_failed(self._publisher.vertex.uid, error if inside is None else inside)
 
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
