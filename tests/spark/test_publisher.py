@@ -24,7 +24,7 @@ class Interrupted:
 def publisher(*, is_stopping: bool) -> Publisher:
     anything: Any = None
     outputs: Any = Interrupted()
-    run: Any = SimpleNamespace(epoch=1, check_fenced=lambda: None)
+    run: Any = SimpleNamespace(epoch=1, check_fenced=lambda: None, post=lambda report: None)
     log: Any = SimpleNamespace(check_fenced=lambda: None)
     one = Publisher(
         AttemptContext(run, SubtaskId("v/0"), AttemptId(1, 0, "a"), log),
