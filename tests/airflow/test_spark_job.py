@@ -616,5 +616,9 @@ def test_a_clear_behind_a_lowered_number_of_retries_is_still_a_clear(
     assert spark_submit.calls[1].options["resume_failed"] is True
 
 
-def test_a_kill_before_anything_was_submitted_does_nothing(make: Any) -> None:
+def test_a_kill_before_anything_was_submitted_asks_nobody_and_submits_nothing(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage
+) -> None:
+    before = root.files("")
     make().on_kill()
+    assert (root.files(""), spark_submit.calls) == (before, [])
