@@ -1,7 +1,7 @@
 """The effects that a subtask carries out.
 
 A command names its world (epoch, subtask, attempt) or is dropped (R22), and has a JSON form (``coordinator.wire``).
-A task is told, and says, which one it is first: ``SubtaskDone(*task_id)``.
+It begins with the id of the task: ``SubtaskDone(*task_id)``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_provider_ckpt.client.job_client import JobClient, has_ended
@@ -58,18 +58,22 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         client: JobClient | None = None
-        told = kept = await self._told()
+        told: Told | None = None
+        kept, is_begun = told, False
         while True:
             try:
+                if not is_begun:
+                    told = kept = await self._told()
+                    is_begun = True
                 if told is not None and told != kept:  # a look later: by then Airflow has what was yielded
                     await self._keep(told)
                     kept = told
                 client = client or await self._client()
                 state = await asyncio.to_thread(client.look)
-            except (CkptError, AirflowException, OSError) as error:
+                told = await self._begin(state) if told is None else told.going_on(state)
+            except (CkptError, AirflowException, AirflowRuntimeError, OSError) as error:
                 self._say(str(error))
             else:
-                told = await self._begin(state) if told is None else told.going_on(state)
                 for event in release_events(state, told.checkpoint, self.sink):
                     yield TriggerEvent(event.to_json())  # type: ignore[no-untyped-call]
                     told = replace(told, checkpoint=event.checkpoint)

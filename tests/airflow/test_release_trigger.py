@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, JobCreated
 from airflow_provider_ckpt.journal.journal import Journal
@@ -29,13 +30,21 @@ class Store:
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
         self.several = False
+        self.refuses = 0
+
+    def _answer(self) -> None:
+        if self.refuses:
+            self.refuses -= 1
+            raise AirflowException("the API server does not answer")
 
     async def aget(self, key: str) -> Any:
+        self._answer()
         if self.several:
             raise ValueError("Task has 2 concrete inlets and outlets")
         return json.loads(json.dumps(self.kept.get(key)))
 
     async def aset(self, key: str, value: Any) -> None:
+        self._answer()
         self.kept[key] = json.loads(json.dumps(value))
 
 
@@ -231,6 +240,15 @@ def test_what_is_wrong_is_logged_and_looked_at_again(root: Storage, journal: Jou
     watcher.trigger._say = said.append
     assert checkpoints(watcher.until(wrong, mended)) == [(0, 1)]
     assert said
+
+
+def test_a_store_that_does_not_answer_is_asked_again(root: Storage, journal: Journals) -> None:
+    writer, store = created(journal("orders")), Store()
+    store.refuses = 3
+    assert checkpoints(Watcher(root.uri, store).until(*[lambda: None] * 3, lambda: release(writer, 1, out=1))) == [
+        (0, 1)
+    ]
+    assert store.kept["ckpt_release/orders/"]["checkpoint"] == 1
 
 
 def test_it_is_stored_without_secrets_and_made_again(root: Storage) -> None:

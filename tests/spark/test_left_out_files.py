@@ -63,6 +63,27 @@ def test_hidden_files_may_have_any_name(world: World) -> None:
     assert world.released_ids() == sorted(expected)
 
 
+def test_a_link_that_leads_back_ends_nowhere_and_one_to_elsewhere_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "in" / "d=1").mkdir(parents=True)
+    (tmp_path / "in" / "d=1" / "back").symlink_to(tmp_path / "in")
+    assert list(unlisted_files._unlisted(str(tmp_path / "in"), "ascii")) == []
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "\u00fc").touch()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "else")
+    ((path, _),) = unlisted_files._unlisted(str(tmp_path / "in"), "ascii")
+    assert path == str(tmp_path / "in" / "link" / "\u00fc")
+
+
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: str) -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "scandir", broken)
+    assert list(unlisted_files._unlisted(str(tmp_path), "utf-8")) == [
+        (str(tmp_path), "it cannot be listed (Input/output error)")
+    ]
+
+
 @MODES
 def test_a_file_beside_partition_folders_of_history_is_refused(world: World, mode: str) -> None:
     world.put_ids("history", 1, 2)

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     UnreadableColonError,
     UnreadableNameError,
 )
-from airflow_provider_ckpt.spark.query.file_index import beside_partitions
+from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path, without_scheme
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
@@ -56,8 +56,8 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
     """Raises BesidePartitionsError."""
     plan: Any = _frame(spark, reads)._jdf.queryExecution().analyzed()
-    index = plan.collectLeaves().head().relation().location()
-    if (found := beside_partitions(index)) is not None:
+    index = index_of(plan.collectLeaves().head())
+    if index is not None and (found := beside_partitions(index)) is not None:
         raise BesidePartitionsError(uid=uid, location=location, path=found)
 
 

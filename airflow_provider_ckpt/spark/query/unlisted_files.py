@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -49,24 +48,31 @@ def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
             continue
         if _SCHEME.match(path) and not path.startswith("file:"):
             continue
-        place = urlsplit(path).path if path.startswith("file:") else path
+        place = re.sub(r"^file:/*", "/", path)  # Spark's paths are not escaped: a # in one is no fragment
         yield from glob.glob(place) if glob.has_magic(place) else [place]
 
 
-def _unlisted(folder: str, encoding: str) -> Iterator[tuple[str, str]]:
-    if not os.path.isdir(folder):
+def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
+    """``within``: the folders around it, by which a link that leads back to one of them is known."""
+    real = os.path.realpath(folder)
+    if real in within or not os.path.isdir(folder):
         return
     if not os.access(folder, os.R_OK | os.X_OK):
         yield folder, "this user may not list and enter it"
         return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if _is_hidden(entry.name):
-                continue
-            if not _is_text(entry.name, encoding):
-                yield entry.path, f"its name cannot be read in Java's encoding of file names, {encoding}"
-            elif entry.is_dir():
-                yield from _unlisted(entry.path, encoding)
+    try:
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if not _is_hidden(entry.name)]
+    except FileNotFoundError:
+        return  # it has gone since
+    except OSError as error:
+        yield folder, f"it cannot be listed ({error.strerror})"
+        return
+    for entry in entries:
+        if not _is_text(entry.name, encoding):
+            yield entry.path, f"its name cannot be read in Java's encoding of file names, {encoding}"
+        elif entry.is_dir():
+            yield from _unlisted(entry.path, encoding, within | {real})
 
 
 def _is_hidden(name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.query.file_index import beside_partitions
+from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of
 from airflow_provider_ckpt.spark.task.errors import (
     ColonNameError,
     GlobNameError,
@@ -64,19 +64,9 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
     if running is None:
         raise QueryFailedError(vertex=vertex, cause="its micro-batch does not say which query it belongs to")
     leaves = running.streamingQuery().lastExecution().logical().collectLeaves()
-    relations = [leaf.relation() for leaf in map(leaves.apply, range(leaves.size())) if _is_relation(leaf)]
-    locations = [relation.location() for relation in relations if _kind(relation) == "HadoopFsRelation"]
-    # sources of other kinds (Delta's) list their files by an index of their own, and answer for them
-    indexes = [location for location in locations if _kind(location) == "InMemoryFileIndex"]
+    streams = [leaf for leaf in map(leaves.apply, range(leaves.size())) if leaf.isStreaming()]
+    indexes = [index for index in map(index_of, streams) if index is not None]
     for index in indexes:
         if (found := beside_partitions(index)) is not None:
             raise LeftOutError(vertex=vertex, path=found)
     return [[normal_path(path) for path in index.inputFiles()] for index in indexes]
-
-
-def _is_relation(leaf: Any) -> bool:
-    return bool(leaf.isStreaming()) and leaf.nodeName() == "LogicalRelation"
-
-
-def _kind(one: Any) -> str:
-    return str(one.getClass().getSimpleName())
