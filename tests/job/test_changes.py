@@ -203,3 +203,14 @@ def test_the_table_in_the_docs_has_a_line_for_every_rule() -> None:
     for rule in RULES:
         verdict = shown[f"{rule.what}: {rule.field}"]
         assert re.match("refused" if rule.why else "goes on", verdict), (rule, verdict)
+
+
+def test_a_definition_with_event_time_is_read_as_it_was_written() -> None:
+    """Not compared: it follows from the functions, which may be corrected."""
+    timed = replace(JOB.vertices["daily"], event_time=True, lags=True)
+    job = replace(JOB, vertices={"daily": timed})
+    golden = json.loads(GOLDEN.with_name("job-definition-v1-with-event-time.json").read_text("utf-8"))
+    assert to_json(job) == golden
+    read = from_json(JobDefinition, golden)
+    assert (read.vertices["daily"].event_time, read.vertices["daily"].lags) == (True, True)
+    assert read == JOB

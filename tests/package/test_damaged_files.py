@@ -118,6 +118,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("run-options-v1-params.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
     ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),
     ("job-definition-v1-with-unions.json", "plan.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
+    ("job-definition-v1-with-event-time.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("feed-entry-v2/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
