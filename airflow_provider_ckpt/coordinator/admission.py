@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
+from airflow_provider_ckpt.coordinator.messages import (
+    Message,
+    ReleaseDone,
+    ReleaseFailed,
+    RescaleRequested,
+    StopRequested,
+)
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
@@ -25,7 +31,7 @@ class Admission:
         self._requests, self._cycle = parts.requests, parts.cycle
 
     def refuse(self, message: Message) -> str | None:
-        if isinstance(message, StopRequested):
+        if isinstance(message, (StopRequested, RescaleRequested)):
             return None if self._requests.is_new(message.request) else "stale"
         if message.epoch != self._epoch:
             return "epoch"

@@ -15,11 +15,11 @@ from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, 
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.pending_checkpoint import End, PendingCheckpoint
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
-from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -45,7 +45,7 @@ class CheckpointCycle:
 
     def __init__(
         self,
-        graph: JobGraph,
+        graph: RunningGraph,
         options: CheckpointOptions,
         epoch: int,
         restored: RestoredState,
@@ -166,7 +166,7 @@ class CheckpointCycle:
         return self._commit(pending, now)
 
     def _commit(self, pending: PendingCheckpoint, now: float) -> Completed:
-        event, snapshots = completed_event(pending, self._graph, self._snapshots, now)
+        event, snapshots = completed_event(pending, self._graph.now, self._snapshots, now)
         self._snapshots = snapshots
         self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in one entry with the next
         self._out.append(Append(event))
@@ -196,7 +196,7 @@ class CheckpointCycle:
     # -- small things
 
     def _plan(self, finished: Iterable[SubtaskId]) -> CheckpointPlan:
-        return plan(self._graph, set(finished), through_partitions=not self._options.is_batch)
+        return plan(self._graph.now, set(finished), through_partitions=not self._options.is_batch)
 
     @staticmethod
     def _after(moment: float | None, pause: float) -> float:

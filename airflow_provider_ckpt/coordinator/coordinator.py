@@ -13,7 +13,13 @@ from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
+from airflow_provider_ckpt.coordinator.messages import (
+    Message,
+    ReleaseDone,
+    ReleaseFailed,
+    RescaleRequested,
+    StopRequested,
+)
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.parts import make_parts
 from airflow_provider_ckpt.coordinator.pauses import Pause
@@ -31,6 +37,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
+from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
@@ -77,6 +84,7 @@ class Coordinator:
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
         self._failover = Failover(self._parts, self._job, self._decider)
+        self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
@@ -207,6 +215,8 @@ class Coordinator:
                 self._release_failed(message, now)
             case StopRequested():
                 self._requested(message, now)
+            case RescaleRequested():
+                self._rescaler.requested(message, now)
 
     def _release_done(self, message: ReleaseDone, now: float) -> None:
         if self._parts.releases.done(message.checkpoint):
@@ -246,6 +256,7 @@ class Coordinator:
         self._failover.expire(now)
         self._job.note_running(now)
         self._ask_release(now)
+        self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
         if self._parts.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()  # else: the next run finishes what can finish
         self._job.end_if_done(now)

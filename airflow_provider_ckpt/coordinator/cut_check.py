@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.model.channel import channel_key
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -17,16 +18,16 @@ class CutCheck:
     ``Snapshot.inputs`` is keyed as :class:`Channel` says. Cost: one look-up per entry of a snapshot.
     """
 
-    def __init__(self, graph: JobGraph) -> None:
-        self._producer: dict[str, tuple[JobEdge, SubtaskId]] = {}
-        for edge in graph.edges:
-            vertex = graph.vertex(edge.producer)
-            for producer in vertex.subtasks:
-                self._producer[channel_key(edge, producer.number, vertex)] = (edge, producer)
+    def __init__(self, graph: RunningGraph) -> None:
+        self._graph = graph
+        self._of = graph.now
+        self._producer = _producers(graph.now)
 
     def check(self, pending: PendingCheckpoint) -> None:
         """Consumer position <= producer position on every edge; else CutViolatedError. A producer
         that is finished in this checkpoint published all it ever will, so it bounds nobody."""
+        if self._of is not self._graph.now:
+            self._of, self._producer = self._graph.now, _producers(self._graph.now)
         for edge, producer, consumer, position in self._reads(pending):
             snapshot = pending.acknowledged.get(producer)
             if snapshot is not None and position > snapshot.position:
@@ -45,3 +46,13 @@ class CutCheck:
                 known = self._producer.get(key)
                 if known is not None:
                     yield known[0], known[1], consumer, position
+
+
+def _producers(graph: JobGraph) -> dict[str, tuple[JobEdge, SubtaskId]]:
+    """By the key of the channel."""
+    found: dict[str, tuple[JobEdge, SubtaskId]] = {}
+    for edge in graph.edges:
+        vertex = graph.vertex(edge.producer)
+        for producer in vertex.subtasks:
+            found[channel_key(edge, producer.number, vertex)] = (edge, producer)
+    return found

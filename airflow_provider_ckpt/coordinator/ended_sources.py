@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
-from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -19,12 +19,11 @@ class EndedSources(PlanChanges[DropSource]):
 
     def __init__(
         self,
-        graph: JobGraph,
+        graph: RunningGraph,
         ended: Mapping[str, Collection[str]],
         dropped: Mapping[str, Collection[str]],
     ) -> None:
-        self._parallelism = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
-        self._vertex: dict[SubtaskId, str] = {name: vertex.uid for vertex in graph.vertices for name in vertex.subtasks}
+        self._graph = graph
         self._ended = {(vertex, uid) for vertex, uids in ended.items() for uid in uids}
         self._dropped = {(vertex, uid) for vertex, uids in dropped.items() for uid in uids}
         self._reports: dict[tuple[str, str], dict[SubtaskId, int]] = {}
@@ -42,7 +41,7 @@ class EndedSources(PlanChanges[DropSource]):
     def report(self, subtask: SubtaskId, uid: str, batch_id: int, droppable: bool) -> list[tuple[str, int]]:
         """The subtask read the source to its end. Returns what is news: [(uid, batch id)] if with this
         the source ended as a whole."""
-        vertex = self._vertex[subtask]
+        vertex = subtask.vertex
         self._reports.setdefault((vertex, uid), {})[subtask] = batch_id
         if droppable and (subtask, uid) not in self._left_out and (vertex, uid) not in self._dropped:
             self._waiting[(subtask, uid)] = None
@@ -50,7 +49,7 @@ class EndedSources(PlanChanges[DropSource]):
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
         """The query of the subtask ended by itself: nothing to drop there any more. Returns the news."""
-        vertex = self._vertex[subtask]
+        vertex = subtask.vertex
         self._gone.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
         return self._news(vertex)
@@ -60,7 +59,7 @@ class EndedSources(PlanChanges[DropSource]):
         for (owner, uid), reports in self._reports.items():
             if owner == vertex and (vertex, uid) not in self._ended | self._dropped:
                 gone = self._gone.get(vertex, set())
-                if len(gone.union(reports)) == self._parallelism[vertex]:
+                if len(gone.union(reports)) == self._graph.now.vertex(vertex).parallelism:
                     self._ended.add((vertex, uid))
                     news.append((uid, max(reports.values())))
         return news
@@ -70,9 +69,7 @@ class EndedSources(PlanChanges[DropSource]):
     def wanted(self) -> list[Pause[DropSource]]:
         """Oldest first; only of sources that ended as a whole."""
         return [
-            Pause(subtask, DropSource(uid))
-            for subtask, uid in self._waiting
-            if (self._vertex[subtask], uid) in self.all_ended
+            Pause(subtask, DropSource(uid)) for subtask, uid in self._waiting if (subtask.vertex, uid) in self.all_ended
         ]
 
     def begun(self, pause: Pause[DropSource]) -> None:
@@ -88,7 +85,7 @@ class EndedSources(PlanChanges[DropSource]):
         self._note_left_out(subtask)
 
     def change(self, pause: Pause[DropSource], batch_id: int, now: float) -> Event | None:
-        vertex, uid = self._vertex[pause.subtask], pause.reason.uid
+        vertex, uid = pause.subtask.vertex, pause.reason.uid
         self._note_left_out(pause.subtask)
         if (vertex, uid) in self._dropped:
             return None
@@ -97,10 +94,9 @@ class EndedSources(PlanChanges[DropSource]):
 
     def _note_left_out(self, subtask: SubtaskId) -> None:
         """It leaves out what others of its vertex left out before as well, and need not stand still for that again."""
-        vertex = self._vertex[subtask]
+        vertex = subtask.vertex
         for other in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
             self.begun(Pause(subtask, DropSource(other[1])))
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
-        vertex = self._vertex[subtask]
-        return replace(plan, dropped=tuple(sorted(uid for owner, uid in self._dropped if owner == vertex)))
+        return replace(plan, dropped=tuple(sorted(uid for owner, uid in self._dropped if owner == subtask.vertex)))

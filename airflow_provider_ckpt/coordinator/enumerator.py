@@ -60,6 +60,14 @@ class SplitEnumerator:
     def assigned(self) -> int:
         return sum(len(one) for one in self._assigned.values())
 
+    def may_read(self, subtask: SubtaskId) -> bool:
+        """False: it was told that nothing else will be handed out to it."""
+        return subtask not in self._told_last
+
+    def retake(self, takers: Collection[SubtaskId]) -> None:
+        """What is left is for these; any other is told so when it has read what it was handed."""
+        self._takers = frozenset(takers)
+
     def began(self, subtask: SubtaskId) -> None:
         """A new attempt of the subtask runs: nothing is handed out to it, and what the one before had goes back."""
         for number in self._assigned.pop(subtask, {}):

@@ -61,6 +61,10 @@ class Failover:
         parts.send(RestartSubtask(*parts.task_id(subtask), restart.delay, parts.pauses.plan(subtask)))
         self._awaited[subtask] = now + restart.delay + parts.options.timeout
 
+    def awaits(self, subtask: SubtaskId, now: float) -> None:
+        """Its first attempt is to begin now."""
+        self._awaited[subtask] = now + self._parts.options.timeout
+
     def opened(self, subtask: SubtaskId) -> None:
         """Its next attempt has begun."""
         self._awaited.pop(subtask, None)
@@ -69,7 +73,7 @@ class Failover:
         return None if self._job.is_ending else min(self._awaited.values(), default=None)
 
     def expire(self, now: float) -> None:
-        """What is left of an attempt may hang, and its successor waits for its end."""
+        """What is left of an attempt may hang, and its successor waits for its end; or the storage may."""
         late = [subtask for subtask, until in self._awaited.items() if now >= until]
         for subtask in late:
             del self._awaited[subtask]

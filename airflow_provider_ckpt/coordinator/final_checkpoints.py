@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
-from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
@@ -15,18 +15,17 @@ class FinalCheckpoints:
     sentinel ids. Any later one will do as well, since it is released after the first.
     """
 
-    def __init__(self, graph: JobGraph, restored: RestoredState) -> None:
-        self._vertex: dict[SubtaskId, JobVertex] = {}
-        for vertex in graph.vertices:
-            self._vertex.update(dict.fromkeys(vertex.subtasks, vertex))
-        self.unbounded = tuple(name for name, v in self._vertex.items() if set(v.sources) - set(v.bounded_sources))
+    def __init__(self, graph: RunningGraph, restored: RestoredState) -> None:
+        self._graph = graph
+        endless = [vertex for vertex in graph.now.vertices if set(vertex.sources) - set(vertex.bounded_sources)]
+        self.unbounded = tuple(name for vertex in endless for name in vertex.subtasks)
         """Subtasks with a source that ends only when it is told to."""
         self._waiting: dict[SubtaskId, int | None] = {}
         self._covered_before = {name: restored.last_completed for name, s in restored.snapshots.items() if s.finished}
 
     def at_end_of_data(self, subtask: SubtaskId, news: bool) -> bool:
         """The subtask waits from here on. True if a checkpoint has to be taken for it."""
-        vertex = self._vertex[subtask]
+        vertex = self._graph.now.vertex(subtask.vertex)
         if not vertex.sinks:
             self._waiting[subtask] = 0
             return news and bool(vertex.sources)

@@ -128,6 +128,7 @@ class JobLifecycle:
     def _answer_all(self, ending: _Ending, now: float) -> None:
         """Everybody who asked hears how it went, before the status tells that nobody is left to say more."""
         stop = self._parts.requests.stop
+        self._answer("rescale", RequestOutcome.failed(f"the job is {ending.status} first; later runs go by it"), now)
         if ending.status is JobStatus.FINISHED:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)

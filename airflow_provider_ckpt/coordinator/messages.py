@@ -36,4 +36,14 @@ class StopRequested:
     can be had. Else a stop that fails leaves it running."""
 
 
-Message = Report | ReleaseDone | ReleaseFailed | StopRequested
+@dataclass(frozen=True)
+class RescaleRequested:
+    """``parallelism`` subtasks are to read the splits of source ``uid`` that are left."""
+
+    uid: str
+    parallelism: int
+    request: str | None = None
+    """As in :class:`StopRequested`."""
+
+
+Message = Report | ReleaseDone | ReleaseFailed | StopRequested | RescaleRequested

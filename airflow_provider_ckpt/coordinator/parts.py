@@ -14,7 +14,9 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.release_queue import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
+from airflow_provider_ckpt.coordinator.rescaling import Rescaling
 from airflow_provider_ckpt.coordinator.restart_strategy import RestartStrategy
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskTable
@@ -32,10 +34,12 @@ class Parts:
     options: CheckpointOptions
     epoch: int
     out: list[Effect]
+    graph: RunningGraph
     subtasks: SubtaskTable
     scheduler: Scheduler
     sources: EndedSources
     splits: SplitSources
+    rescaling: Rescaling
     pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
@@ -61,21 +65,25 @@ def make_parts(
 ) -> Parts:
     out: list[Effect] = []
     subtasks = SubtaskTable(graph, restored, attempts)
-    sources = EndedSources(graph, restored.ended, restored.dropped)
-    pauses = Pauses([sources])
+    running = RunningGraph(graph)
+    sources = EndedSources(running, restored.ended, restored.dropped)
+    rescaling = Rescaling(running, subtasks)
+    pauses = Pauses([sources, rescaling])
     splits = SplitSources(restored.splits)
     return Parts(
         options=options,
         epoch=epoch,
         out=out,
+        graph=running,
         subtasks=subtasks,
-        scheduler=Scheduler(graph, subtasks, batch=options.is_batch, slots=slots),
+        scheduler=Scheduler(running, subtasks, batch=options.is_batch, slots=slots),
         sources=sources,
         splits=splits,
+        rescaling=rescaling,
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
-        finals=FinalCheckpoints(graph, restored),
+        finals=FinalCheckpoints(running, restored),
         releases=ReleaseQueue(restored.last_released, restored.unreleased),
-        cycle=CheckpointCycle(graph, options, epoch, restored, subtasks, sources, splits, pauses, out),
+        cycle=CheckpointCycle(running, options, epoch, restored, subtasks, sources, splits, pauses, out),
         restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )

@@ -51,8 +51,7 @@ class Requests:
         """The outcome, as it is answered. ``deadline``: of a stop that begins with this request."""
         if message.mode == "drain" and self.stop is not None:
             return RequestOutcome.refused("the job is being stopped")
-        if message.request is not None:
-            self._open[message.request] = message.mode
+        self.note(message.request, message.mode)
         if message.mode == "stop":
             return self._take_stop(message, deadline)
         if self.draining:
@@ -66,6 +65,16 @@ class Requests:
             return RequestOutcome(RequestResult.ALREADY_STOPPING)
         self.stop = Stop(deadline, message.leaves, FailureTracker(self._tolerable_failed))
         return RequestOutcome(RequestResult.ACCEPTED)
+
+    def note(self, request: str | None, mode: str) -> None:
+        """It was taken, and waits for its last answer."""
+        if request is not None:
+            self._open[request] = mode
+
+    def close_one(self, request: str | None) -> None:
+        """It gets its last answer."""
+        if request is not None:
+            self._open.pop(request, None)
 
     def close(self, *modes: str) -> list[tuple[str, str]]:
         """(request, mode) of those of ``modes`` that wait for their last answer; each is returned once."""

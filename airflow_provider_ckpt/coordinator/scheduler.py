@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.model.channel import channels
-from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
@@ -14,37 +15,42 @@ class Scheduler:
     """STREAMING: everything at once, as no checkpoint is taken before all run (R15).
 
     BATCH: a subtask is deployed when every subtask it reads from is at its end of data (R23), as far as there are
-    ``slots``: so many are under way at a time. Those upstream come first. Whether a result of an earlier epoch is still
+    ``slots``: so many are under way at a time, and as many as there are subtasks of a source with splits, which read
+    side by side. Those upstream come first. Whether a result of an earlier epoch is still
     good is the subtask's to say: it is deployed, finds its end in its log, and reports it at once.
     """
 
-    def __init__(self, graph: JobGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
+    def __init__(self, graph: RunningGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
         """Raises ValueError for less than one slot, in which nothing would ever run."""
         if slots < 1:
             raise ValueError(f"slots must be 1 or more, not {slots}")
         self._graph, self._subtasks = graph, subtasks
-        self._slots = slots if batch else math.inf
+        self._slots = slots
         self._batch = batch
-        self._inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.vertices}
-        for edge in graph.edges:
+        self._inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.now.vertices}
+        for edge in graph.now.edges:
             self._inputs[edge.consumer].append(edge)
         self._waiting = {
             vertex.uid: [n for n in vertex.subtasks if subtasks.status(n) is SubtaskStatus.CREATED]
-            for vertex in graph.vertices
+            for vertex in graph.now.vertices
         }
 
     def due(self) -> list[SubtaskId]:
         """The subtasks to deploy now, in topological order. The caller sets their status, or asks again."""
-        free = self._slots - self._subtasks.count(SubtaskStatus.STARTING, SubtaskStatus.RUNNING)
+        free = self._all_slots() - self._subtasks.count(SubtaskStatus.STARTING, SubtaskStatus.RUNNING)
         chosen: list[SubtaskId] = []
-        for vertex in self._graph.vertices:
+        for vertex in self._graph.now.vertices:
             if len(chosen) >= free:
                 break
             chosen += self._of(vertex, free - len(chosen))
         return chosen
 
+    def _all_slots(self) -> float:
+        widths = [vertex.parallelism for vertex in self._graph.now.vertices if vertex.splits]
+        return max(self._slots, *widths, 0) if self._batch else math.inf
+
     def again(self, subtask: SubtaskId) -> None:
-        """It was under way, and has CREATED for its status once more: it is deployed like any other. Those of a vertex
+        """It was under way, or is new, and has CREATED for its status: it is deployed like any other. Those of a vertex
         keep their order."""
         waiting = self._waiting[subtask.vertex]
         if subtask not in waiting:
@@ -69,4 +75,4 @@ class Scheduler:
     def _is_complete(self, vertex: JobVertex, name: SubtaskId) -> bool:
         if not self._batch or not any(edge.exchange == "pointwise" for edge in self._inputs[vertex.uid]):
             return True
-        return all(self._subtasks.has_ended(channel.producer) for channel in channels(self._graph, name))
+        return all(self._subtasks.has_ended(channel.producer) for channel in channels(self._graph.now, name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from airflow_provider_ckpt.coordinator.enumerator import Assignment, RestoredSplits, SplitEnumerator
 from airflow_provider_ckpt.journal.events import SplitsAssigned, SplitsCovered, SplitsDone
@@ -32,6 +32,20 @@ class SplitSources:
 
     def __len__(self) -> int:
         return len(self._sources)
+
+    def is_open(self, uid: str) -> bool:
+        """Whether some of its splits are not handed out. False for a source that was over when the epoch began."""
+        source = self._sources.get(uid)
+        return source is not None and source.enumerator.left > 0
+
+    def may_read(self, subtask: SubtaskId) -> bool:
+        """Whether it can be handed splits."""
+        source = self._of(subtask)
+        return source is not None and source.enumerator.may_read(subtask)
+
+    def retake(self, uid: str, takers: Collection[SubtaskId]) -> None:
+        """From here on these read the source."""
+        self._sources[uid].enumerator.retake(takers)
 
     def opened(self, subtask: SubtaskId) -> None:
         """A new attempt has opened the log of a subtask, of any vertex. It tells which splits are in there before it

@@ -86,9 +86,8 @@ class SubtaskLifecycle:
         self._note_ended(message.subtask, news, now)
 
     def _note_ended(self, subtask: SubtaskId, news: list[tuple[str, int]], now: float) -> None:
-        vertex = self._parts.subtasks.vertex(subtask)
         for uid, batch_id in news:
-            self._parts.out.append(Append(SourceEnded(vertex, uid, batch_id, now)))
+            self._parts.out.append(Append(SourceEnded(subtask.vertex, uid, batch_id, now)))
             self._parts.cycle.want_for((subtask, uid))
 
     def split_completed(self, message: SplitCompleted, now: float) -> None:
@@ -138,10 +137,11 @@ class SubtaskLifecycle:
                 self._parts.send(DrainSubtask(*self._parts.task_id(subtask)))
 
     def pause_if_quiet(self) -> None:
-        """Have the next subtask stand still, if no checkpoint is pending and no other does (R20)."""
-        pauses, requests = self._parts.pauses, self._parts.requests
+        """Have the next subtask stand still, if no checkpoint is pending and no other does (R20). A drain leaves out
+        nothing any more; a change of the graph that is in the journal goes on."""
+        pauses, requests, rescaling = self._parts.pauses, self._parts.requests, self._parts.rescaling
         busy = self._parts.cycle.pending is not None or pauses.current is not None
-        if busy or requests.stop is not None or requests.draining:
+        if busy or requests.stop is not None or (requests.draining and rescaling.current is None):
             return
         for pause, changes in pauses.wanted():
             if self._parts.subtasks.status(pause.subtask) is SubtaskStatus.RUNNING:

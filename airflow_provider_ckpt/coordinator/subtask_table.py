@@ -23,7 +23,7 @@ class SubtaskStatus(Enum):
     PAUSED = "paused"
     """Stands still for a change of the plan, or was told to (R20)."""
     RESTARTING = "restarting"
-    """Failed: its next attempt has not begun."""
+    """Its next attempt has not begun: the one before failed, or there was none yet."""
     AT_END_OF_DATA = "at end of data"
     """Waits for its final checkpoint; takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
@@ -65,17 +65,15 @@ class SubtaskTable:
     ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22)."""
 
     def __init__(self, graph: JobGraph, restored: RestoredState, attempts: Mapping[SubtaskId, AttemptId]) -> None:
-        self._vertex: dict[SubtaskId, str] = {}
         self._status: dict[SubtaskId, SubtaskStatus] = {}
         self._attempt = dict(attempts)
         for vertex in graph.vertices:
             for name in vertex.subtasks:
-                self._vertex[name] = vertex.uid
                 known = name in restored.finished
                 self._status[name] = SubtaskStatus.FINISHED if known else SubtaskStatus.CREATED
         self._count = Counter(self._status.values())
         self._size = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
-        self._ended = Counter(self._vertex[name] for name, status in self._status.items() if status in _ENDED)
+        self._ended = Counter(name.vertex for name, status in self._status.items() if status in _ENDED)
 
     def __contains__(self, subtask: SubtaskId) -> bool:
         return subtask in self._status
@@ -83,8 +81,11 @@ class SubtaskTable:
     def __len__(self) -> int:
         return len(self._status)
 
-    def vertex(self, subtask: SubtaskId) -> str:
-        return self._vertex[subtask]
+    def add(self, subtask: SubtaskId, before: AttemptId) -> None:
+        """One that the graph has got; its first attempt, which follows ``before``, is to begin."""
+        self._status[subtask], self._attempt[subtask] = SubtaskStatus.RESTARTING, before
+        self._count[SubtaskStatus.RESTARTING] += 1
+        self._size[subtask.vertex] += 1
 
     def status(self, subtask: SubtaskId) -> SubtaskStatus:
         return self._status[subtask]
@@ -94,7 +95,7 @@ class SubtaskTable:
         self._count[before] -= 1
         self._status[subtask] = status
         self._count[status] += 1
-        self._ended[self._vertex[subtask]] += (status in _ENDED) - (before in _ENDED)
+        self._ended[subtask.vertex] += (status in _ENDED) - (before in _ENDED)
 
     def statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
         return dict(self._status)

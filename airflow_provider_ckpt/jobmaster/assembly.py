@@ -25,7 +25,8 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 
 @dataclass(frozen=True)
 class OwnedJob:
-    """A job that was taken over. ``logs``: opened, by subtask; ``attempts``: of those that are not finished.
+    """A job that was taken over. ``graph``: as it begins; what it runs later is in the journal. ``logs``: opened, by
+    subtask, with those that come later; ``attempts``: of those that are not finished.
     ``final_only``: sinks that are released once, at the end. ``slots``: see :class:`Coordinator`."""
 
     identity: JobIdentity
@@ -52,7 +53,7 @@ def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbo
         slots=job.slots,
     )
     releaser = Releaser(
-        graph,
+        journal.graph,
         job.logs,
         job.sinks,
         job.final_only,
@@ -63,7 +64,7 @@ def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbo
     retention = Retention(
         identity.storage,
         identity.job_id,
-        graph,
+        journal.graph,
         journal,
         job.logs,
         retained=identity.options.retained_checkpoints,

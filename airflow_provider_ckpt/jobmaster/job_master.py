@@ -16,7 +16,7 @@ from typing import Any
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, NotifyCompleted, Release
-from airflow_provider_ckpt.coordinator.messages import Message, StopRequested
+from airflow_provider_ckpt.coordinator.messages import Message, RescaleRequested, StopRequested
 from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
@@ -169,6 +169,8 @@ class JobMaster:
         for request in pending_requests(job.storage, job.job_id, job.epoch, self._journal.state.answered):
             if request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
+            elif request.rescale is not None:
+                self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
             else:
                 outcome = RequestOutcome.refused(f"{request.problem}")
                 self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))

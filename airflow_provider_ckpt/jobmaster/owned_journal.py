@@ -7,6 +7,7 @@ import threading
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph
 
 
 class OwnedJournal:
@@ -19,6 +20,10 @@ class OwnedJournal:
     @property
     def state(self) -> JobState:
         return self._journal.state
+
+    def graph(self) -> JobGraph:
+        """As the job runs now; in any thread."""
+        return self._journal.state.graph()
 
     def write(self, event: Event) -> None:
         with self._lock:

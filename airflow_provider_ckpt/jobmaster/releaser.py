@@ -16,12 +16,13 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 
 
 class SinkReleases:
-    """What a checkpoint releases, sink by sink. ``logs``: of every subtask, loaded; ``final_only``: uids of the sinks
-    that release with the final checkpoint only."""
+    """What a checkpoint releases, sink by sink. ``graph``: gives the one that the job runs now. ``logs``: of every
+    subtask that a checkpoint knows, loaded; ``final_only``: uids of the sinks that release with the final checkpoint
+    only."""
 
     def __init__(
         self,
-        graph: JobGraph,
+        graph: Callable[[], JobGraph],
         logs: Mapping[SubtaskId, LogReader],
         sinks: Mapping[str, BoundSink],
         final_only: frozenset[str],
@@ -38,14 +39,16 @@ class SinkReleases:
 
     def _handles(self, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> dict[str, list[Handle]]:
         found: dict[str, list[Handle]] = {}
-        for vertex in self._graph.vertices:
+        for vertex in self._graph().vertices:
+            known = [one for one in vertex.subtasks if one in completed.subtasks]  # it may have got more since
             for uid in vertex.sinks:
                 if uid in self._final_only and not _is_final(completed):
                     continue
                 # a sink that releases at the end only has been released nothing so far
+                found.setdefault(uid, [])
                 since = None if uid in self._final_only else after
-                for subtask in vertex.subtasks:
-                    found.setdefault(uid, []).extend(self._of(subtask, uid, completed, since))
+                for subtask in known:
+                    found[uid].extend(self._of(subtask, uid, completed, since))
         return found
 
     def _of(
@@ -61,11 +64,11 @@ class SinkReleases:
 
 
 class Releaser:
-    """``final_only``: uids of the sinks that release with the final checkpoint only."""
+    """What it is made of: see :class:`SinkReleases`."""
 
     def __init__(
         self,
-        graph: JobGraph,
+        graph: Callable[[], JobGraph],
         logs: Mapping[SubtaskId, LogReader],
         sinks: Mapping[str, BoundSink],
         final_only: frozenset[str],

@@ -6,7 +6,7 @@ Runs in a thread of its own. Data files go before the log entries that name them
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.errors import CkptError
@@ -41,14 +41,14 @@ COMPACT_EVERY = 1024
 
 
 class Retention:
-    """``retained``: how many completed checkpoints keep what a restore of them needs. ``logs``: those of all subtasks,
-    by subtask, to be read: a log has one writer, its task."""
+    """``graph``: gives the one that the job runs now. ``retained``: how many completed checkpoints keep what a restore
+    of them needs. ``logs``: those of all subtasks, by subtask, to be read: a log has one writer, its task."""
 
     def __init__(
         self,
         storage: Storage,
         job_id: str,
-        graph: JobGraph,
+        graph: Callable[[], JobGraph],
         journal: OwnedJournal,
         logs: Mapping[SubtaskId, LogReader],
         *,
@@ -78,7 +78,7 @@ class Retention:
             self._delete_old(min(one.checkpoint for one in kept))
             self._count += 1
             if self._count % TRUNCATE_EVERY == 0:
-                for subtask in self._graph.subtasks:
+                for subtask in completed.subtasks:
                     self._truncate(subtask, kept)
             if self._count % COMPACT_EVERY == 0:
                 self._journal.compact(completed.at)
@@ -129,13 +129,13 @@ class Retention:
 
     def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
         positions = []
-        for consumer, channel in readers(self._graph, subtask):
+        for consumer, channel in readers(self._graph(), subtask):
             snapshot = oldest.subtasks.get(consumer)
             positions.append(0 if snapshot is None else snapshot.inputs.get(channel.key, 0))
         return positions
 
     def _unreleased_from(self, subtask: SubtaskId) -> int | None:
-        vertex = self._graph.vertex(subtask.vertex)
+        vertex = self._graph().vertex(subtask.vertex)
         if not vertex.sinks:
             return None
         state = self._journal.state

@@ -125,7 +125,7 @@ class RollForward:
         }
         check_whole(state, logs)
         final_only = frozenset(one.uid for one in self._job.sinks if one.release == "final")
-        releases = SinkReleases(self._graph, logs, self._sinks, final_only)
+        releases = SinkReleases(lambda: self._graph, logs, self._sinks, final_only)
         done: list[CheckpointReleased] = []
         for number in state.unreleased:
             journal.check_fenced()

@@ -22,7 +22,7 @@ def restored_splits(
     parallelism: Mapping[str, int],
 ) -> dict[str, RestoredSplits]:
     """What is done (R14), of the sources in ``lists``: their frozen splits. ``logs``: opened, so that nothing is
-    published behind what is seen here; ``parallelism``: as the job declares it now."""
+    published behind what is seen here; ``parallelism``: how many subtasks are to read each (:func:`readers_wanted`)."""
     return {uid: _restored(state, graph.vertex(uid), logs, splits, parallelism[uid]) for uid, splits in lists.items()}
 
 
@@ -41,8 +41,17 @@ def _restored(
     return RestoredSplits(ids, unfinished[:parallelism], covered, published)
 
 
+def readers_wanted(state: JobState, uid: str, declared: int) -> int:
+    """How many subtasks are to read a source with splits: as many as the job declares, unless somebody has asked for
+    another number while it ran (:class:`GraphChanged`). That holds until another one is declared."""
+    if state.plan is None or (definition := state.definition) is None or uid not in definition.sources:
+        return declared
+    is_as_then = definition.sources[uid].parallelism == declared
+    return state.plan.rescaled.get(uid, declared) if is_as_then else declared
+
+
 def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
-    """How many subtasks the vertex of a source with splits has, if ``parallelism`` of them are to read.
+    """How many subtasks the vertex of a source with splits has, if the job declares ``parallelism``.
 
     What has ended is never begun again (R11), and no log that was written goes away: a job that goes on with another
     parallelism keeps its subtasks, and gets as many new ones as are missing. With the same one it stays as it is.

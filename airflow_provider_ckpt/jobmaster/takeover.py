@@ -71,15 +71,17 @@ def record_plan(
     definition: JobDefinition,
     schemas: Mapping[str, str],
     options: Mapping[str, object],
+    rescaled: Mapping[str, int] | None = None,
 ) -> None:
-    """``schemas``: of each vertex's output, as Spark writes them; ``options``: of the run, without secrets."""
+    """``schemas``: of each vertex's output, as Spark writes them; ``options``: of the run, without secrets;
+    ``rescaled``: see :class:`PlanRecorded`."""
     now = time.time()
     state = journal.state
     if state.created is None:
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
     before = state.definition
     kept = definition if before is None else definition.keeping(before)
-    journal.write(PlanRecorded(graph, schemas, now, kept))
+    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}))
 
 
 def load_logs(storage: Storage, job_id: str, graph: JobGraph) -> dict[SubtaskId, SubtaskLog]:
@@ -121,7 +123,7 @@ def _check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None
     """Raises SubtaskLogReopenedError: nobody would deploy a subtask that is finished, and nobody hear its end."""
     for subtask in sorted(state.finished & logs.keys()):
         log = logs[subtask]
-        if not log.state.closed and not _is_outdated(log, state.since(subtask.vertex)):
+        if not log.state.closed and not is_outdated(log, state.since(subtask.vertex)):
             raise SubtaskLogReopenedError(log=log.path, subtask=subtask)
 
 
@@ -155,7 +157,7 @@ def open_logs(
     attempts = first_attempts(epoch, logs)
     _check_closed(state, logs)
     for subtask, log in logs.items():
-        void = (restore is not None and restore.is_anew) or _is_outdated(log, state.since(subtask.vertex))
+        void = (restore is not None and restore.is_anew) or is_outdated(log, state.since(subtask.vertex))
         if log.state.closed and not void:
             if subtask not in journal.state.finished:
                 journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
@@ -173,7 +175,7 @@ def _owner(log: SubtaskLog) -> str:
     return "" if log.state.opened is None else str(log.state.opened.attempt)
 
 
-def _is_outdated(log: SubtaskLog, since: int) -> bool:
+def is_outdated(log: SubtaskLog, since: int) -> bool:
     """Nothing in it counts: its vertex was given up, or the job begun anew without it, and it has come back."""
     epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
     return bool(epochs) and max(epochs) < since

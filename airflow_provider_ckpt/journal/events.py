@@ -11,7 +11,7 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import (
     CheckpointReleased,
     CheckpointTriggered,
 )
-from airflow_provider_ckpt.journal.kinds.epochs import EpochClaimed, PlanRecorded, Restored
+from airflow_provider_ckpt.journal.kinds.epochs import EpochClaimed, GraphChanged, PlanRecorded, Restored
 from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
 from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
@@ -26,6 +26,7 @@ __all__ = [
     "CheckpointTriggered",
     "EpochClaimed",
     "Event",
+    "GraphChanged",
     "JobCreated",
     "LateFilesFound",
     "PlanRecorded",
@@ -48,6 +49,7 @@ Event = (
     JobCreated
     | EpochClaimed
     | PlanRecorded
+    | GraphChanged
     | SourceFrozen
     | StatusChanged
     | CheckpointTriggered

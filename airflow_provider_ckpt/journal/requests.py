@@ -1,7 +1,7 @@
-"""Stop and drain requests: how somebody outside the driver asks a job to end (R22).
+"""Requests: how somebody outside the driver asks a job to stop, to drain, or to be rescaled (R22).
 
 A request is a file ``requests/<name>.json`` under the job's folder, so it needs no access to the
-cluster. It names the epoch it is meant for: the next driver of the job does not stop because of it.
+cluster. It names the epoch it is meant for: the next driver of the job does nothing because of it.
 The driver answers it in the journal (``RequestAnswered``); the file itself is never changed, and deleted by a later
 driver or when the job has FINISHED.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_provider_ckpt.journal.errors import UnknownRequestKindError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
@@ -20,12 +21,20 @@ from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 VERSION = 1
-KINDS = ("stop", "drain")
+KINDS = ("stop", "drain", "rescale")
+
+
+@dataclass(frozen=True)
+class RescaleRequest:
+    """``parallelism`` subtasks are to read the splits of source ``uid`` that are left."""
+
+    uid: str
+    parallelism: int
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request. ``at``: epoch seconds. ``kind`` is stop, drain, or invalid: then ``problem`` says why
+    """One request. ``at``: epoch seconds. ``kind`` is one of KINDS, or invalid: then ``problem`` says why
     the file could not be understood, and the driver answers with it instead of reading it for ever."""
 
     name: str
@@ -35,6 +44,8 @@ class Request:
     problem: str | None = None
     leaves: bool = False
     """Of a stop: the driver is to leave also when it cannot take a savepoint."""
+    rescale: RescaleRequest | None = None
+    """Of that kind: what is asked for."""
 
 
 def write_request(
@@ -44,9 +55,10 @@ def write_request(
     epoch: int,
     *,
     leaves: bool = False,
+    rescale: RescaleRequest | None = None,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """Ask the driver of ``epoch`` to stop (savepoint, release, exit) or drain (end of data, FINISHED).
+    """Ask the driver of ``epoch`` to stop (savepoint, release, exit), to drain (end of data, FINISHED), or to rescale.
     A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
 
     Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
@@ -55,7 +67,9 @@ def write_request(
     if kind not in KINDS:
         raise UnknownRequestKindError(kind=kind, known=", ".join(KINDS))
     name = uuid.uuid4().hex
-    more = {"leaves": True} if leaves else {}
+    more: dict[str, object] = {"leaves": True} if leaves else {}
+    if rescale is not None:
+        more |= {"uid": rescale.uid, "parallelism": rescale.parallelism}
     document = encode_document("request", VERSION, kind=kind, epoch=epoch, at=now(), **more)
     storage.create(request_path(job_id, name), document)
     return name
@@ -94,4 +108,16 @@ def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request | Non
     wanted, kind, at = body.get("epoch"), body.get("kind"), body.get("at")
     if not isinstance(wanted, int) or kind not in KINDS or not isinstance(at, int | float):
         return Request(name, "invalid", epoch, 0.0, f"kind {kind!r}, epoch {wanted!r}, at {at!r}")
-    return Request(name, kind, wanted, float(at), leaves=body.get("leaves") is True)
+    rescale = _rescale(body) if kind == "rescale" else None
+    if kind == "rescale" and rescale is None:
+        problem = f"uid {body.get('uid')!r}, parallelism {body.get('parallelism')!r}"
+        return Request(name, "invalid", wanted, float(at), problem)
+    return Request(name, kind, wanted, float(at), leaves=body.get("leaves") is True, rescale=rescale)
+
+
+def _rescale(body: Mapping[str, Any]) -> RescaleRequest | None:
+    """None for what cannot be understood."""
+    uid, parallelism = body.get("uid"), body.get("parallelism")
+    if not isinstance(uid, str) or type(parallelism) is not int:
+        return None
+    return RescaleRequest(uid, parallelism)

@@ -31,6 +31,12 @@ class AttemptId(TextForm):
     def first(cls, epoch: int, nonce: str) -> AttemptId:
         return cls(epoch, 0, nonce)
 
+    @classmethod
+    def vacant(cls, epoch: int) -> AttemptId:
+        """In the place of an attempt while a subtask that the graph has got in the epoch has none: nobody is it, and
+        its first one follows it."""
+        return cls(epoch, 0, "none")
+
     def next(self, nonce: str) -> AttemptId:
         """The one that follows it in the same epoch."""
         return AttemptId(self.epoch, self.number + 1, nonce)

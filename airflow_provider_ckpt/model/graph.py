@@ -6,7 +6,8 @@ and the runtime read it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from airflow_provider_ckpt.model.json_form import LATER
@@ -76,6 +77,13 @@ class JobGraph:
             if vertex.uid == uid:
                 return vertex
         raise KeyError(uid)
+
+    def rescaled(self, parallelism: Mapping[str, int]) -> JobGraph:
+        """With so many subtasks of the vertices named; of any other as many as it has."""
+        if not parallelism:
+            return self
+        vertices = [replace(one, parallelism=parallelism.get(one.uid, one.parallelism)) for one in self.vertices]
+        return JobGraph(tuple(vertices), self.edges)
 
     def inputs(self, vertex: str) -> tuple[JobEdge, ...]:
         return tuple(edge for edge in self.edges if edge.consumer == vertex)

@@ -19,6 +19,13 @@ class DropSource(PauseReason):
     uid: str
 
 
-_REASONS: Tagged[PauseReason] = Tagged([DropSource])
+@dataclass(frozen=True)
+class Rescale(PauseReason):
+    """``vertex``, from which it reads, gets more subtasks: it is to read them, too."""
+
+    vertex: str
+
+
+_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale])
 REASON = own_form(_REASONS.to_json, _REASONS.from_json)
 """Metadata of a field that holds a reason."""

@@ -1,20 +1,25 @@
-"""What a subtask runs of its vertex."""
+"""What a subtask runs: of its vertex, and of the graph around it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.json_form import LATER
 
 
 @dataclass(frozen=True)
 class VertexPlan:
     """What a subtask runs: the graph's vertex without ``dropped``, all that is left out and not just what is new.
-    ``number``: 0 as first deployed in an epoch; one more at each resume.
+    ``number``: 0 as first deployed in an epoch; one more at each resume. ``parallelism``: vertex -> subtasks, of those
+    that have another number of them than when the epoch began: what the subtask reads, and who reads it, follows.
 
     What another reason to stand still changes is one more field here, with a default that changes nothing, which the
     reason's ``PlanChanges`` sets and whoever builds the query reads."""
 
     number: int
     dropped: tuple[str, ...]
+    parallelism: Mapping[str, int] = field(default_factory=dict, hash=False, metadata=LATER)
 
     @property
     def without(self) -> frozenset[str]:

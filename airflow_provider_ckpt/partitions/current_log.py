@@ -10,7 +10,9 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 
 
 class CurrentLog:
-    """That of the current attempt: ``logs``, by subtask, has another one when the next attempt has opened it."""
+    """That of the current attempt: ``logs``, by subtask, has another one when the next attempt has opened it. A subtask
+    that the graph has got in this run has none before its first attempt has opened it: whatever lies there is of a life
+    of the job that counts no more, and is not read."""
 
     def __init__(self, logs: Mapping[SubtaskId, SubtaskLog], subtask: SubtaskId) -> None:
         self._logs, self._subtask = logs, subtask
@@ -21,14 +23,17 @@ class CurrentLog:
 
     @property
     def position(self) -> int:
-        return self._logs[self._subtask].position
+        log = self._logs.get(self._subtask)
+        return 0 if log is None else log.position
 
     @property
     def has_ended(self) -> bool:
-        return self._logs[self._subtask].has_ended
+        log = self._logs.get(self._subtask)
+        return log is not None and log.has_ended
 
     def forget(self, head: int) -> None:
         self._logs[self._subtask].forget(head)
 
     def records(self, start: int = 0) -> list[Numbered]:
-        return self._logs[self._subtask].records(start)
+        log = self._logs.get(self._subtask)
+        return [] if log is None else log.records(start)

@@ -72,6 +72,10 @@ class InputGate:
         self._subsumed = 0
         self._since: dict[int, float] = {}
 
+    def add(self, edge: str) -> None:
+        """One more input, of which nothing was offered yet."""
+        self._inputs.setdefault(edge, _Input())
+
     def offer(self, edge: str, position: int, record: Record) -> None:
         self._inputs[edge].queue.append((position, record))
 

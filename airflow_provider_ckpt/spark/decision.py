@@ -7,12 +7,14 @@ decision would be another one by then, the claim is not made and the driver gets
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.query.done import Done
@@ -24,13 +26,16 @@ from airflow_provider_ckpt.storage.storage import Storage
 class Decision:
     """``is_new``: nothing is journaled for the job. ``finished``: nothing is left to run. ``restore``: the checkpoint
     to go back to; None: go on from what is published. ``may_begin_anew``: no checkpoint covers anything, so nothing was
-    ever released, and a definition that does not fit the one before may start from nothing."""
+    ever released, and a definition that does not fit the one before may start from nothing. ``graph``: as the job runs,
+    or ran last; it may change while it runs."""
 
     is_new: bool
     finished: bool
     restore: RestorePoint | None
     done: Done
     may_begin_anew: bool
+    graph: JobGraph
+    rescaled: Mapping[str, int]
     state: JobState = field(compare=False, repr=False)
     """What it was decided from."""
 
@@ -52,5 +57,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
         # a checkpoint may bring back what is over by now
         done=Done.of(state) if going_on else Done.again(state),
         may_begin_anew=state.plan is not None and nothing_is_covered(state),
+        graph=state.graph(),
+        rescaled={} if state.plan is None else state.plan.rescaled,
         state=state,
     )

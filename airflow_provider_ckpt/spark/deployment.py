@@ -106,7 +106,7 @@ class Deployment:
             self._restored(),
             claimed.sinks,
             final_only=frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final"),
-            slots=self._slots(),
+            slots=BATCH_SLOTS,
         )
         restarts = Restarts(self._factory, self._context.post, takeover.new_nonce)
         gateway = SparkGateway(self._context, self._runners, restarts)
@@ -152,14 +152,8 @@ class Deployment:
             batch=plan.mode == "batch",
         )
 
-    def _slots(self) -> int:
-        """The subtasks of a source with splits run side by side; what is a batch of Spark's waits for its thread."""
-        widths = [vertex.parallelism for vertex in self._plan.graph.vertices if vertex.splits]
-        return max(BATCH_SLOTS, *widths, 0)
-
     def _restored(self) -> RestoredState:
         claimed, graph = self._claimed, self._plan.graph
-        declared = {one.uid: one.splits.parallelism for one in claimed.prepared.job.sources if one.splits is not None}
         state = claimed.journal.state
-        splits = restored_splits(state, graph, claimed.logs, claimed.splits, declared)
+        splits = restored_splits(state, graph, claimed.logs, claimed.splits, self._plan.splits.readers)
         return takeover.restored(state, splits)

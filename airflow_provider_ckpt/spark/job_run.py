@@ -178,9 +178,8 @@ class _Execution:
         if start.restore is not None and not start.is_journaled:
             journal.write(restored_event(start.restore, journal.state, time.time()))
         idle = [] if prepared.anew is not None else sinks_without_rows(journal.state, plan.graph)
-        takeover.record_plan(
-            journal, options.job_id, plan.graph, plan.definition, plan.schemas_json(), options.public_json()
-        )
+        schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
+        takeover.record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
         self._status.started(journal.state, taken.before, taken.resumed)
         self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
         if prepared.anew is not None:
@@ -210,7 +209,7 @@ class _Execution:
         *,
         finished: bool,
     ) -> None:
-        job_id, graph, spark = self._options.job_id, self._plan.graph, self._prepared.spark
+        job_id, graph, spark = self._options.job_id, journal.graph(), self._prepared.spark
 
         def name_late_files() -> None:
             over, ends = of_finished(self._storage, journal.state)

@@ -18,7 +18,17 @@ class ChannelFeed:
     reset by whoever makes it. Paths are normal ones; those of other channels are passed over."""
 
     def __init__(self, feed: EdgeFeed, partition: str) -> None:
-        self._feed, self._partition, self._root = feed, partition, feed.root(partition)
+        self._feed, self._partition = feed, partition
+
+    def beside(self, partition: str) -> ChannelFeed:
+        """One more channel of the edge: of a producer that it has got, and of which nothing was fed."""
+        self._feed.add_partition(partition)
+        return ChannelFeed(self._feed, partition)
+
+    @property
+    def _root(self) -> str:
+        """Empty while there is no other channel."""
+        return self._feed.root(self._partition)
 
     @property
     def location(self) -> str:
@@ -37,10 +47,12 @@ class ChannelFeed:
         self._feed.may_feed_again(self._partition, batch)
 
     def consumed(self, paths: Collection[str]) -> int | None:
-        return self._feed.consumed([path for path in paths if path.startswith(self._root)])
+        root = self._root
+        return self._feed.consumed([path for path in paths if path.startswith(root)])
 
     def refuse_damaged(self, paths: Collection[str]) -> None:
-        self._feed.refuse_damaged([path for path in paths if path.startswith(self._root)])
+        root = self._root
+        self._feed.refuse_damaged([path for path in paths if path.startswith(root)])
 
     def has_unread(self) -> bool:
         return self._feed.has_unread(self._partition)

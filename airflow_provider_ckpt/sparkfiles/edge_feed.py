@@ -74,6 +74,15 @@ class EdgeFeed:
         more."""
         self._load()
 
+    def add_partition(self, partition: str) -> None:
+        """Of a producer that the edge has got; nothing of it was fed, by any attempt."""
+        if partition in self._partitions:
+            return
+        self._partitions = (*self._partitions, partition)
+        self._roots[_root_of(self._storage, partition)] = partition
+        self._positions[partition], self._fed[partition] = {}, -1
+        self._new |= {partition}
+
     def fed(self, partition: str) -> int:
         """Highest position of the producer's log that was fed, -1 for none."""
         return self._fed[partition]

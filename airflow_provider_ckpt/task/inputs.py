@@ -101,6 +101,15 @@ class Inputs:
         self._publishing: set[str] = set()
         """Channels that the batch which is committed but not yet published has read."""
 
+    def read_also(self, edges: Mapping[str, EdgeInput]) -> None:
+        """More channels, of sources that the query has. Those that are read already go on as they are. The caller holds
+        the lock, and no query runs."""
+        for key, edge in edges.items():
+            if key not in self.edges:
+                self.edges[key] = edge
+                self._channels.setdefault(edge.source or key, []).append(key)
+                self.gate.add(key)
+
     @property
     def edge_sources(self) -> frozenset[str]:
         """The sources of the query that read edges."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.pauses import Pause, Pauses, PlanChanges
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
 from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -48,7 +49,8 @@ class Another(PlanChanges[Mark]):
 
 
 def two_kinds() -> tuple[Pauses, Another]:
-    sources = EndedSources(graph(vertex("v", sources="history live", bounded="history")), {}, {})
+    running = RunningGraph(graph(vertex("v", sources="history live", bounded="history")))
+    sources = EndedSources(running, {}, {})
     sources.report(V0, "history", 3, droppable=True)
     another = Another()
     return Pauses([sources, another]), another

@@ -83,6 +83,19 @@ def of_splits() -> list[ev.Event]:
     ]
 
 
+def of_rescaling() -> list[ev.Event]:
+    """A source with splits is read by four instead of two; the next driver says so once more."""
+    two = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
+    before = JobGraph((two,), ())
+    after = before.rescaled({"history": 4})
+    return [
+        ev.PlanRecorded(before, {}, 101.0),
+        ev.GraphChanged(1, after, {"history": 4}, 110.0),
+        ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
+        ev.PlanRecorded(after, {}, 120.0, None, {"history": 4}),
+    ]
+
+
 def of_restarts() -> list[ev.Event]:
     cause = "query clean failed: IOError: [Errno 5] Input/output error"
     return [

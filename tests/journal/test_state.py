@@ -25,7 +25,7 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
-from tests.journal.samples import GRAPH, WORKER, of_restarts, of_splits, one_of_each, random_events
+from tests.journal.samples import GRAPH, WORKER, of_rescaling, of_restarts, of_splits, one_of_each, random_events
 
 told = RequestOutcome.parse
 
@@ -40,7 +40,13 @@ def folded(events: list[ev.Event], job_id: str = "orders") -> JobState:
 
 
 def test_every_event_survives_its_json() -> None:
-    events = [*one_of_each(), *of_splits(), *of_restarts(), ev.StateSnapshot(folded(one_of_each()), 3.0)]
+    events = [
+        *one_of_each(),
+        *of_splits(),
+        *of_restarts(),
+        *of_rescaling(),
+        ev.StateSnapshot(folded(one_of_each()), 3.0),
+    ]
     assert {type(event) for event in events} == set(get_args(ev.Event))
     for event in events:
         assert decode(json.loads(encode(event))) == event

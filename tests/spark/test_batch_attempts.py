@@ -104,4 +104,4 @@ def _runner(world: World, logs: dict[SubtaskId, SubtaskLog], inbox: queue.Queue[
     )
     unused: Any = None
     of_attempt = AttemptContext(context, SubtaskId("stamps/0"), AttemptId(1, 0, "a"), logs[SubtaskId("stamps/0")])
-    return BatchRunner(of_attempt, graph.vertex("stamps"), logs, unused, {}, {}, unused)
+    return BatchRunner(of_attempt, graph.vertex("stamps"), logs.__getitem__, unused, {}, {}, unused)

@@ -150,7 +150,7 @@ class Subtask:
 
     def batch_runner(self) -> BatchRunner:
         outputs: Any = self
-        runner = BatchRunner(self.of_attempt, V, self.logs, outputs, {}, {}, self.thread)
+        runner = BatchRunner(self.of_attempt, V, self.logs.__getitem__, outputs, {}, {}, self.thread)
         runner._frame = lambda: NOTHING  # type: ignore[method-assign]
         return runner
 
@@ -454,7 +454,7 @@ def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: Subtask) -> No
     for taken, expected in ((False, [1]), (True, [1])):
         subtask.claimed = taken
         releaser = Releaser(
-            GRAPH,
+            lambda: GRAPH,
             subtask.logs,
             {"out": sink},
             frozenset(),

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
@@ -117,7 +118,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
     logs = {SubtaskId("a/0"): reading.log, SubtaskId("v/0"): consumer}
     factory = StreamingRunnerFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
-    edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), anew=restores)
+    edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), VertexPlan(0, ()), anew=restores)
     assert edges[EDGE.uid].offered == offered
 
 

@@ -72,7 +72,13 @@ def release(
     answers: list[object] = []
     final = frozenset({"s"} if final_only else ())
     releaser = Releaser(
-        GRAPH, {SubtaskId("v/0"): log}, {"s": target}, final, epoch=1, post=answers.append, check_fenced=lambda: None
+        lambda: GRAPH,
+        {SubtaskId("v/0"): log},
+        {"s": target},
+        final,
+        epoch=1,
+        post=answers.append,
+        check_fenced=lambda: None,
     )
     for one, after in pairs:
         releaser.release(one, after)

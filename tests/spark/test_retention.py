@@ -49,7 +49,7 @@ class House:
         self.retention = Retention(
             storage,
             "job",
-            GRAPH,
+            lambda: GRAPH,
             self.journal,
             self.logs,
             retained=retained,
@@ -98,7 +98,7 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
 def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
     """Its successor may go back to what it takes for forgotten."""
     house = House(storage).live(LAST - 1)
-    late = Retention(storage, "job", GRAPH, house.journal, house.logs, retained=1, final_only=frozenset())
+    late = Retention(storage, "job", lambda: GRAPH, house.journal, house.logs, retained=1, final_only=frozenset())
     Journal(storage, "job").claim("t2", Worker(), 0.0)
     for _ in range(TRUNCATE_EVERY):
         late.completed(LAST - 1)

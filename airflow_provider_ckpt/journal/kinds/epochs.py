@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.event import ADDED, JournalEvent
@@ -68,6 +68,9 @@ class PlanRecorded(JournalEvent):
     schemas: Mapping[str, str]
     at: float
     definition: JobDefinition | None = field(default=None, metadata=LATER)
+    rescaled: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    """Source with splits -> how many subtasks are to read it, where somebody has asked for that while the job ran: it
+    holds for later runs as long as the job declares the ``parallelism`` that it did then."""
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
@@ -77,6 +80,22 @@ class PlanRecorded(JournalEvent):
             for uid in before - after:
                 _give_up(state, uid)
         state.plan = self
+
+
+@dataclass(frozen=True)
+class GraphChanged(JournalEvent):
+    """The job runs another graph from here on, in the same epoch: the commit point of that change (R21). ``number``: of
+    the plan, 1 for the first change in the epoch; ``rescaled``: what was asked for, as in :class:`PlanRecorded`."""
+
+    number: int
+    graph: JobGraph
+    rescaled: Mapping[str, int]
+    at: float
+
+    def apply(self, state: Epochs) -> None:
+        if state.plan is not None:
+            rescaled = {**state.plan.rescaled, **self.rescaled}
+            state.plan = replace(state.plan, graph=self.graph, rescaled=rescaled)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.splits import read_splits
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
-from airflow_provider_ckpt.jobmaster.split_progress import subtasks_needed
+from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, subtasks_needed
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.query.active_session import activate
@@ -33,10 +33,14 @@ _SHOWN = 5
 @dataclass(frozen=True)
 class PlannedSplits:
     """``lists``: source -> its splits, in the order in which they are handed out; of those that are not over.
-    ``subtasks``: source -> of its vertex. ``differs``: source -> how its list has changed since it was frozen."""
+    ``subtasks``: source -> of its vertex; ``readers``: how many of them are to read. ``differs``: source -> how its
+    list has changed since it was frozen."""
 
     lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
     subtasks: Mapping[str, int] = field(default_factory=dict)
+    readers: Mapping[str, int] = field(default_factory=dict)
+    rescaled: Mapping[str, int] = field(default_factory=dict)
+    """Of ``readers``, what is not as the job declares it."""
     differs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -61,12 +65,15 @@ def plan_splits(
     whatever is given now. Raises BadSplitsError, SplitsFailedError, FrozenSplitsLostError."""
     lists: dict[str, Sequence[Split]] = {}
     subtasks: dict[str, int] = {}
+    readers: dict[str, int] = {}
+    declared: dict[str, int] = {}
     differs: dict[str, str] = {}
     for operator in job.sources:
         if operator.splits is None:
             continue
-        uid = operator.uid
-        subtasks[uid] = subtasks_needed(state, uid, operator.splits.parallelism)
+        uid, declared[operator.uid] = operator.uid, operator.splits.parallelism
+        subtasks[uid] = subtasks_needed(state, uid, declared[uid])
+        readers[uid] = readers_wanted(state, uid, declared[uid])
         if uid in over:
             continue
         lists[uid] = now = given.of(operator)
@@ -75,7 +82,8 @@ def plan_splits(
             lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
             if (told := _difference(lists[uid], now)) is not None:
                 differs[uid] = told
-    return PlannedSplits(lists, subtasks, differs)
+    rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
+    return PlannedSplits(lists, subtasks, readers, rescaled, differs)
 
 
 def lists_that_differ(differs: Mapping[str, str]) -> Iterator[str]:

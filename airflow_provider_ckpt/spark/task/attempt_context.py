@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow_provider_ckpt.coordinator.reports import DataAvailable
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
@@ -12,16 +14,25 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 
 
 class AttemptContext:
-    """``log``: the subtask's, opened by ``attempt``. Any thread may call any of this."""
+    """``log``: the subtask's, opened by ``attempt``; ``parallelism``: of the plan that it was made for. Any thread may
+    call any of this."""
 
-    def __init__(self, run: RunContext, subtask: SubtaskId, attempt: AttemptId, log: SubtaskLog) -> None:
+    def __init__(
+        self,
+        run: RunContext,
+        subtask: SubtaskId,
+        attempt: AttemptId,
+        log: SubtaskLog,
+        parallelism: Mapping[str, int] | None = None,
+    ) -> None:
         self.run, self.subtask, self.attempt, self.log = run, subtask, attempt, log
         self.task_id = TaskId(run.epoch, subtask, attempt)
+        graph = run.graph.rescaled(parallelism or {})
+        self._consumers = tuple(consumer for consumer, _ in readers(graph, subtask))
 
     def notify_consumers(self) -> None:
-        consumers = tuple(consumer for consumer, _ in readers(self.run.graph, self.subtask))
-        if consumers:
-            self.run.post(DataAvailable(*self.task_id, consumers))
+        if self._consumers:
+            self.run.post(DataAvailable(*self.task_id, self._consumers))
 
     def check_fenced(self) -> None:
         """Raises FencedError or LogFencedError if a later driver owns the job or the log (R8)."""

@@ -6,13 +6,13 @@ the end is not run again; one without is run anew, and a new ``open`` voids what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.model.channel import channels
+from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -35,14 +35,14 @@ from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 
 
 class BatchRunner(BoundedRunner):
-    """One attempt of one vertex in BATCH mode; deployed when its inputs are complete. ``inputs``: the logs that it
-    reads, by subtask; ``thread``: where it runs."""
+    """One attempt of one vertex in BATCH mode; deployed when its inputs are complete. ``inputs``: gives the
+    log of a subtask that it reads; ``thread``: where it runs."""
 
     def __init__(
         self,
         context: AttemptContext,
         vertex: JobVertex,
-        inputs: Mapping[SubtaskId, LogReader],
+        inputs: Callable[[SubtaskId], LogReader],
         outputs: Outputs,
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],
@@ -54,8 +54,9 @@ class BatchRunner(BoundedRunner):
         self._thread = thread
         self._works = False
         self._frozen, self._schemas = frozen, schemas
-        self._channels = channels(self._run.graph, context.subtask)
-        self._inputs = {one.producer: inputs[one.producer] for one in self._channels}
+        self._log_of = inputs
+        self._channels: tuple[Channel, ...] = ()
+        self._inputs: dict[SubtaskId, LogReader] = {}
 
     # ---- the driver's loop
 
@@ -87,6 +88,8 @@ class BatchRunner(BoundedRunner):
 
     def _read(self, plan: VertexPlan) -> None:
         """The one batch of the vertex, and its end."""
+        self._channels = channels(self._run.graph.rescaled(plan.parallelism), self.subtask)
+        self._inputs = {one.producer: self._log_of(one.producer) for one in self._channels}
         self._refuse_incomplete()
         if not self._reading.deploy(plan):
             return

@@ -16,8 +16,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class RunContext:
-    """``storage`` is the root's. ``post`` hands a report to the JobMaster's inbox (any thread);
-    ``check_fenced`` raises when a later epoch has claimed the job (R8)."""
+    """``storage`` is the root's. ``graph``: as the epoch began; a task's plan says what has changed since. ``post``
+    hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
+    (R8)."""
 
     spark: SparkSession
     storage: Storage

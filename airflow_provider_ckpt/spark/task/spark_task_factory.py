@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import Executor
 
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.jobmaster.takeover import continues_at
+from airflow_provider_ckpt.jobmaster.takeover import continues_at, is_outdated
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.current_log import CurrentLog
-from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
@@ -23,6 +23,7 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.split_runner import SplitRunner
 from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 
 
 class SparkTaskFactory:
@@ -65,12 +66,14 @@ class SparkTaskFactory:
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
         """See :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""
-        log = SubtaskLog(self._context.storage, self._logs[subtask].path)
+        path = subtask_log_path(self._context.job_id, subtask.vertex, subtask.number)
+        log = SubtaskLog(self._context.storage, path)
         log.load()
-        if log.state.closed:
+        void = is_outdated(log, self._since[subtask.vertex])
+        if log.state.closed and not void:
             return None
         by_split = self._context.graph.vertex(subtask.vertex).splits
-        log.open(attempt, continues_at(log, batch=self._batch, by_split=by_split))
+        log.open(attempt, 0 if void else continues_at(log, batch=self._batch, by_split=by_split))
         self._logs[subtask] = log
         return self.make(subtask, attempt, plan, rewinds=False)
 
@@ -79,15 +82,13 @@ class SparkTaskFactory:
 
     def _make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, rewinds: bool) -> Runner:
         vertex = self._context.graph.vertex(subtask.vertex)
-        context = AttemptContext(self._context, subtask, attempt, self._logs[subtask])
+        context = AttemptContext(self._context, subtask, attempt, self._logs[subtask], plan.parallelism)
         if vertex.splits:
             splits = {split.id: split for split in self._splits.get(vertex.uid, ())}
             outputs = self._streaming.outputs(subtask, attempt)
             return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
         if self._batch:
             outputs = self._streaming.outputs(subtask, attempt)
-            inputs: dict[SubtaskId, LogReader] = {
-                name: CurrentLog(self._logs, name) for name in self._context.graph.subtasks
-            }
+            inputs = functools.partial(CurrentLog, self._logs)
             return BatchRunner(context, vertex, inputs, outputs, self._frozen, self._schemas, self._thread)
         return self._streaming.make(subtask, attempt, plan, self._since[vertex.uid], rewinds=rewinds)

@@ -45,7 +45,8 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 
 class StreamingRunner:
     """One attempt of one subtask. ``forget_earlier``: called once, when it has published a batch: until then a person
-    may want what the attempt before has left (a query that Spark refuses, a schema that state does not fit)."""
+    may want what the attempt before has left (a query that Spark refuses, a schema that state does not fit).
+    ``widen``: called before a query is built, with the lock held: its inputs show all that the plan has it read."""
 
     def __init__(
         self,
@@ -53,13 +54,14 @@ class StreamingRunner:
         publisher: Publisher,
         builder: QueryBuilder,
         forget_earlier: Callable[[], None] | None = None,
+        widen: Callable[[VertexPlan], None] = lambda plan: None,
     ) -> None:
         self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
         self._context, self._publisher, self._builder = context, publisher, builder
         self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
         self._lock, self._publication = publisher.lock, publisher.publication
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
-        self._forget_earlier = forget_earlier
+        self._forget_earlier, self._widen = forget_earlier, widen
         publisher.after_publish = self._published
         self._query = RunningQuery(context, publisher)
         self._built: BuiltQuery | None = None
@@ -216,6 +218,7 @@ class StreamingRunner:
     def _build(self, plan: VertexPlan) -> None:
         with self._lock:
             self._publication.plan = plan
+            self._widen(plan)
         built = self._builder.build(plan.without)
         with self._lock:
             self._built = built

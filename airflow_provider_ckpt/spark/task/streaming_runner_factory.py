@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.channel import channels
+from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -81,7 +81,9 @@ class StreamingRunnerFactory:
         # before the folder is complete: a restore that was interrupted is repeated until every folder is
         anew = rewinds or previous is None  # else some query of the subtask has read what counts
         edges = {
-            key: e for key, e in self._edges(subtask, attempt, anew=anew).items() if e.edge.uid not in plan.without
+            key: e
+            for key, e in self._edges(subtask, attempt, plan, anew=anew).items()
+            if e.edge.uid not in plan.without
         }
         folder = folders.create(
             attempt,
@@ -90,7 +92,7 @@ class StreamingRunnerFactory:
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
-        of_attempt = AttemptContext(context, subtask, attempt, log)
+        of_attempt = AttemptContext(context, subtask, attempt, log, plan.parallelism)
         publisher = Publisher(
             of_attempt,
             vertex,
@@ -107,14 +109,31 @@ class StreamingRunnerFactory:
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
-        return StreamingRunner(context, publisher, self._builder(vertex, edges), forget_earlier)
+        widen = functools.partial(self._widen, subtask, publisher.inputs)
+        return StreamingRunner(context, publisher, self._builder(vertex, edges), forget_earlier, widen)
 
-    def _edges(self, subtask: SubtaskId, attempt: AttemptId, *, anew: bool) -> dict[str, EdgeInput]:
+    def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
+        """Have ``inputs`` show the channels, too, that the plan has and they have not. See :meth:`Inputs.read_also`."""
+        known = {one.edge.uid: one for one in inputs.edges.values() if one.edge.uid not in plan.without}
+        new: dict[str, EdgeInput] = {}
+        for channel in self._channels(subtask, plan):
+            beside = known.get(channel.edge.uid)
+            if beside is not None and channel.key not in inputs.edges:
+                partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
+                log = CurrentLog(self._logs, channel.producer)
+                new[channel.key] = EdgeInput(channel.edge, log, beside.feed.beside(partition), source=beside.source)
+        inputs.read_also(new)
+
+    def _channels(self, subtask: SubtaskId, plan: VertexPlan) -> tuple[Channel, ...]:
+        return channels(self._context.graph.rescaled(plan.parallelism), subtask)
+
+    def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, anew: bool) -> dict[str, EdgeInput]:
         """By channel."""
         last = self._logs[subtask].state.last_batch
         found: dict[str, EdgeInput] = {}
-        feeds = self._feeds(subtask, attempt, anew=anew)
-        for channel in channels(self._context.graph, subtask):
+        of_subtask = self._channels(subtask, plan)
+        feeds = self._feeds(of_subtask, subtask.vertex, attempt, anew=anew)
+        for channel in of_subtask:
             read = 0 if last is None else last.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
             start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
@@ -126,12 +145,13 @@ class StreamingRunnerFactory:
             found[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
         return found
 
-    def _feeds(self, subtask: SubtaskId, attempt: AttemptId, *, anew: bool) -> dict[str, ChannelFeed]:
+    def _feeds(
+        self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, anew: bool
+    ) -> dict[str, ChannelFeed]:
         """By channel: those of one edge are one feed, which lies with the first producer."""
         context = self._context
         found: dict[str, ChannelFeed] = {}
-        of_subtask = channels(context.graph, subtask)
-        for edge in context.graph.inputs(subtask.vertex):
+        for edge in context.graph.inputs(vertex):
             of_edge = [channel for channel in of_subtask if channel.edge == edge]
             partitions = [partition_path(context.job_id, c.producer.vertex, c.producer.number) for c in of_edge]
             siblings = [other.uid for other in context.graph.outputs(edge.producer)]

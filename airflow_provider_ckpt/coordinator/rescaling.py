@@ -1,0 +1,91 @@
+"""A source with splits gets another number of subtasks while the job runs: what is changed by now, and who has still to
+hear of it (R21). Who decides on it is :class:`~.rescaler.Rescaler`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.pause_reason import Rescale
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+
+_KNOWS_THE_OLD_PLAN = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.PAUSED)
+
+
+@dataclass
+class RescaleInProgress:
+    """It is in the journal. ``new``: the subtasks that it adds to ``graph``; ``unaware``: subtasks that read the source
+    and were deployed without them. ``has_begun``: the new ones are told to begin."""
+
+    request: str | None
+    uid: str
+    parallelism: int
+    number: int
+    graph: JobGraph
+    new: tuple[SubtaskId, ...]
+    unaware: dict[SubtaskId, None] = field(default_factory=dict)
+    has_begun: bool = False
+
+
+class Rescaling(PlanChanges[Rescale]):
+    """One at a time. A subtask that is deployed, or goes on, from here on does so with the new plan; those that run
+    already stand still for it, one after the other."""
+
+    def __init__(self, graph: RunningGraph, subtasks: SubtaskTable) -> None:
+        self._graph, self._subtasks = graph, subtasks
+        self._parallelism: Mapping[str, int] = {}
+        self.current: RescaleInProgress | None = None
+
+    def begin(self, request: str | None, uid: str, parallelism: int, more: int) -> RescaleInProgress:
+        """``parallelism``: how many are to read the source; ``more``: subtasks that its vertex gets for that."""
+        before = self._graph.now.vertex(uid)
+        graph = self._graph.now.rescaled({uid: before.parallelism + more})
+        new = graph.vertex(uid).subtasks[before.parallelism :]
+        change = RescaleInProgress(request, uid, parallelism, self._graph.number + 1, graph, new)
+        if new:
+            self._parallelism = {**self._parallelism, uid: before.parallelism + more}
+            change.unaware.update(dict.fromkeys(self._consumers(uid)))
+        self.current = change
+        return change
+
+    def is_known(self) -> bool:
+        """Whether all who read the source read the new subtasks, too. One that has come to its end needs none: it had
+        read the source to its end."""
+        change = self.current
+        return change is not None and not any(not self._subtasks.has_ended(one) for one in change.unaware)
+
+    def over(self) -> None:
+        self.current = None
+
+    def _consumers(self, uid: str) -> list[SubtaskId]:
+        graph = self._graph.now
+        readers = [name for edge in graph.outputs(uid) for name in graph.vertex(edge.consumer).subtasks]
+        return [name for name in readers if self._subtasks.status(name) in _KNOWS_THE_OLD_PLAN]
+
+    # -- reasons to stand still
+
+    def wanted(self) -> list[Pause[Rescale]]:
+        change = self.current
+        return [] if change is None else [Pause(subtask, Rescale(change.uid)) for subtask in change.unaware]
+
+    def begun(self, pause: Pause[Rescale]) -> None:
+        if self.current is not None:
+            self.current.unaware.pop(pause.subtask, None)
+
+    def begin_again(self, subtask: SubtaskId, unheard: Pause[Rescale] | None) -> None:
+        """Whatever it was told: its next attempt is deployed with the plan of now."""
+        if self.current is not None:
+            self.current.unaware.pop(subtask, None)
+
+    def change(self, pause: Pause[Rescale], batch_id: int, now: float) -> Event | None:
+        """It is in the journal since before the pause was wanted."""
+        return None
+
+    def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
+        return replace(plan, parallelism=self._parallelism) if self._parallelism else plan
