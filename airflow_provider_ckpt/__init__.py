@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         JobNotRunningError,
         JobWaitTimeoutError,
         NoSuchJobError,
+        NotRescalableError,
+        NotRescaledError,
         RequestOvertakenError,
     )
     from airflow_provider_ckpt.client.job_client import JobAnswer, JobClient, JobRequest, list_jobs
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
-    from airflow_provider_ckpt.operators.job_request import CheckpointedJobDrainOperator, CheckpointedJobStopOperator
+    from airflow_provider_ckpt.operators.job_request import (
+        CheckpointedJobDrainOperator,
+        CheckpointedJobRescaleOperator,
+        CheckpointedJobStopOperator,
+    )
     from airflow_provider_ckpt.operators.retry_policy import ProgressRetryPolicy
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
@@ -49,6 +55,7 @@ __all__ = [
     "CheckpointSensor",
     "CheckpointView",
     "CheckpointedJobDrainOperator",
+    "CheckpointedJobRescaleOperator",
     "CheckpointedJobStopOperator",
     "CheckpointedSparkJobOperator",
     "CkptError",
@@ -68,6 +75,8 @@ __all__ = [
     "Manifest",
     "NoRootError",
     "NoSuchJobError",
+    "NotRescalableError",
+    "NotRescaledError",
     "OvertakenError",
     "ProgressRetryPolicy",
     "RequestOutcome",
@@ -95,6 +104,7 @@ _MODULES = {
     "CheckpointSensor": "sensors.checkpoint",
     "CheckpointView": "model.checkpoint_view",
     "CheckpointedJobDrainOperator": "operators.job_request",
+    "CheckpointedJobRescaleOperator": "operators.job_request",
     "CheckpointedJobStopOperator": "operators.job_request",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
@@ -114,6 +124,8 @@ _MODULES = {
     "Manifest": "sinks.manifests",
     "NoRootError": "storage.errors",
     "NoSuchJobError": "client.errors",
+    "NotRescalableError": "client.errors",
+    "NotRescaledError": "client.errors",
     "OvertakenError": "errors",
     "ProgressRetryPolicy": "operators.retry_policy",
     "RequestOutcome": "model.request_outcome",

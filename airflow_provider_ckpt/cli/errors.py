@@ -9,6 +9,12 @@ class BadAssignmentError(InvalidInputError):
     template = "{option} takes KEY=VALUE, and one of the values given has no key or no '='; write {option} key=value"
 
 
+class BadScaleError(InvalidInputError):
+    """``data``: given."""
+
+    template = "{given!r} does not say what to rescale; give SOURCE=N, such as history=8"
+
+
 class SparkMissingError(InvalidInputError):
     template = (
         "Spark cannot be started here: {problem}. Run `ckpt doctor`; "

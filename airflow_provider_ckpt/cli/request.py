@@ -1,11 +1,13 @@
-"""``ckpt stop`` and ``ckpt drain``: ask a running job to end, through its root (R22)."""
+"""``ckpt stop``, ``ckpt drain`` and ``ckpt rescale``: ask something of a running job, through its root (R22)."""
 
 from __future__ import annotations
 
 import argparse
 
 from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.errors import BadScaleError
 from airflow_provider_ckpt.cli.job_client import job_client
+from airflow_provider_ckpt.client.job_client import JobClient, JobRequest
 from airflow_provider_ckpt.job.units import parse_duration
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
@@ -20,19 +22,31 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for kind, what in _HELP.items():
         parser = commands.add_parser(kind, help=what, description=f"Ask a running job to end: {what}.")
         arguments.add_job(parser)
-        parser.add_argument(
-            "--wait", action="store_true", help="return when it has ended, with exit code 1 if not as asked"
-        )
-        parser.add_argument(
-            "--timeout", default="10m", metavar="DURATION", help="how long --wait waits (default %(default)s)"
-        )
+        _add_wait(parser, "it has ended")
         parser.set_defaults(run=run, kind=kind)
+    _add_rescale(commands)
+
+
+def _add_rescale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    what = "have another number of subtasks read a source with splits, while the job runs"
+    parser = commands.add_parser("rescale", help=what, description=f"Ask a running job to {what}.")
+    arguments.add_job(parser)
+    parser.add_argument("scale", metavar="SOURCE=N", help="the source, and how many subtasks are to read what is left")
+    _add_wait(parser, "they run")
+    parser.set_defaults(run=run, kind="rescale")
+
+
+def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
+    parser.add_argument("--wait", action="store_true", help=f"return when {until}, with exit code 1 if not as asked")
+    parser.add_argument(
+        "--timeout", default="10m", metavar="DURATION", help="how long --wait waits (default %(default)s)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     timeout = parse_duration(args.timeout, "--timeout")
     client = job_client(args)
-    asked = client.stop() if args.kind == "stop" else client.drain()
+    asked = _ask(client, args)
     print(f"asked epoch {asked.epoch} of job {args.job} to {args.kind} (request {asked.name})")
     if not args.wait:
         return ExitCode.FINISHED
@@ -42,3 +56,12 @@ def run(args: argparse.Namespace) -> int:
     if answer.outcome is not None:
         print(f"{args.kind} {answer.outcome}")
     return ExitCode.FINISHED if answer.is_served else ExitCode.FAILED
+
+
+def _ask(client: JobClient, args: argparse.Namespace) -> JobRequest:
+    if args.kind == "rescale":
+        uid, _, number = args.scale.rpartition("=")
+        if not uid or not number.strip().isdecimal():
+            raise BadScaleError(given=args.scale)
+        return client.rescale(uid, int(number))
+    return client.stop() if args.kind == "stop" else client.drain()

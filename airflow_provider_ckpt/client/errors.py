@@ -1,4 +1,4 @@
-"""Errors of looking at a job from outside, and of asking it to end."""
+"""Errors of looking at a job from outside, and of asking something of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ class JobNotRunningError(InvalidInputError):
     """Nobody would answer a request: no driver has the job. ``data``: job_id, kind, status."""
 
     template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer."
+
+
+class NotRescalableError(InvalidInputError):
+    """What is asked for can never be done. ``data``: job_id, uid, parallelism, known (what can be rescaled)."""
+
+    template = (
+        "job {job_id!r}: {uid!r} cannot be read by {parallelism} subtasks. While a job runs its sources with splits "
+        "can be rescaled, to 1 or more: {known}"
+    )
+
+
+class NotRescaledError(TransientError):
+    """A request was not served in time. ``data``: job_id, uid, parallelism, request, seconds."""
+
+    template = (
+        "{uid!r} of job {job_id!r} is not read by {parallelism} yet, {seconds:g} s after the request {request}; wait "
+        "longer (`ckpt`: --timeout), or look at the driver"
+    )
 
 
 class NoSuchJobError(InvalidInputError):

@@ -1,4 +1,4 @@
-"""A job from outside: what its journal says, and how it is asked to end.
+"""A job from outside: what its journal says, and how it is asked to end, or to change.
 
 The command line, the hook, the operator, the sensor and the trigger see and end jobs through this, and so may any other
 program. It takes access to the root, and none to the cluster; neither Spark nor Airflow is imported.
@@ -17,10 +17,12 @@ from airflow_provider_ckpt.client.errors import (
     JobNotRunningError,
     JobWaitTimeoutError,
     NoSuchJobError,
+    NotRescalableError,
+    NotRescaledError,
     RequestOvertakenError,
 )
 from airflow_provider_ckpt.journal import journal as journals
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -64,13 +66,15 @@ def is_journaled(state: JobState) -> bool:
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A driver was asked to ``stop`` or to ``drain``: that of this epoch, and no later one."""
+    """A driver was asked to ``stop``, to ``drain`` or to ``rescale``: that of this epoch, and no later one."""
 
     job_id: str
     kind: str
     epoch: int
     name: str
     """Under which the journal answers (``JobState.answered``, ``JobState.outcomes``)."""
+    rescale: RescaleRequest | None = None
+    """What is asked for, of that kind."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,12 @@ class JobAnswer:
 
     @property
     def is_served(self) -> bool:
-        """Whether it took place: the savepoint of a stop is released, a drain has finished the job."""
+        """Whether it took place: the savepoint of a stop is released, a drain has finished the job, a source is read by
+        as many as was asked for, or will be in the next run."""
         if self.outcome is not None:
             return self.outcome.took_place
+        if self.request.rescale is not None:
+            return _is_decided(self.state, self.request.rescale)
         status = self.state.status
         return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
 
@@ -184,12 +191,23 @@ class JobClient:
         """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED. As :meth:`stop`."""
         return self._ask("drain", None, leaves=False)
 
+    def rescale(self, uid: str, parallelism: int) -> JobRequest:
+        """Ask the job's driver to have ``parallelism`` subtasks read source ``uid``, which has splits. Only who reads
+        the source stands still for it, for a moment; later runs go by it until the job declares another number. Does
+        not wait. Raises as :meth:`stop`, and NotRescalableError."""
+        state = self.state()
+        known = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
+        if uid not in known or type(parallelism) is not int or parallelism < 1:
+            told = ", ".join(known) or "it has none"
+            raise NotRescalableError(job_id=self.job_id, uid=uid, parallelism=parallelism, known=told)
+        return self._ask("rescale", None, rescale=RescaleRequest(uid, parallelism))
+
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
         """Wait until the job has ended, or its driver has said that it does not: what was asked for was refused, or it
-        failed and the job goes on.
+        failed and the job goes on; of a rescale until it took place, too.
 
-        ``timeout``: seconds, after which it raises JobNotEndedError; None to wait as long as it takes. Raises
-        RequestOvertakenError when another driver took the job.
+        ``timeout``: seconds, after which it raises JobNotEndedError, or NotRescaledError; None to wait as long as it
+        takes. Raises RequestOvertakenError when another driver took the job.
         """
         seen = JobState(self.job_id)
 
@@ -197,14 +215,19 @@ class JobClient:
             nonlocal seen
             seen, told = state, state.outcomes.get(request.name)
             if state.epoch != request.epoch and told is None:
+                if request.rescale is not None and _is_decided(state, request.rescale):
+                    return True
                 raise RequestOvertakenError(
                     job_id=self.job_id, kind=request.kind, epoch=state.epoch, asked=request.epoch
                 )
-            return not state.is_held or (told is not None and not told.took_place)
+            ends_job = request.rescale is None
+            return not state.is_held or (told is not None and not (ends_job and told.took_place))
 
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))
         except JobWaitTimeoutError:
+            if request.rescale is not None:
+                raise _not_rescaled(request, request.rescale, timeout) from None
             raise JobNotEndedError(
                 job_id=self.job_id,
                 kind=request.kind,
@@ -230,10 +253,12 @@ class JobClient:
         root = Location(self._root.uri) if isinstance(self._root, Storage) else Location.of(self._root)
         return RollForward(self._storage(), job, self.job_id, root, driver_is_gone=driver_is_gone).run()
 
-    def _ask(self, kind: str, epoch: int | None, *, leaves: bool) -> JobRequest:
+    def _ask(
+        self, kind: str, epoch: int | None, *, leaves: bool = False, rescale: RescaleRequest | None = None
+    ) -> JobRequest:
         asked = self._running_epoch(kind) if epoch is None else epoch
-        name = write_request(self._storage(), self.job_id, kind, asked, leaves=leaves)
-        return JobRequest(self.job_id, kind, asked, name)
+        name = write_request(self._storage(), self.job_id, kind, asked, leaves=leaves, rescale=rescale)
+        return JobRequest(self.job_id, kind, asked, name, rescale)
 
     def _running_epoch(self, kind: str) -> int:
         state = self.state()
@@ -248,6 +273,17 @@ class JobClient:
         if self._opened is None:
             self._opened = _opened(self._root)
         return self._opened
+
+
+def _is_decided(state: JobState, asked: RescaleRequest) -> bool:
+    """Later runs go by it, whatever became of the driver that was asked."""
+    return state.plan is not None and state.plan.rescaled.get(asked.uid) == asked.parallelism
+
+
+def _not_rescaled(request: JobRequest, asked: RescaleRequest, seconds: float | None) -> NotRescaledError:
+    return NotRescaledError(
+        job_id=request.job_id, uid=asked.uid, parallelism=asked.parallelism, request=request.name, seconds=seconds
+    )
 
 
 def _opened(root: Root) -> Storage:

@@ -30,7 +30,7 @@ _TOAST = 200
 
 
 class CheckpointHook(BaseHook):
-    """Reads a checkpoint root; of all methods only ``stop``, ``drain`` and ``test_connection`` write.
+    """Reads a checkpoint root; of all methods only ``stop``, ``drain``, ``rescale`` and ``test_connection`` write.
 
     :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON
         object for fsspec, login and password = key and secret of S3.
@@ -138,6 +138,13 @@ class CheckpointHook(BaseHook):
         """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED."""
         with self._no_root_no_job(job_id):
             return self.client(job_id).drain().name
+
+    def rescale(self, job_id: str, uid: str, parallelism: int) -> str:
+        """Ask the job's driver to have source ``uid``, one with splits, read by so many subtasks, while the job runs.
+
+        Returns the request's name, as :meth:`stop`. Raises NoSuchJobError, JobNotRunningError, NotRescalableError."""
+        with self._no_root_no_job(job_id):
+            return self.client(job_id).rescale(uid, parallelism).name
 
     @contextmanager
     def _no_root_no_job(self, job_id: str) -> Iterator[None]:

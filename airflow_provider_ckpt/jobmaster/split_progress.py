@@ -43,7 +43,7 @@ def _restored(
 
 def readers_wanted(state: JobState, uid: str, declared: int) -> int:
     """How many subtasks are to read a source with splits: as many as the job declares, unless somebody has asked for
-    another number while it ran (:class:`GraphChanged`). That holds until another one is declared."""
+    another number while it ran (R21, :class:`GraphChanged`). That holds until another one is declared."""
     if state.plan is None or (definition := state.definition) is None or uid not in definition.sources:
         return declared
     is_as_then = definition.sources[uid].parallelism == declared

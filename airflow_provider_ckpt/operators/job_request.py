@@ -1,4 +1,5 @@
-"""Ask a running job to end, as a task: before a deployment, at the end of the month, when its feed is to be closed."""
+"""Ask something of a running job, as a task: to end before a deployment or when its feed is to be closed, to read
+faster at night."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class JobRequestOperator(BaseOperator):
-    """What the two requests have in common. A retry asks again; the driver answers both."""
+    """What the requests have in common. A retry asks again; the driver answers both."""
 
     kind: ClassVar[str]
     already: ClassVar[tuple[JobStatus, ...]]
@@ -114,6 +115,37 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.drain()
+
+
+class CheckpointedJobRescaleOperator(JobRequestOperator):
+    """Have another number of subtasks read a source with splits, while the job runs, and wait until they do.
+
+    Fails, and may be retried, when the driver refuses it (the splits are all handed out, another rescale is under way)
+    or when ``timeout`` is over; fails for good when there is no such job or source, or no driver has the job.
+
+    Returns (XCom) ``{job_id, status, checkpoint, released}``.
+
+    :param job_id: the job. (templated)
+    :param source: uid of the source. (templated)
+    :param parallelism: how many subtasks are to read what is left: a number, or a text of one. (templated)
+    :param wait: False: ask, and do not wait.
+    :param timeout: how long to wait, in seconds or as text ("10m").
+    :param ckpt_conn_id: connection of type ``ckpt``. (templated)
+    :param root: root URI, goes before the connection's. (templated)
+    """
+
+    kind = "rescale"
+    already = ()
+    template_fields: Sequence[str] = (*JobRequestOperator.template_fields, "source", "parallelism")
+
+    def __init__(self, *, source: str, parallelism: int | str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.parallelism = parallelism
+
+    def _ask(self, client: JobClient) -> JobRequest:
+        text = str(self.parallelism).strip()
+        return client.rescale(self.source, int(text) if text.isdecimal() else 0)
 
 
 def _result(state: JobState) -> dict[str, Any]:

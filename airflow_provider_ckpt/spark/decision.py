@@ -27,7 +27,7 @@ class Decision:
     """``is_new``: nothing is journaled for the job. ``finished``: nothing is left to run. ``restore``: the checkpoint
     to go back to; None: go on from what is published. ``may_begin_anew``: no checkpoint covers anything, so nothing was
     ever released, and a definition that does not fit the one before may start from nothing. ``graph``: as the job runs,
-    or ran last; it may change while it runs."""
+    or ran last: it may have changed under a driver that gets ready (R21)."""
 
     is_new: bool
     finished: bool

@@ -11,12 +11,14 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.events import PlanRecorded, RequestAnswered
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.operators.job_request import (
     CheckpointedJobDrainOperator,
+    CheckpointedJobRescaleOperator,
     CheckpointedJobStopOperator,
     JobRequestOperator,
 )
@@ -136,3 +138,44 @@ def test_in_a_dag_the_job_is_rendered(
     dag_run, tasks = run(dag)
     assert dag_run.state == "success"
     assert tasks["stop"].xcom_pull(task_ids="stop")["status"] == "STOPPED"
+
+
+# ---- rescale
+
+
+HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
+
+
+def rescale(root: Storage, parallelism: int | str = 8, source: str = "history") -> CheckpointedJobRescaleOperator:
+    return CheckpointedJobRescaleOperator(
+        task_id="ask", job_id="orders", source=source, parallelism=parallelism, root=root.uri, timeout="1m"
+    )
+
+
+def by_split(journal: JobOf) -> Journal:
+    job = driver(journal("orders"))
+    job.write(PlanRecorded(JobGraph((HISTORY,), ()), {}, 5.0))
+    return job
+
+
+@pytest.mark.parametrize("parallelism", [8, "8"])
+def test_it_waits_until_the_source_is_read_by_so_many(root: Storage, journal: JobOf, parallelism: int | str) -> None:
+    job = by_split(journal)
+    with answering(job, root, RequestOutcome.completed("history is read by 8"), None):
+        assert ask(rescale(root, parallelism))["status"] == "RUNNING"
+
+
+def test_a_rescale_that_the_driver_refuses_is_no_success(root: Storage, journal: JobOf) -> None:
+    job = by_split(journal)
+    refused = RequestOutcome.refused("all splits of history are handed out")
+    with answering(job, root, refused, None), pytest.raises(AirflowException, match="rescale refused: all splits"):
+        ask(rescale(root))
+
+
+@pytest.mark.parametrize(("parallelism", "source"), [("many", "history"), (0, "history"), (4, "live")])
+def test_a_rescale_that_can_never_be_fails_for_good(
+    root: Storage, journal: JobOf, parallelism: int | str, source: str
+) -> None:
+    by_split(journal)
+    with pytest.raises(AirflowFailException, match="can be rescaled, to 1 or more: history"):
+        ask(rescale(root, parallelism, source))

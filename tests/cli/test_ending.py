@@ -10,10 +10,11 @@ from threading import Thread
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
+from airflow_provider_ckpt.journal.events import PlanRecorded, RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.requests import RescaleRequest, pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -114,3 +115,33 @@ def test_a_job_whose_driver_is_gone_cannot_be_stopped(
     assert main(["stop", "orders", "--root", empty_root]) == 2
     assert "its driver is gone" in capsys.readouterr().err
     assert storage.list("orders/requests") == []
+
+
+# ---- ckpt rescale
+
+
+HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
+
+
+def by_split(journal: Journal) -> None:
+    write(journal, PlanRecorded(JobGraph((HISTORY,), ()), {}, NOON))
+
+
+def test_a_rescale_reaches_the_driver(
+    running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_split(running)
+    assert main(["rescale", "orders", "history=8", "--root", empty_root]) == 0
+    (request,) = pending_requests(storage, "orders", 1, ())
+    assert request.rescale == RescaleRequest("history", 8)
+    assert f"asked epoch 1 of job orders to rescale (request {request.name})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("scale", ["history", "=8", "history=", "history=many", "history=-1", "history=0", "live=2"])
+def test_a_rescale_that_says_nothing_or_cannot_be_is_refused(
+    scale: str, running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_split(running)
+    assert main(["rescale", "orders", scale, "--root", empty_root]) == 2
+    assert "history" in capsys.readouterr().err
+    assert pending_requests(storage, "orders", 1, ()) == []

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.journal.errors import UnknownRequestKindError
-from airflow_provider_ckpt.journal.requests import Request, forget_requests, pending_requests, write_request
+from airflow_provider_ckpt.journal.requests import (
+    Request,
+    RescaleRequest,
+    forget_requests,
+    pending_requests,
+    write_request,
+)
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -84,6 +90,26 @@ def test_the_golden_request_of_somebody_who_has_to_leave(storage: Storage) -> No
     assert json.loads(storage.read(f"orders/requests/{name}.json")) == {
         **json.loads(golden), "epoch": 8, "at": 1.5,
     }  # fmt: skip
+
+
+def test_the_golden_request_of_a_rescale(storage: Storage) -> None:
+    golden = (GOLDEN / "rescale.json").read_bytes()
+    storage.create("orders/requests/8f3e.json", golden)
+    asked = RescaleRequest("history", 4)
+    assert pending_requests(storage, "orders", 7, set()) == [
+        Request("8f3e", "rescale", 7, 1767225600.25, rescale=asked)
+    ]
+    name = write_request(storage, "orders", "rescale", 7, rescale=asked, now=lambda: 1767225600.25)
+    assert json.loads(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+
+
+@pytest.mark.parametrize("more", ['"uid": "history"', '"uid": 3, "parallelism": 4', '"uid": "h", "parallelism": true'])
+def test_a_rescale_that_does_not_say_what_changes_nothing(storage: Storage, more: str) -> None:
+    head = '{"format": "airflow-provider-ckpt/request", "version": 1, "kind": "rescale", "epoch": 1, "at": 1'
+    storage.create("orders/requests/by-hand.json", f"{head}, {more}}}".encode())
+    (found,) = pending_requests(storage, "orders", 1, set())
+    assert (found.kind, found.rescale) == ("invalid", None)
+    assert "parallelism" in str(found.problem)
 
 
 def test_a_driver_forgets_the_requests_that_were_for_the_drivers_before_it(storage: Storage) -> None:

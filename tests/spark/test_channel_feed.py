@@ -99,3 +99,26 @@ def test_damage_is_found_in_the_partition_where_it_is(producers: Producers) -> N
     feeds[0].refuse_damaged(both)
     with pytest.raises(PartitionFilesDamagedError, match="v/1/partition"):
         feeds[1].refuse_damaged(both)
+
+
+def test_a_producer_that_comes_while_the_query_lives_is_fed_beside_the_others(
+    spark: SparkSession, producers: Producers
+) -> None:
+    """R21. The feed of one producer knows no others, and takes every path for its own; then it tells them apart."""
+    (only,) = producers.feeds(1, partitions=PARTITIONS[:1])
+    only.add(1, producers.write(0, 1))
+    assert read(spark, producers, only) == [1]
+    assert only.consumed(taken(producers)) == 1
+    new = only.beside(PARTITIONS[2])
+    assert (new.fed, new.has_unread(), new.location) == (-1, False, only.location)
+    new.add(1, producers.write(2, 1))
+    only.add(2, producers.write(0, 2))
+    assert (only.has_unread(), new.has_unread()) == (True, True)
+    assert read(spark, producers, only) == [2, 201]
+    after = taken(producers)
+    assert (only.consumed(after), new.consumed(after)) == (2, 1)
+    assert (only.has_unread(), new.has_unread()) == (False, False)
+    again = producers.feeds(2, partitions=(PARTITIONS[0], PARTITIONS[2]))
+    for feed in again:
+        feed.consumed(taken(producers))
+    assert [(feed.fed, feed.has_unread()) for feed in again] == [(2, False), (1, False)]

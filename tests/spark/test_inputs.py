@@ -170,3 +170,31 @@ def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) ->
     reading.storage.delete(f"p/{PART}")
     with pytest.raises(PartitionFilesDamagedError):
         reading.edge.feed.refuse_damaged([path])
+
+
+def test_r21_a_query_that_goes_on_with_another_plan_reads_the_producers_that_it_has_got(reading: Reading) -> None:
+    """They are read from their first entry on; those it knows go on as they are, and nothing that was left out comes
+    back."""
+    parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, splits=True)
+    edge, gone = JobEdge("parts__v", "parts", "v", "v"), JobEdge("a__v", "a", "v", "v")
+    consumer_of_both = JobVertex("v", ("v",), (), (), (), bounded=True)
+    graph = JobGraph((parts, JobVertex("a", ("a",), (), (), (), True, splits=True), consumer_of_both), (edge, gone))
+    nothing: Any = None
+    context = RunContext(nothing, reading.storage, nothing, "job", graph, nothing, 2, nothing, nothing)
+    consumer = SubtaskLog(reading.storage, "v")
+    consumer.load()
+    consumer.open(AttemptId(2, 0, "v"))
+    logs = {SubtaskId("parts/0"): reading.log, SubtaskId("a/0"): reading.log, SubtaskId("v/0"): consumer}
+    factory = StreamingRunnerFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
+    subtask, attempt = SubtaskId("v/0"), AttemptId(2, 0, "v")
+    edges = factory._edges(subtask, attempt, VertexPlan(0, ()), anew=False)
+    inputs = Inputs(edges, {}, InputGate(edges, epoch=2), lambda uid: SeenFiles(reading.storage, uid))
+    before = dict(inputs.edges)
+    factory._widen(subtask, inputs, VertexPlan(1, (gone.uid,), {"parts": 3, "a": 2}))
+    assert set(inputs.edges) - set(before) == {"parts__v/1", "parts__v/2"}
+    assert all(inputs.edges[key] is one for key, one in before.items())
+    new = inputs.edges["parts__v/2"]
+    assert (new.offered, new.read, new.ended, new.log.records()) == (0, 0, False, [])
+    assert inputs.edge_sources == {"parts__v", "a__v"}
+    factory._widen(subtask, inputs, VertexPlan(2, (gone.uid,), {"parts": 3, "a": 2}))
+    assert inputs.edges["parts__v/2"] is new

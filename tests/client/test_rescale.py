@@ -1,0 +1,107 @@
+"""Another number of subtasks is asked for from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.errors import (
+    JobNotRunningError,
+    NotRescalableError,
+    NotRescaledError,
+    RequestOvertakenError,
+)
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import Request, RescaleRequest, pending_requests
+from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+
+HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
+GRAPH = JobGraph((HISTORY, JobVertex("daily", ("daily",), (), (), (), bounded=False)), ())
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Journal:
+    return drive(tmp_path)
+
+
+def drive(root: Path) -> Journal:
+    journal = Journal(open_root(open_storage(str(root))), "orders")
+    journal.claim("t", identify(), 1.0)
+    journal.write(ev.PlanRecorded(GRAPH, {}, 1.0))
+    journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
+    return journal
+
+
+def client(root: Path) -> JobClient:
+    return JobClient(str(root), "orders", sleep=lambda seconds: None)
+
+
+def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
+    asked = client(tmp_path).rescale("history", 8)
+    (found,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
+    assert found == Request(asked.name, "rescale", 1, found.at, rescale=RescaleRequest("history", 8))
+    assert (asked.kind, asked.epoch, asked.rescale) == ("rescale", 1, RescaleRequest("history", 8))
+
+
+@pytest.mark.parametrize(("uid", "parallelism"), [("daily", 2), ("nobody", 2), ("history", 0), ("history", True)])
+def test_what_can_never_be_done_is_refused_before_anything_is_written(
+    driver: Journal, tmp_path: Path, uid: str, parallelism: int
+) -> None:
+    with pytest.raises(NotRescalableError, match=r"can be rescaled, to 1 or more: history") as told:
+        client(tmp_path).rescale(uid, parallelism)
+    assert told.value.data["uid"] == uid
+    assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
+
+
+def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
+    driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
+    with pytest.raises(JobNotRunningError, match="cannot be asked to rescale: its status is STOPPED"):
+        client(tmp_path).rescale("history", 8)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "served"),
+    [("completed: history is read by 8", True), ("refused: all splits of history are handed out", False)],
+)
+def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
+    one = client(tmp_path)
+    asked = one.rescale("history", 8)
+    driver.write(ev.RequestAnswered(asked.name, "rescale", RequestOutcome.parse("accepted"), 2.0))
+    driver.write(ev.RequestAnswered(asked.name, "rescale", RequestOutcome.parse(outcome), 3.0))
+    driver.flush()
+    answer = one.answer(asked, 5.0)
+    assert (str(answer.outcome), answer.is_served, answer.state.status) == (outcome, served, "RUNNING")
+
+
+def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_path: Path) -> None:
+    one = client(tmp_path)
+    asked = one.rescale("history", 8)
+    with pytest.raises(NotRescaledError, match="'history' of job 'orders' is not read by 8 yet") as told:
+        one.answer(asked, 0.01)
+    assert told.value.retryable
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_a_driver_that_was_lost_behind_the_commit_has_served_it(driver: Journal, tmp_path: Path, decided: bool) -> None:
+    one = client(tmp_path)
+    asked = one.rescale("history", 8)
+    graph = GRAPH.rescaled({"history": 8})
+    if decided:
+        driver.write(ev.GraphChanged(1, graph, {"history": 8}, 2.0))
+    after = Journal(open_storage(str(tmp_path)), "orders")
+    after.claim("t2", identify(), 3.0)
+    after.write(ev.PlanRecorded(graph if decided else GRAPH, {}, 3.0, None, {"history": 8} if decided else {}))
+    if decided:
+        answer = one.answer(asked, 5.0)
+        assert (answer.outcome, answer.is_served) == (None, True)
+    else:
+        with pytest.raises(RequestOvertakenError, match="asked to rescale"):
+            one.answer(asked, 5.0)

@@ -1,0 +1,291 @@
+"""A source with splits gets another number of subtasks while the job runs (R21): commit, hear of it, begin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.commands import (
+    AssignSplits,
+    DeploySubtask,
+    PauseSubtask,
+    RestartSubtask,
+    ResumeSubtask,
+    TriggerBarrier,
+)
+from airflow_provider_ckpt.coordinator.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.messages import RescaleRequested
+from airflow_provider_ckpt.coordinator.reports import SplitCompleted, SubtaskFailed, SubtaskPaused
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.journal.events import (
+    CheckpointCompleted,
+    CheckpointTriggered,
+    GraphChanged,
+    RequestAnswered,
+    StatusChanged,
+)
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.pause_reason import Rescale
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from tests.coordinator.harness import Harness, events, graph, only, vertex
+
+IDS = [f"s{number}" for number in range(40)]
+NEW = SubtaskId("parts/2")
+V = SubtaskId("v/0")
+
+
+def parts_and_consumer(ids: list[str] = IDS, *, running: bool = True, **options: Any) -> Harness:
+    """parts (two subtasks, by split) -> v (with a live source and a sink)."""
+    parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
+    job = graph(parts, vertex("v", sources="live", sinks="sink"), edges="parts>v")
+    takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
+    restored = RestoredState(splits={"parts": RestoredSplits(ids, takers)})
+    return Harness(job, restored=restored, running=running, **options)
+
+
+def rescale(harness: Harness, parallelism: int, uid: str = "parts", request: str = "r") -> list[Effect]:
+    return harness.handle(RescaleRequested(uid, parallelism, request))
+
+
+def stands_still(harness: Harness, subtask: str = "v/0") -> list[Effect]:
+    return harness.handle(SubtaskPaused(**harness.world(subtask), reason=Rescale("parts"), batch_id=3))
+
+
+def opened(harness: Harness, subtask: SubtaskId = NEW) -> list[Effect]:
+    """Its first attempt, which follows the one in whose place there was none."""
+    harness.attempts[subtask] = AttemptId.vacant(1)
+    return harness.next_attempt(subtask)
+
+
+def up_to_three(harness: Harness) -> None:
+    """The whole way."""
+    rescale(harness, 3)
+    stands_still(harness)
+    harness.running(V)
+    opened(harness)
+    harness.running(NEW)
+
+
+def answers(effects: list[Effect]) -> list[str]:
+    return [str(one.outcome) for one in events(RequestAnswered, effects)]
+
+
+def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
+    effects = rescale(parts_and_consumer(), 3)
+    kinds = [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
+    assert kinds.index(GraphChanged) < kinds.index(PauseSubtask)
+    (change,) = events(GraphChanged, effects)
+    assert (change.number, change.graph.vertex("parts").parallelism, change.rescaled) == (1, 3, {"parts": 3})
+    assert only(RestartSubtask, effects) == []
+    assert answers(effects) == ["accepted"]
+
+
+def test_r21_those_that_read_it_go_on_with_the_new_subtasks_before_these_begin() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 3)
+    effects = stands_still(harness)
+    (resume,) = only(ResumeSubtask, effects)
+    assert (resume.subtask, resume.plan.parallelism, resume.plan.number) == (V, {"parts": 3}, 1)
+    assert only(RestartSubtask, effects) == []
+    (begin,) = only(RestartSubtask, harness.running(V))
+    assert (begin.subtask, begin.attempt, begin.delay) == (NEW, AttemptId.vacant(1), 0.0)
+    assert begin.plan.parallelism == {"parts": 3}
+
+
+def test_the_new_ones_are_deployed_and_read_and_whoever_asked_is_told() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 3)
+    stands_still(harness)
+    harness.running(V)
+    (deploy,) = only(DeploySubtask, opened(harness))
+    assert deploy.subtask == NEW
+    effects = harness.running(NEW)
+    assert [one.subtask for one in only(AssignSplits, effects)] == [NEW]
+    assert answers(effects) == ["completed: parts is read by 3"]
+
+
+def test_a_next_attempt_of_the_consumer_has_heard_of_it() -> None:
+    """It fails while it is told to stand still; its next attempt runs the new plan from the first."""
+    harness = parts_and_consumer(restart_attempts=3)
+    rescale(harness, 3)
+    harness.fail(V)
+    effects = harness.next_attempt(V)
+    (deploy,) = only(DeploySubtask, effects)
+    assert deploy.plan.parallelism == {"parts": 3}
+    assert [one.subtask for one in only(RestartSubtask, effects)] == [NEW]
+    assert only(PauseSubtask, harness.running(V)) == []
+
+
+def test_r15_no_checkpoint_is_taken_while_the_new_ones_begin_and_the_next_has_them() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 3)
+    stands_still(harness)
+    harness.running(V)
+    harness.at(100.0)
+    opened(harness)
+    harness.at(200.0)
+    assert events(CheckpointTriggered, harness.effects) == []
+    effects = harness.running(NEW)
+    assert len(events(CheckpointTriggered, effects)) == 1
+    assert {one.subtask for one in only(TriggerBarrier, effects)} == {"parts/0", "parts/1", "parts/2"}
+    for name in ("parts/0", "parts/1", "parts/2"):
+        harness.ack(name)
+    harness.ack(V, inputs={"parts_v/2": 1}, position=9)
+    (completed,) = events(CheckpointCompleted, harness.effects)
+    assert set(completed.subtasks) == {"parts/0", "parts/1", "parts/2", "v/0"}
+
+
+def test_r19_the_cut_is_checked_on_the_new_channels_too() -> None:
+    harness = parts_and_consumer()
+    up_to_three(harness)
+    harness.at(100.0)
+    for name in ("parts/0", "parts/1"):
+        harness.ack(name, position=4)
+    harness.ack("parts/2", position=1)
+    harness.ack(V, inputs={"parts_v/2": 2}, position=4)
+    (ended,) = [one for one in events(StatusChanged, harness.effects) if one.status == "FAILED"]
+    assert "parts/2" in str(ended.cause)
+
+
+def test_r20_a_checkpoint_that_is_pending_comes_first() -> None:
+    harness = parts_and_consumer()
+    harness.at(10.0)
+    assert only(PauseSubtask, rescale(harness, 3)) == []
+    for name in ("parts/0", "parts/1"):
+        harness.ack(name)
+    (pause,) = only(PauseSubtask, harness.ack(V))
+    assert pause.reason == Rescale("parts")
+
+
+def test_new_ones_do_not_begin_in_the_middle_of_a_checkpoint() -> None:
+    """It was planned without them. Here it is triggered as soon as the consumer runs again."""
+    harness = parts_and_consumer(interval=5.0)
+    rescale(harness, 3)
+    harness.at(50.0)
+    stands_still(harness)
+    harness.end_of_data("parts/0")  # somebody waits for a checkpoint
+    effects = harness.running(V)
+    began, triggered = only(RestartSubtask, effects), events(CheckpointTriggered, effects)
+    assert len(began) + len(triggered) == 1
+
+
+def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come() -> None:
+    harness = parts_and_consumer()
+    effects = rescale(harness, 1)
+    assert answers(effects) == ["completed: parts is read by 1"]
+    (change,) = events(GraphChanged, effects)
+    assert (change.graph.vertex("parts").parallelism, change.rescaled) == (2, {"parts": 1})
+    for number, split in enumerate(["s4", "s5", "s6"]):
+        harness.handle(SplitCompleted(**harness.world("parts/1"), split=split, position=number + 1))
+    last = [one for one in only(AssignSplits, harness.effects) if one.subtask == "parts/1"][-1]
+    assert (last.splits, last.is_last) == ((), True)
+    assert only(PauseSubtask, harness.effects) == []
+
+
+def test_one_that_was_to_leave_stays_if_it_was_not_told_yet() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 1)
+    effects = rescale(harness, 2, request="again")
+    assert events(GraphChanged, effects)[0].graph.vertex("parts").parallelism == 2
+    assert answers(effects) == ["completed: parts is read by 2"]
+
+
+def test_numbers_go_up() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 1, request="a")
+    rescale(harness, 2, request="b")
+    up_to_three(harness)
+    assert [one.number for one in events(GraphChanged, harness.effects)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("uid", "parallelism", "why"),
+    [
+        ("v", 2, "v is no source with splits, and nothing else can be rescaled while it runs; there are: parts"),
+        ("nobody", 2, "nobody is no source with splits"),
+        ("parts", 0, "0 is no number of subtasks"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(uid: str, parallelism: int, why: str) -> None:
+    effects = rescale(parts_and_consumer(), parallelism, uid)
+    assert answers(effects)[0].startswith(f"refused: {why}")
+    assert len(effects) == 1
+
+
+def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 3, request="first")
+    effects = rescale(harness, 4, request="second")
+    assert answers(effects) == ["refused: parts is being rescaled to 3 (request first)"]
+    assert events(GraphChanged, effects) == []
+
+
+def test_when_all_splits_are_handed_out_more_subtasks_are_refused() -> None:
+    assert answers(rescale(parts_and_consumer(["a", "b"]), 3)) == ["refused: all splits of parts are handed out"]
+
+
+@pytest.mark.parametrize("mode", ["stop", "drain"])
+def test_a_job_that_is_being_ended_is_not_rescaled(mode: Any) -> None:
+    harness = parts_and_consumer()
+    harness.request(mode)
+    assert answers(rescale(harness, 3))[-1] == "refused: the job is being ended"
+
+
+def test_a_stop_comes_first_and_is_not_held_up_and_the_next_run_goes_by_the_change() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 3)
+    stands_still(harness)
+    harness.request("stop", "s")
+    harness.running(V)
+    for name in ("parts/0", "parts/1", "v/0"):
+        harness.ack(name)
+    harness.released()
+    assert only(RestartSubtask, harness.effects) == []
+    assert [str(one.status) for one in events(StatusChanged, harness.effects)][-1] == "STOPPED"
+    assert harness.answers("s")[-1].startswith("completed")
+    assert harness.answers("r")[-1] == "failed: the job is STOPPED first; later runs go by it"
+
+
+def test_a_drain_meanwhile_does_not_keep_it_from_its_end() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 3)
+    harness.request("drain", "d")
+    stands_still(harness)
+    harness.running(V)
+    opened(harness)
+    assert answers(harness.running(NEW))[-1] == "completed: parts is read by 3"
+
+
+def test_a_new_one_that_cannot_begin_ends_the_run_as_any_that_fails() -> None:
+    harness = parts_and_consumer()
+    rescale(harness, 3)
+    stands_still(harness)
+    harness.running(V)
+    first = AttemptId.vacant(1).next("x")
+    harness.handle(SubtaskFailed(1, NEW, first, cause="the storage does not answer"))
+    (ended,) = [one for one in events(StatusChanged, harness.effects) if one.status == "RESTARTING"]
+    assert "parts/2: the storage does not answer" in str(ended.cause)
+    assert harness.answers("r")[-1].startswith("failed: the job is RESTARTING first")
+
+
+def test_a_new_one_that_does_not_begin_in_time_ends_the_run() -> None:
+    harness = parts_and_consumer(timeout=60.0)
+    rescale(harness, 3)
+    stands_still(harness)
+    harness.running(V)
+    harness.at(harness.now + 60.0)
+    (ended,) = [one for one in events(StatusChanged, harness.effects) if one.status == "RESTARTING"]
+    assert "parts/2: its next attempt has not begun within 60 s" in str(ended.cause)
+
+
+def test_a_change_of_a_job_that_has_not_begun_yet_waits_for_those_that_are_being_deployed() -> None:
+    """They were deployed with the plan before."""
+    harness = parts_and_consumer(running=False)
+    assert only(PauseSubtask, rescale(harness, 3)) == []
+    for name in ("parts/0", "parts/1"):
+        harness.running(name)
+    (pause,) = only(PauseSubtask, harness.running(V))
+    assert pause.reason == Rescale("parts")

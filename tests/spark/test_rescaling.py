@@ -1,0 +1,156 @@
+"""A source with splits gets another number of subtasks while real queries run: every row once, whatever happens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import journal_path
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import Line, World
+from tests.spark.test_split_sources import (
+    Read,
+    alone,
+    completed,
+    done,
+    ids_of,
+    into_a_query,
+    into_a_sink,
+    splits,
+)
+from tests.support.waiting import wait_until
+
+
+class Asked:
+    """Holds the splits from the third one on until a rescale was asked for and ``when`` holds; then all go on."""
+
+    def __init__(self, world: World, parallelism: int, when: Callable[[str], bool] = lambda told: True) -> None:
+        self._world, self._parallelism, self._when = world, parallelism, when
+        self._free, self._lock = threading.Event(), threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.answer: RequestOutcome | None = None
+        self.error: Exception | None = None
+
+    def __call__(self, split: str) -> None:
+        if split in ("part-0", "part-1") or self._free.is_set():
+            return
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._ask, daemon=True)
+                self._thread.start()
+        assert self._free.wait(60)
+
+    def _ask(self) -> None:
+        """The function of a split waits meanwhile: new subtasks are there before the old ones go on."""
+        try:
+            client = JobClient(str(self._world.root), self._world.job_id)
+            wait_until(lambda: client.look().status == "RUNNING", "a job that runs")
+            asked = client.rescale("parts", self._parallelism)
+            self.answer = client.answer(asked, 60).outcome
+        except Exception as error:
+            self.error = error
+        finally:
+            self._free.set()
+
+
+def graph_changes(world: World) -> list[ev.GraphChanged]:
+    log = AppendLog(world.storage, journal_path(world.job_id), format="journal")
+    found = [decode(event) for entry in log.load() for event in entry.body["events"]]
+    return [event for event in found if isinstance(event, ev.GraphChanged)]
+
+
+@pytest.mark.parametrize("make", [into_a_query, into_a_sink])
+def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: Callable[..., Any]) -> None:
+    given = splits(14)
+    asked = Asked(world, 3)
+    live = world.put_ids("live", 1, 2, 1000)
+    raw = ["raw"] if make is into_a_sink else []
+    rows = ids_of(given)
+    drain = world.drain_at(len(rows) + (0 if raw else len(live)), *raw)
+    run = world.run(make(world, given, Read(then=asked), parallelism=1), drain)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 3")
+    everything = world.released_ids() + (world.released_ids("raw") if raw else [])
+    assert sorted(everything) == sorted([*rows, *live])
+    assert done(world, given, 3) == {one["id"] for one in given}
+    assert set(completed(world, 3).values()) == {0, 1, 2}
+    state = world.state()
+    assert (state.epoch, state.graph().vertex("parts").parallelism) == (1, 3)
+    assert "parts" in state.finished_operators()
+
+
+def test_fewer_subtasks_read_what_is_left(world: World) -> None:
+    given = splits(16)
+    asked = Asked(world, 1)
+    run = world.run(into_a_query(world, given, Read(then=asked), parallelism=3), world.drain_at(48))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 1")
+    assert world.released_ids() == ids_of(given)
+    assert done(world, given, 3) == {one["id"] for one in given}
+
+
+def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(world: World) -> None:
+    given = splits(14)
+    asked = Asked(world, 3)
+    run = world.run(alone(world, given, Read(then=asked), parallelism=1))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 3")
+    assert world.released_ids() == world.released_ids("raw") == ids_of(given)
+    assert set(completed(world, 3).values()) == {0, 1, 2}
+
+
+def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(world: World) -> None:
+    """The log of the first new subtask cannot be opened. Nobody has to ask again."""
+    given = splits(14)
+    asked = Asked(world, 3)
+
+    def hook(verb: str, path: str) -> None:
+        if "/parts/1/log" in path or "/parts/2/log" in path:
+            raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
+
+    storage = HookedStorage(world.storage, hook)
+    run = world.run(into_a_query(world, given, Read(then=asked), parallelism=1), storage=storage)
+    assert run.status == "RESTARTING"
+    assert "parts/" in str(run.cause)
+    assert str(asked.answer).startswith("failed: the job is RESTARTING first; later runs go by it")
+    assert len(graph_changes(world)) == 1
+    assert world.run(into_a_query(world, given, parallelism=1), world.drain_at(42)).status == "FINISHED"
+    assert world.released_ids() == ids_of(given)
+    assert world.state().graph().vertex("parts").parallelism == 3
+    assert len(set(completed(world, 3).values())) > 1
+    assert world.state().plan is not None
+    assert dict(world.state().plan.rescaled) == {"parts": 3}  # type: ignore[union-attr]
+
+
+def test_a_stop_and_another_run_keep_the_number_until_another_one_is_declared(world: World) -> None:
+    given = splits(20)
+    asked = Asked(world, 3)
+    stopped = threading.Event()
+
+    def then(split: str) -> None:
+        asked(split)
+        if split == "part-12":
+            stopped.wait(60)
+
+    def stop(line: Line) -> None:
+        if asked.answer is not None and not stopped.is_set():
+            world.request("stop")
+            stopped.set()
+
+    run = world.run(into_a_query(world, given, Read(then=then), parallelism=1), stop)
+    assert run.status == "STOPPED"
+    read = Read()
+    run = world.run(into_a_query(world, given, read, parallelism=2), world.drain_at(60))
+    assert run.status == "FINISHED"
+    assert world.released_ids() == ids_of(given)
+    assert world.state().plan is not None
+    assert dict(world.state().plan.rescaled) == {}  # type: ignore[union-attr]
