@@ -41,6 +41,7 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
             for one in state.split_progress()
         ],
+        "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
         "restarts": dict(sorted(state.restarts.items())),
         "draining": state.draining,
         "restored_from": state.restored or None,

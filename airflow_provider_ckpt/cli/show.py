@@ -61,8 +61,10 @@ def summary(state: JobState) -> list[tuple[str, object]]:
 
 
 def _splits(state: JobState) -> list[str]:
+    rescaled = {} if state.plan is None else state.plan.rescaled
     return [
         f"{one.source}: {one.done} of {one.total} done, {one.assigned} assigned, {one.left} left"
+        + (f", rescaled to {rescaled[one.source]}" if one.source in rescaled else "")
         for one in state.split_progress()
     ]
 

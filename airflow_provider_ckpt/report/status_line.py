@@ -29,6 +29,7 @@ class LineKind(str, Enum):
     OPERATOR_FINISHED = "operator_finished"
     SUBTASK_FAILED = "subtask_failed"
     SUBTASK_RESTARTING = "subtask_restarting"
+    RESCALED = "rescaled"
     LATE_FILES = "late_files"
     WARNING = "warning"
     FINISHED = "finished"

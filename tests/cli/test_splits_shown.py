@@ -28,6 +28,21 @@ def test_show_tells_it() -> None:
     ]
 
 
+def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
+    found = state()
+    ev.GraphChanged(1, JobGraph((HISTORY,), ()).rescaled({"history": 8}), {"history": 8}, 9.0).apply(found)
+    assert str(dict(summary(found))["splits"]).endswith("4 left, rescaled to 8")
+    assert job_view(found, None)["rescaled"] == {"history": 8}
+    assert job_view(state(), None)["rescaled"] == {}
+
+
+def test_a_running_job_tells_that_it_is_rescaled() -> None:
+    lines: list[StatusLine] = []
+    reporter = StatusReporter(lines.append, "orders", None)
+    reporter.event(ev.GraphChanged(1, JobGraph((HISTORY,), ()), {"history": 8}, 9.0), state())
+    assert (lines[-1].kind, lines[-1].message) == ("rescaled", "is going to be read: history by 8 (plan 1)")
+
+
 def test_a_job_without_splits_tells_nothing() -> None:
     assert dict(summary(JobState("orders")))["splits"] == ""
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import journal_path
+from airflow_provider_ckpt.storage.memory import MemoryStorage
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, World
 from tests.spark.test_split_sources import (
@@ -129,6 +138,27 @@ def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(
     assert len(set(completed(world, 3).values())) > 1
     assert world.state().plan is not None
     assert dict(world.state().plan.rescaled) == {"parts": 3}  # type: ignore[union-attr]
+
+
+def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tmp_path: Path) -> None:
+    """It would run without the new subtasks, whose splits are handed out."""
+    storage, options = (
+        MemoryStorage(str(tmp_path)),
+        RunOptions.from_json({"job": "j.py:job", "root": "x", "job_id": "j"}),
+    )
+    journal = Journal(storage, "j")
+    journal.claim("t", Worker(), 1.0)
+    parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, splits=True)
+    graph = JobGraph((parts,), ())
+    journal.write(ev.JobCreated("j", graph, "streaming", SubmittedOptions({}), 1.0))
+    journal.write(ev.PlanRecorded(graph, {}, 1.0, JobDefinition("streaming", {}, {}, {})))
+    ready = decide(storage, options, Journal(storage, "j").replay())
+    assert ready == decide(storage, options, Journal(storage, "j").replay())
+    journal.write(ev.GraphChanged(1, graph.rescaled({"parts": 3}), {"parts": 3}, 2.0))
+    more = decide(storage, options, Journal(storage, "j").replay())
+    assert more != ready
+    journal.write(ev.GraphChanged(2, graph.rescaled({"parts": 3}), {"parts": 1}, 3.0))
+    assert decide(storage, options, Journal(storage, "j").replay()) not in (ready, more)
 
 
 def test_a_stop_and_another_run_keep_the_number_until_another_one_is_declared(world: World) -> None:
