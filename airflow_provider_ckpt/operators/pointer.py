@@ -7,7 +7,7 @@ task since; everything else in it is for the *Storage* tab of the task instance.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -68,6 +68,10 @@ class Pointer:
     """Last released checkpoint."""
     finished_operators: tuple[str, ...] = ()
     application_id: str | None = None
+    spark_ui: str | None = None
+    """Of the last driver's application, as it says."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Sink -> URI of its folder, without secrets; of those that have one."""
     clear_number: int | None = None
     """Of the Dag run: how often something in it was cleared. None in a pointer of before it was kept."""
 
@@ -116,6 +120,8 @@ class Pointer:
             released=_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
             application_id=_or(data.get("application_id"), self.application_id),
+            spark_ui=_or(data.get("spark_ui"), self.spark_ui),
+            outputs=_or(data.get("outputs"), self.outputs),
         )
 
     def as_of(self, state: JobState) -> Pointer:

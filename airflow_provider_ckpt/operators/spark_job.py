@@ -26,6 +26,7 @@ from airflow_provider_ckpt.operators.arguments import ARGUMENTS, TEMPLATED, chec
 from airflow_provider_ckpt.operators.beginning import find_beginning
 from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
 from airflow_provider_ckpt.operators.job_file import resolve_job
+from airflow_provider_ckpt.operators.links import LINKS, LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.packaging import PACKAGE, package_zip
@@ -76,6 +77,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     root: str | None
     job_id: str | None
     ui_color = "#e2d4f0"
+    operator_extra_links = LINKS
 
     def __init__(
         self,
@@ -213,7 +215,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
         ti.xcom_push(JOB_ID_XCOM, begun.job_id)
-        return TaskRun(hook, writer, options, begun.stopped_epoch)
+        return TaskRun(hook, writer, options, begun.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
 
     def _check_spark_connection(self) -> None:
         """The Spark provider takes a connection that does not exist for YARN. Raises SparkConnectionMissingError."""
@@ -249,7 +251,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             name=self.name or options.job_id,
             application_args=["--options", json.dumps(options.to_json())],
             py_files=[str(package_zip())],
-            on_status=run.writer.see,
+            on_status=run.see,
             location=run.hook.settings(),
         )
 

@@ -15,8 +15,10 @@ from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import Pointer, PointerWriter
 from airflow_provider_ckpt.report.exit_code import is_for_good
+from airflow_provider_ckpt.report.status_line import StatusLine
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -31,6 +33,13 @@ class TaskRun:
     options: RunOptions
     stopped_epoch: int | None = None
     """Of a job that was STOPPED already before anything was submitted: that end is not this try's."""
+    links: LinkPusher | None = None
+
+    def see(self, line: StatusLine) -> None:
+        """The driver has said it. In the thread that reads its output."""
+        self.writer.see(line)
+        if self.links is not None:
+            self.links.see(self.pointer)
 
     @property
     def pointer(self) -> Pointer:

@@ -52,16 +52,17 @@ class StatusReporter:
             data["finished_operators"] = state.finished_operators()
         self._on_status(StatusLine(kind, shown, {**data, **more}))
 
-    def started(self, state: JobState, before: str, resumed: bool) -> None:
+    def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
+        """``places``: where to look, for programs: ``spark_ui``, a URL, and ``outputs``, sink -> URI of its folder."""
         if not resumed:
-            self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state)
+            self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
             return
         skipped = ", ".join(state.finished_operators())
         where = f"from checkpoint {state.last_completed}" if state.last_completed else "before any checkpoint"
         parts = [f"resumed {where}", f"epoch {state.epoch}", f"the driver before: {_BEFORE.get(before, before)}"]
         if skipped:
             parts.insert(1, f"skipped finished operators: {skipped}")
-        self.say(LineKind.RESUMED, "; ".join(parts), state, driver_before=before)
+        self.say(LineKind.RESUMED, "; ".join(parts), state, driver_before=before, **places)
 
     def running(self, state: JobState) -> None:
         self.say(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)

@@ -180,11 +180,16 @@ class _Execution:
         idle = [] if prepared.anew is not None else sinks_without_rows(journal.state, plan.graph)
         schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
         takeover.record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
-        self._status.started(journal.state, taken.before, taken.resumed)
+        self._status.started(journal.state, taken.before, taken.resumed, **self._places())
         self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
         if prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
+
+    def _places(self) -> dict[str, object]:
+        folders = {one.uid: one.sink.spark_folders(self._location.options) for one in self._prepared.job.sinks}
+        outputs = {uid: found[0].for_display() for uid, found in folders.items() if found}
+        return {"spark_ui": self._prepared.spark.sparkContext.uiWebUrl, "outputs": outputs}
 
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"

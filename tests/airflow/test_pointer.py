@@ -33,7 +33,8 @@ def writer(store: StateStore, clock: Clock) -> PointerWriter:
 def test_the_lines_of_a_run_add_up() -> None:
     pointer = POINTER
     for said in (
-        line("started", epoch=3, application_id="local-1", checkpoint=0, released=0),
+        line("started", epoch=3, application_id="local-1", checkpoint=0, released=0, spark_ui="http://h:4040"),
+        line("running", outputs={"lake": "s3://lake/orders"}),
         line("checkpoint", checkpoint=1),
         line("checkpoint", checkpoint=2, finished_operators=["history"]),
         line("released", checkpoint=2, released=1),
@@ -52,6 +53,8 @@ def test_the_lines_of_a_run_add_up() -> None:
         "finished_operators": ["history"],
         "clear_number": None,
         "application_id": "local-1",
+        "spark_ui": "http://h:4040",
+        "outputs": {"lake": "s3://lake/orders"},
     }
 
 

@@ -622,3 +622,19 @@ def test_a_kill_before_anything_was_submitted_asks_nobody_and_submits_nothing(
     before = root.files("")
     make().on_kill()
     assert (root.files(""), spark_submit.calls) == (before, [])
+
+
+def test_a_running_task_has_its_links_and_one_that_is_over_keeps_them(make: Any, spark_submit: FakeSparkSubmit) -> None:
+    places: dict[str, Any] = {"spark_ui": "http://driver:4040", "outputs": {"lake": "file:///lake/orders"}}
+    spark_submit.play(status("started", epoch=1, **places), FINISHED)
+    operator, running = make(), context(StateStore())
+    operator.execute(running)
+    links = {one.xcom_key: one.get_link(operator, ti_key=running["ti"]) for one in operator.operator_extra_links}
+    assert links == {"_link_SparkUILink": "http://driver:4040", "_link_OutputLink": "file:///lake/orders"}
+    assert {key: running["ti"].pushed[key] for key in links} == links
+
+
+def test_a_task_that_has_not_begun_has_no_links(make: Any) -> None:
+    operator, ti = make(), context(StateStore())["ti"]
+    assert [one.name for one in operator.operator_extra_links] == ["Spark UI", "Output"]
+    assert [one.get_link(operator, ti_key=ti) for one in operator.operator_extra_links] == ["", ""]

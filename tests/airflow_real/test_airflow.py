@@ -132,6 +132,9 @@ def _check(airflow: Airflow, world: World, run: str) -> None:
     pointer = airflow.get(f"{base}/state-store/ckpt")["value"]
     assert pointer["status"] == "FINISHED"
     assert pointer["epoch"] == 2
+    links = airflow.get(f"{base}/links")["extra_links"]
+    assert links["Spark UI"].startswith("http://"), links
+    assert links["Output"].startswith("file:///"), links
     evidence = Evidence(world)
     evidence.gather()
     evidence.check()

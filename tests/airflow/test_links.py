@@ -1,0 +1,55 @@
+"""The buttons of a task: to Spark's UI and to its output, while it runs and afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_ckpt.operators.links import LinkPusher, OutputLink, SparkUILink, browsable
+from airflow_provider_ckpt.operators.pointer import Pointer
+
+POINTER = Pointer("orders", "/root", 1, 2)
+UI = "http://driver:4040"
+KEY = "_link_SparkUILink"
+
+
+@pytest.mark.parametrize(
+    ("uri", "link"),
+    [
+        ("s3://lake/a b/orders", "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=a%20b/orders/"),
+        ("s3a://lake/orders/", "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=orders/"),
+        ("gs://lake/orders", "https://console.cloud.google.com/storage/browser/lake/orders"),
+        ("file:///lake/orders", "file:///lake/orders"),
+        ("/lake/orders", "file:///lake/orders"),
+        ("hdfs://name:8020/lake", ""),
+    ],
+)
+def test_a_folder_is_shown_where_a_browser_can(uri: str, link: str) -> None:
+    assert browsable(uri) == link
+
+
+def test_the_output_is_the_first_folder_that_a_browser_shows() -> None:
+    outputs = {"away": "hdfs://name:8020/lake", "lake": "gs://lake/orders"}
+    assert OutputLink().of(replace(POINTER, outputs=outputs)).endswith("/browser/lake/orders")
+    assert OutputLink().of(POINTER) == SparkUILink().of(POINTER) == ""
+
+
+def test_a_link_is_pushed_when_the_driver_tells_it_and_again_when_another_driver_does() -> None:
+    pushed: list[tuple[str, str]] = []
+    links = LinkPusher(lambda key, link: pushed.append((key, link)), lambda text, error: None)
+    links.see(POINTER)
+    first = replace(POINTER, spark_ui=UI)
+    for pointer in (first, replace(first, checkpoint=3), replace(first, spark_ui="http://driver:4041")):
+        links.see(pointer)
+    assert pushed == [(KEY, UI), (KEY, "http://driver:4041")]
+
+
+def test_a_link_that_cannot_be_pushed_stops_nothing() -> None:
+    warned: list[str] = []
+
+    def push(key: str, link: str) -> None:
+        raise ConnectionError("the API server does not answer")
+
+    LinkPusher(push, lambda text, error: warned.append(f"{error}")).see(replace(POINTER, spark_ui=UI))
+    assert warned == ["the API server does not answer"]
