@@ -15,7 +15,6 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
-from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
@@ -50,10 +49,11 @@ def test_r2_a_batch_that_is_planned_with_history_runs_before_history_is_dropped(
     """History has ended, a late file of it is in the planned batch, and the query is stopped in that batch."""
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 6, 1, 1000)
     in_batch, interrupted = threading.Event(), threading.Event()
-    stage, stop_between = Publisher.foreach_batch, RunningQuery.stop_after_batch
+    stage, stop_between = RunningQuery.foreach_batch, RunningQuery.stop_after_batch
 
-    def foreach_batch(self: Publisher, frame: object, batch_id: int) -> None:
-        planned = [Path(path).stem for path in self.inputs.planned(self.folder.offsets(batch_id)).get("history", ())]
+    def foreach_batch(self: RunningQuery, frame: object, batch_id: int) -> None:
+        inputs, offsets = self._publisher.inputs, self._publisher.folder.offsets(batch_id)
+        planned = [Path(path).stem for path in inputs.planned(offsets).get("history", ())]
         if planned == ["000002"]:
             world.put("history", "late", [{"id": 500, "k": 0}])
         if planned == ["late"] and not interrupted.is_set():
@@ -67,12 +67,13 @@ def test_r2_a_batch_that_is_planned_with_history_runs_before_history_is_dropped(
         if interrupted.is_set() or not in_batch.wait(60):
             stop_between(self)
             return
-        self._expected_stop = self._publisher.is_stopping = True
+        self._end.expect()
+        self._end.interrupt()
         interrupted.set()
         assert self._query is not None
         self._query.stop()
 
-    monkeypatch.setattr(Publisher, "foreach_batch", foreach_batch)
+    monkeypatch.setattr(RunningQuery, "foreach_batch", foreach_batch)
     monkeypatch.setattr(RunningQuery, "stop_after_batch", stop_after_batch)
     run = world.run(mixed(world), world.drain_at(len(expected) + 1))
     assert interrupted.is_set()

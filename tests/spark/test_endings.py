@@ -134,7 +134,7 @@ def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(
         if any(SparkFolder(world.storage, f"{spark_folders}/{attempt}").is_final() for attempt in attempts):
             held.append(path)
             world.request("stop")
-            wait_until(lambda: any(query._publisher.is_stopping for query in stopped), "the stop of the query")
+            wait_until(lambda: any(query._end.is_interrupted for query in stopped), "the stop of the query")
             raise StorageTransientError(verb=verb, uri=path, reason="interrupted")
 
     job = windows(world, live_too=False)

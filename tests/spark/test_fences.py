@@ -47,7 +47,7 @@ from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
-from airflow_provider_ckpt.spark.task import publisher as publisher_module
+from airflow_provider_ckpt.spark.task import running_query
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -148,6 +148,9 @@ class Subtask:
             stateful=False,
         )
 
+    def query(self) -> RunningQuery:
+        return RunningQuery(self.context, self.publisher(), lambda: None)
+
     def batch_runner(self) -> BatchRunner:
         outputs: Any = self
         runner = BatchRunner(self.of_attempt, V, self.logs.__getitem__, outputs, {}, {}, self.thread)
@@ -180,7 +183,7 @@ class AtOnce(Executor):
 
 @pytest.fixture
 def subtask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subtask:
-    monkeypatch.setattr(publisher_module, "_STOPPED_WITHIN", 0.0)  # no driver is there to stop the query
+    monkeypatch.setattr(running_query, "_STOPPED_WITHIN", 0.0)  # no driver is there to stop the query
     return Subtask(open_storage(tmp_path))
 
 
@@ -195,13 +198,13 @@ TAKEN = pytest.mark.parametrize("taken", [Subtask.take_job, Subtask.take_log], i
 def test_r8_a_driver_that_was_overtaken_stages_nothing_and_publishes_nothing(
     subtask: Subtask, taken: Overtaken
 ) -> None:
-    publisher = subtask.publisher()
+    query = subtask.query()
     subtask.plan(0)
-    publisher.foreach_batch(NOTHING, 0)
+    query.foreach_batch(NOTHING, 0)
     subtask.commit(0)
     taken(subtask)
     with pytest.raises((FencedError, LogFencedError)):
-        publisher.foreach_batch(NOTHING, 1)
+        query.foreach_batch(NOTHING, 1)
     assert subtask.staged == [0]
     assert subtask.batches() == []
 
@@ -213,20 +216,20 @@ def test_r8_a_driver_that_is_overtaken_while_it_stages_does_not_let_spark_commit
     subtask.plan(0)
     subtask.while_staging = lambda: taken(subtask)
     with pytest.raises((FencedError, LogFencedError)):
-        subtask.publisher().foreach_batch(NOTHING, 0)
+        subtask.query().foreach_batch(NOTHING, 0)
     assert subtask.staged == [0]
 
 
 def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subtask: Subtask) -> None:
-    publisher = subtask.publisher()
+    query = subtask.query()
     subtask.plan(0)
-    publisher.foreach_batch(NOTHING, 0)
-    publisher.publish_committed()
+    query.foreach_batch(NOTHING, 0)
+    query.publish_committed()
     assert subtask.batches() == []
     assert PreparedStore(subtask.storage, "prepared").read(ATTEMPT) == Prepared(ATTEMPT, 0, (), {})
     subtask.commit(0)
     for _ in range(2):
-        publisher.publish_committed()
+        query.publish_committed()
     assert subtask.batches() == [0]
 
 
@@ -374,7 +377,7 @@ def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: Subtask) -> Non
     subtask.plan(0)
     subtask.commit(0)
     subtask.plan(1)
-    query = RunningQuery(subtask.context, subtask.publisher())
+    query = subtask.query()
     stopped: Any = SimpleNamespace(awaitTermination=lambda: None)
     query._launch = lambda built, trigger: stopped  # type: ignore[method-assign]
     with pytest.raises(QueryFailedError, match="stopped in the planned batch 1"):
@@ -424,7 +427,7 @@ def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_th
     """Spark commits it while it stops. The next query of this attempt stages over its record."""
     runner = subtask.runner(no_query)
     subtask.plan(0)
-    runner._publisher.foreach_batch(NOTHING, 0)
+    runner._query.foreach_batch(NOTHING, 0)
     query: Any = SimpleNamespace(isActive=False, stop=lambda: subtask.commit(0))
     runner._query._query = query
     stand_still(runner)
@@ -437,7 +440,7 @@ def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_th
 def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(subtask: Subtask) -> None:
     runner = subtask.runner(no_query)
     subtask.plan(0)
-    runner._publisher.foreach_batch(NOTHING, 0)
+    runner._query.foreach_batch(NOTHING, 0)
     runner.stop()
     subtask.commit(0)
     runner.on_progress()
@@ -628,26 +631,26 @@ def test_spark_is_told_of_an_interruption_when_a_batch_finds_its_driver_overtake
     subtask: Subtask, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """It logs any other error with its stack traces, and ours; the driver has one line for it."""
-    monkeypatch.setattr(publisher_module, "_STOPPED_WITHIN", 60.0)
+    monkeypatch.setattr(running_query, "_STOPPED_WITHIN", 60.0)
 
     class Driver(list[Any]):
         """Stops the query when it is told."""
 
         def append(self, report: object) -> None:
             super().append(report)
-            publisher.is_stopping = True
+            query._end.interrupt()
 
     subtask.plan(0)
     subtask.posted = Driver()
-    publisher = subtask.publisher()
+    query = subtask.query()
     if when == "before":
         subtask.take_job()
     else:
         subtask.while_staging = subtask.take_job
     with pytest.raises(RuntimeError, match=r"java\.lang\.InterruptedException"):
-        publisher.foreach_batch(NOTHING, 0)
+        query.foreach_batch(NOTHING, 0)
     [report] = subtask.posted
     assert isinstance(report, SubtaskFenced)
-    assert report.cause == str(publisher.failure)
+    assert report.cause == str(query._end.failure)
     assert "job job was taken over: epoch 2 is owned by attempt t2 (there)" in report.cause
     assert subtask.batches() == []

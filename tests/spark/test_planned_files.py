@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_ckpt.spark.query.errors import UnreadableColonError, UnreadableNameError
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
 from airflow_provider_ckpt.spark.task.errors import PlannedFilesGoneError, QueryFailedError
-from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, colon_name
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -24,14 +24,14 @@ from tests.support.waiting import wait_until
 def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: str, chain: bool) -> Run:
     """The driver ends when a batch that reads from ``source`` is planned, and before it stages anything."""
     with monkeypatch.context() as patched:
-        stage = Publisher.foreach_batch
+        stage = RunningQuery.foreach_batch
 
-        def die(self: Publisher, frame: object, batch_id: int) -> None:
-            if source in self.inputs.planned(self.folder.offsets(batch_id)):
+        def die(self: RunningQuery, frame: object, batch_id: int) -> None:
+            if source in self._publisher.inputs.planned(self._publisher.folder.offsets(batch_id)):
                 raise RuntimeError("killed")
             stage(self, frame, batch_id)  # type: ignore[arg-type]
 
-        patched.setattr(Publisher, "foreach_batch", die)
+        patched.setattr(RunningQuery, "foreach_batch", die)
         return world.run(mixed(world, chain=chain, max_files_per_trigger=2))
 
 

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 import time
-import traceback
-import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
+from airflow_provider_ckpt.spark.task.batch_function import BatchFunction
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.query_end import QueryEnd
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 
+_STOPPED_WITHIN = 10.0
+"""Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
 _POLL = 0.02
 
 
@@ -35,26 +39,6 @@ def query_failed(vertex: str, error: BaseException) -> BaseException:
     return failed
 
 
-class _BatchFunction:
-    """What Spark calls for each batch. The JVM keeps it as long as it has the query, and the task keeps the query: held
-    by it in turn, neither would ever be let go, and the query and its session would stay in the driver's memory (some
-    2 MB for each restart)."""
-
-    def __init__(self, publisher: Publisher) -> None:
-        self._publisher = weakref.ref(publisher)
-
-    def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        publisher = self._publisher()
-        if publisher is None:
-            raise RuntimeError("java.lang.InterruptedException: the task of this query is gone")
-        try:
-            publisher.foreach_batch(frame, batch_id)
-        except BaseException as error:
-            _forget_locals(error)  # PySpark keeps what the function has raised beside it
-            publisher = None
-            raise
-
-
 def _another(error: CkptError) -> CkptError:
     """The same, with where it came up and why."""
     other = copy.copy(error).with_traceback(error.__traceback__)
@@ -63,29 +47,62 @@ def _another(error: CkptError) -> CkptError:
     return other
 
 
-def _forget_locals(error: BaseException | None) -> None:
-    """What the functions held in which it came up; where that was can still be told."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
-
-
 class RunningQuery:
-    """At most one Spark query at a time, over the publisher's folder. ``id``: Spark's, of the last one."""
+    """At most one Spark query at a time, over the publisher's folder: what the publisher has staged and published while
+    one runs, and how each comes to its end. ``id``: Spark's, of the last one. ``after_publish``: called, with the
+    publisher's lock held, for each batch that is published from here.
 
-    def __init__(self, context: RunContext, publisher: Publisher) -> None:
+    The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
+    ``run_planned``. The driver's loop looks at them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
+    or the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
+    thread calls ``publish_committed``, ``cause`` and ``is_stopped``.
+    """
+
+    def __init__(self, context: RunContext, publisher: Publisher, after_publish: Callable[[], None]) -> None:
         self.id: str | None = None
-        self.is_stopped = False
-        """For good: the run is over."""
-        self._context, self._publisher = context, publisher
+        self._context, self._publisher, self._after_publish = context, publisher, after_publish
+        self._published = threading.Condition(publisher.lock)
+        self._end = QueryEnd()
         self._query: StreamingQuery | None = None
-        self._expected_stop = True
+
+    @property
+    def is_stopped(self) -> bool:
+        """For good: the run is over."""
+        return self._end.is_for_good
 
     def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
         self._launch(built, trigger)
-        self._expected_stop = False
+        self._end.going_on()
+
+    def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Spark calls it, in its own thread. Who was overtaken publishes and stages nothing more (R8)."""
+        try:
+            self._publisher.check_fenced()
+            self.publish_committed()
+            self._publisher.stage(frame, batch_id)
+        except BaseException as error:
+            self._end.batch_failed(error)
+            if isinstance(error, OvertakenError):
+                self._await_stop(error)
+            if self._end.is_interrupted:
+                # Spark knows an interruption by its name in the message, and overflows the stack on a long one
+                raise RuntimeError("java.lang.InterruptedException: the query was stopped in a batch") from None
+            raise
+
+    def _await_stop(self, error: OvertakenError) -> None:
+        """The driver says in one line who has the job, and stops the query. An error that comes out of a batch before
+        is logged by Spark, with its stack traces and ours."""
+        report_crash(self._context, self._publisher.subtask, self._publisher.attempt, error)
+        until = time.monotonic() + _STOPPED_WITHIN
+        while not self._end.is_interrupted and time.monotonic() < until:
+            time.sleep(_POLL)
+
+    def publish_committed(self) -> None:
+        """Publish the batch that Spark has committed, if there is one."""
+        with self._publisher.lock:
+            if self._publisher.publish_committed():
+                self._published.notify_all()
+                self._after_publish()
 
     def wait_for_batch(self, until: float) -> None:
         """Return between two batches, with the one before published, or when it is ``until`` (of
@@ -98,12 +115,12 @@ class RunningQuery:
             while time.monotonic() < until and query.isActive and query.status["isTriggerActive"]:
                 if publisher.log.state.last_batch is not before:
                     return
-                publisher.published.wait(_POLL)
-            publisher.publish_committed()  # the event that a batch is committed comes behind the end of its trigger
+                self._published.wait(_POLL)
+            self.publish_committed()  # the event that a batch is committed comes behind the end of its trigger
 
     def stop(self) -> None:
         """Stop where it is: an unpublished batch runs again in the next attempt."""
-        self._expected_stop = self.is_stopped = self._publisher.is_stopping = True
+        self._end.give_up()  # before the query is looked for: whoever is starting one looks behind that
         query = self._query
         if query is not None and not is_gone() and query.isActive:
             query.stop()
@@ -114,12 +131,12 @@ class RunningQuery:
         if query is None or query.isActive:
             return None
         # asked for after it was found ended: the runner's thread says so before it stops a query
-        return None if self._expected_stop or query is not self._query else query
+        return None if self._end.is_expected or query is not self._query else query
 
     def ran_out(self) -> None:
         """It had read all there was (``availableNow``), and ended."""
-        self._expected_stop = True
-        self._publisher.publish_committed()
+        self._end.expect()
+        self.publish_committed()
 
     def stop_after_batch(self) -> None:
         """Stop between two batches if that can be had: right after one is published, or while none runs."""
@@ -128,18 +145,18 @@ class RunningQuery:
             return
         with publisher.lock:
             self.wait_for_batch(math.inf)
-            self._expected_stop = True
-        publisher.is_stopping = True
+            self._end.expect()
+        self._end.interrupt()
         query.stop()
-        publisher.publish_committed()
+        self.publish_committed()
 
     def run_planned(self, built: BuiltQuery) -> None:
         """Run exactly the batch that is planned but not committed; ``built``: the plan it was made for."""
         folder = self._publisher.folder
         planned = folder.newest_offsets()
         self._launch(built, {"once": True}).awaitTermination()
-        self._expected_stop = True
-        self._publisher.publish_committed()
+        self._end.expect()
+        self.publish_committed()
         if planned != folder.newest_commit():
             # the driver was stopped meanwhile: without this batch there is no boundary, and no end of data
             uid = self._publisher.vertex.uid
@@ -151,7 +168,7 @@ class RunningQuery:
 
     def cause(self, error: BaseException) -> BaseException:
         """What ``foreachBatch`` raised rather than Spark's wrapping of it, in the words of whoever raised it first."""
-        inside = self._publisher.failure
+        inside = self._end.failure
         if isinstance(inside, CkptError):
             return _another(inside)  # raised again, it would hold who raises it
         return query_failed(self._publisher.vertex.uid, error if inside is None else inside)
@@ -161,16 +178,16 @@ class RunningQuery:
         uid = publisher.vertex.uid
         add_pool(context.spark, uid)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", uid)
-        publisher.failure, publisher.is_stopping = None, self.is_stopped
+        self._end.begin()
         query = (
             built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
             .outputMode(built.output_mode)
             .option("checkpointLocation", publisher.folder.location)
-            .foreachBatch(_BatchFunction(publisher))
+            .foreachBatch(BatchFunction(self.foreach_batch))
             .trigger(**trigger)
             .start()
         )
         self._query, self.id = query, str(query.id)
-        if self.is_stopped:  # while it was being started
+        if self._end.is_for_good:  # while it was being started
             query.stop()
         return query

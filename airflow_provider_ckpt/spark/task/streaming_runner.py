@@ -3,7 +3,7 @@
 What comes next is the machine's to say (``task.machine``); here it is done. Who calls what, in which thread:
 
 * the driver's loop: ``deploy``, ``trigger``, ``pull_inputs``, ``pause``, ``resume``, ``drain``, ``finish``, ``stop``;
-* Spark's callback threads: ``on_progress``, and the publisher's ``foreach_batch``;
+* Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
 * one thread of its own for what takes long (building, stopping at a boundary, starting again, ending).
 
 The query itself is :class:`RunningQuery`'s, what its micro-batches become is :class:`Publisher`'s.
@@ -57,13 +57,12 @@ class StreamingRunner:
         widen: Callable[[VertexPlan], None] = lambda plan: None,
     ) -> None:
         self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
-        self._context, self._publisher, self._builder = context, publisher, builder
+        self._context, self._builder = context, builder
         self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
         self._lock, self._publication = publisher.lock, publisher.publication
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
         self._forget_earlier, self._widen = forget_earlier, widen
-        publisher.after_publish = self._published
-        self._query = RunningQuery(context, publisher)
+        self._query = RunningQuery(context, publisher, self._published)
         self._built: BuiltQuery | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
@@ -126,7 +125,7 @@ class StreamingRunner:
         """Raise what ended the query, if it was not us. Called by the driver's loop all the time: what is committed
         is published then if its event was lost (Spark's queue of events drops some when it is full)."""
         if not self._query.is_stopped:
-            self._publisher.publish_committed()
+            self._query.publish_committed()
         self._look_for_remaining(time.monotonic())
         ended = self._query.ended()
         if ended is None:
@@ -160,7 +159,7 @@ class StreamingRunner:
         if (
             not self._query.is_stopped
         ):  # an event may come late: the run is over, and the next attempt publishes the batch
-            self._guard(self._publisher.publish_committed)
+            self._guard(self._query.publish_committed)
 
     # ---- from facts to actions; the lock is held
 

@@ -1,0 +1,57 @@
+"""What is told of the end of a query, and what follows from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.spark.task.query_end import QueryEnd
+
+
+@pytest.fixture
+def end() -> QueryEnd:
+    """Of a query that runs."""
+    end = QueryEnd()
+    end.begin()
+    end.going_on()
+    return end
+
+
+def said(end: QueryEnd) -> dict[str, object]:
+    asked = {"expected": end.is_expected, "interrupted": end.is_interrupted, "for good": end.is_for_good}
+    return {"failure": end.failure, **asked}
+
+
+NOTHING = {"failure": None, "expected": False, "interrupted": False, "for good": False}
+
+
+def test_the_end_of_a_query_that_is_to_run_on_is_a_failure(end: QueryEnd) -> None:
+    assert said(end) == NOTHING
+
+
+def test_as_long_as_none_runs_on_nothing_that_ends_is_a_failure() -> None:
+    assert QueryEnd().is_expected
+
+
+def test_an_end_that_is_expected_is_no_interruption_before_the_query_is_stopped(end: QueryEnd) -> None:
+    end.expect()
+    assert said(end) == {**NOTHING, "expected": True}
+    end.interrupt()
+    assert said(end) == {**NOTHING, "expected": True, "interrupted": True}
+
+
+def test_the_next_query_begins_without_what_was_said_of_the_one_before(end: QueryEnd) -> None:
+    error = ValueError()
+    end.batch_failed(error)
+    end.expect()
+    end.interrupt()
+    assert said(end) == {"failure": error, "expected": True, "interrupted": True, "for good": False}
+    end.begin()
+    assert said(end) == {**NOTHING, "expected": True}
+
+
+def test_the_end_of_the_run_is_not_forgotten_by_a_query_that_is_being_started() -> None:
+    end = QueryEnd()
+    end.give_up()
+    end.begin()
+    end.going_on()
+    assert said(end) == {"failure": None, "expected": True, "interrupted": True, "for good": True}
