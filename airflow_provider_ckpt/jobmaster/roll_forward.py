@@ -15,8 +15,9 @@ from airflow_provider_ckpt.job.changes import check_changes
 from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError
+from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
-from airflow_provider_ckpt.jobmaster.takeover import check_whole, claim
+from airflow_provider_ckpt.jobmaster.takeover import claim
 from airflow_provider_ckpt.journal.events import CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
+from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
@@ -73,7 +75,7 @@ class Deployment:
         claimed, state = self._claimed, self._claimed.journal.state
         for subtask in self._plan.graph.subtasks:
             if not claimed.logs[subtask].state.closed:
-                plan = takeover.first_plan(state, subtask)
+                plan = first_plan(state, subtask)
                 rewinds = claimed.restore is not None
                 self._runners[subtask] = self._factory.make(subtask, claimed.attempts[subtask], plan, rewinds=rewinds)
 
@@ -108,7 +110,7 @@ class Deployment:
             final_only=frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final"),
             slots=BATCH_SLOTS,
         )
-        restarts = Restarts(self._factory, self._context.post, takeover.new_nonce)
+        restarts = Restarts(self._factory, self._context.post, new_nonce)
         gateway = SparkGateway(self._context, self._runners, restarts)
         return job_master(owned, gateway, self._status, self._inbox)
 
@@ -156,4 +158,4 @@ class Deployment:
         claimed, graph = self._claimed, self._plan.graph
         state = claimed.journal.state
         splits = restored_splits(state, graph, claimed.logs, claimed.splits, self._plan.splits.readers)
-        return takeover.restored(state, splits)
+        return restored(state, splits)

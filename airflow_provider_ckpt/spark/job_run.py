@@ -13,9 +13,14 @@ from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
+from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.restore import restored_event
 from airflow_provider_ckpt.jobmaster.start import Start, find_start
 from airflow_provider_ckpt.journal.events import StatusChanged
@@ -119,7 +124,7 @@ class _Execution:
 
     def run(self) -> Outcome:
         self._make_ready()
-        attempt = self._options.attempt or takeover.new_nonce()
+        attempt = self._options.attempt or new_nonce()
         taken = takeover.claim(self._unclaimed, attempt, identify(self._application), self._admit)
         journal = OwnedJournal(self._unclaimed)
         try:
@@ -156,9 +161,9 @@ class _Execution:
         start = find_start(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
         self._record(journal, taken, start)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
-        logs = takeover.load_logs(self._storage, job_id, graph)
-        attempts = takeover.open_logs(journal, logs, taken.epoch, mode, start.restore)  # fences whoever ran it before
-        takeover.tidy_up(self._storage, job_id, taken.epoch)
+        logs = load_logs(self._storage, job_id, graph)
+        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore)  # fences whoever ran it before
+        tidy_up(self._storage, job_id, taken.epoch)
         claimed = ClaimedJob(
             self._prepared, self._storage, journal, taken, logs, attempts, self._sinks, frozen, splits, start.restore
         )
@@ -179,7 +184,7 @@ class _Execution:
             journal.write(restored_event(start.restore, journal.state, time.time()))
         idle = [] if prepared.anew is not None else sinks_without_rows(journal.state, plan.graph)
         schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
-        takeover.record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
+        record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
         self._status.started(journal.state, taken.before, taken.resumed, **self._places())
         self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
         if prepared.anew is not None:

@@ -30,7 +30,9 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskOpened,
 )
 from airflow_provider_ckpt.errors import OvertakenError
-from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
@@ -99,7 +101,7 @@ class Driver:
         self.asked: set[str] = set()
         """Requests that reached the coordinator."""
         self.epoch = world.claim()
-        self.attempts = takeover.first_attempts(self.epoch, world.subtasks)
+        self.attempts = first_attempts(self.epoch, world.subtasks)
         self.logs: dict[SubtaskId, SubtaskLog] = {}
         self.readers = {name: CurrentLog(self.logs, name) for name in world.subtasks}
         self.replaced: list[Runner] = []
@@ -117,7 +119,7 @@ class Driver:
 
     def _take_over(self) -> Iterator[None]:
         yield
-        self.logs.update(takeover.load_logs(self.world.storage, JOB, self.world.graph))
+        self.logs.update(load_logs(self.world.storage, JOB, self.world.graph))
         finished = replayed(self.world).finished
         for subtask, log in self.logs.items():
             by_split = self.world.graph.vertex(subtask.vertex).splits
@@ -136,7 +138,7 @@ class Driver:
             self.world.graph,
             self.options,
             epoch=self.epoch,
-            restored=takeover.restored(state, splits),
+            restored=restored(state, splits),
             attempts=self.attempts,
             slots=self.slots,
         )
@@ -149,7 +151,7 @@ class Driver:
 
     def _continues_at(self, subtask: SubtaskId, log: SubtaskLog) -> int | None:
         by_split = self.world.graph.vertex(subtask.vertex).splits
-        return takeover.continues_at(log, batch=self.options.is_batch, by_split=by_split)
+        return continues_at(log, batch=self.options.is_batch, by_split=by_split)
 
     def _replace(self, subtask: SubtaskId) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
@@ -221,7 +223,7 @@ class Driver:
         if self.logs[subtask].state.closed:
             return
         vertex = subtask.vertex
-        plan = takeover.first_plan(replayed(self.world), subtask)
+        plan = first_plan(replayed(self.world), subtask)
         log = self.logs[subtask]
         attempt = self.attempts[subtask]
         kind = SplitRunner if self.world.graph.vertex(vertex).splits else self.runner_type

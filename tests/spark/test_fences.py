@@ -25,11 +25,11 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
 )
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
-from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
 from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.errors import FencedError
@@ -333,7 +333,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
     journal.write(PlanRecorded(graph(vertex("v")), {}, 0.0))
     log = SubtaskLog(storage, "log-v")
     log.load()
-    takeover.open_logs(OwnedJournal(journal), {V0: log}, 2, "batch", None)
+    open_logs(OwnedJournal(journal), {V0: log}, 2, "batch", None)
     assert [record.batch_id for _, record in log.records() if isinstance(record, Batch)] == [0] * ended
     assert (log.state.end_of_data is not None) is ended
 

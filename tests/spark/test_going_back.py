@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError, SubtaskLogReopenedError
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, restore_point, restored_event
+from airflow_provider_ckpt.jobmaster.restored_state import restored
 from airflow_provider_ckpt.jobmaster.start import Start, find_start, interrupted_restore
-from airflow_provider_ckpt.jobmaster.takeover import open_logs, restored
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState

@@ -16,7 +16,7 @@ import pytest
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
-from airflow_provider_ckpt.jobmaster.takeover import load_logs
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import DeadlinePassedError, DefinitionChangedError
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
+from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
@@ -342,7 +343,7 @@ def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: Wo
     left = world.root / "job" / "frozen" / ".tmp-0123456789abcdef"
     left.parent.mkdir()
     left.write_bytes(b"")
-    takeover.tidy_up(storage, "job", 1)
+    tidy_up(storage, "job", 1)
     assert left.exists()  # it may be somebody's
     assert storage.list("job/requests") == ["early.json"]
 

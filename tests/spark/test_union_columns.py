@@ -17,7 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster import recorded_plan
 from airflow_provider_ckpt.journal.events import PlanRecorded
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -312,7 +312,7 @@ def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, mo
     schemas = CASES["order"]
     fill(world, *schemas)
     with monkeypatch.context() as patch:
-        patch.setattr(takeover, "PlanRecorded", without_unions)
+        patch.setattr(recorded_plan, "PlanRecorded", without_unions)
         first_run(world, job_of(world, *schemas))
     with pytest.raises(SchemaChangedError, match="'both'"):
         world.run(job_of(world, *schemas))

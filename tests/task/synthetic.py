@@ -19,10 +19,15 @@ from airflow_provider_ckpt.coordinator.reports import (
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
+from airflow_provider_ckpt.jobmaster.attempts import continues_at, new_nonce
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
@@ -252,11 +257,11 @@ class SyntheticJob:
         declared = dict(parallelism or {})
         widths = {uid: subtasks_needed(journal.state, uid, declared[uid]) for uid in self.world.splits}
         self._grow(widths)
-        logs = takeover.load_logs(storage, JOB, self.graph)
+        logs = load_logs(storage, JOB, self.graph)
         sources = {uid: SourceDefinition(True, parallelism=declared[uid]) for uid in widths}
-        takeover.record_plan(journal, JOB, self.graph, JobDefinition(self._mode, sources, {}, {}), {}, {})
-        attempts = takeover.open_logs(journal, logs, taken.epoch, self._mode, None)
-        replacements = Replacements(self, inbox.put, takeover.new_nonce)
+        record_plan(journal, JOB, self.graph, JobDefinition(self._mode, sources, {}, {}), {}, {})
+        attempts = open_logs(journal, logs, taken.epoch, self._mode, None)
+        replacements = Replacements(self, inbox.put, new_nonce)
         self._now = _Run(taken.epoch, journal, logs, before_step, inbox, replacements)
         self._collect()
         tasks = {name: self._task(name, attempt) for name, attempt in attempts.items()}
@@ -277,7 +282,7 @@ class SyntheticJob:
             journal,
             logs,
             attempts,
-            takeover.restored(journal.state, self._splits(journal, logs, declared)),
+            restored(journal.state, self._splits(journal, logs, declared)),
             self._sinks,
             slots=slots,
         )
@@ -287,7 +292,7 @@ class SyntheticJob:
     def replace(self, before: Runner) -> AttemptId:
         """The next attempt of a subtask of the run that is under way takes its place, and nobody has failed; any thread
         may call it. The one before is told to stop when the JobMaster comes to it, and goes on till then."""
-        now, attempt = self._now, before.attempt.next(takeover.new_nonce())
+        now, attempt = self._now, before.attempt.next(new_nonce())
         task = self.begin(before.subtask, attempt, VertexPlan(0, ()))
         assert task is not None
         now.restarts.replaced(task, now.epoch)
@@ -301,7 +306,7 @@ class SyntheticJob:
         if log.state.closed:
             return None
         by_split = self.graph.vertex(subtask.vertex).splits
-        log.open(attempt, takeover.continues_at(log, batch=self._mode == "batch", by_split=by_split))
+        log.open(attempt, continues_at(log, batch=self._mode == "batch", by_split=by_split))
         now.logs[subtask] = log
         self._collect()
         return self._task(subtask, attempt)
@@ -333,7 +338,7 @@ class SyntheticJob:
         kind: type[Runner] = StreamingRunner if self._mode == "streaming" else BatchRunner
         if self.graph.vertex(subtask.vertex).splits:
             kind = SplitRunner
-        plan = takeover.first_plan(Journal(self.world.storage, JOB).replay(), subtask)
+        plan = first_plan(Journal(self.world.storage, JOB).replay(), subtask)
         inputs: Mapping[SubtaskId, LogReader] = self._tails() if self._far_apart else self._shared(now.logs)
         runner = kind(self.world, subtask, now.epoch, attempt, now.logs[subtask], inputs, plan)
         return SyntheticTask(runner, now.inbox.put, now.before_step, f"{self._seed}/{subtask}/{attempt.epoch}")

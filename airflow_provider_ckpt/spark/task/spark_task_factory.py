@@ -8,7 +8,8 @@ from concurrent.futures import Executor
 
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.jobmaster.takeover import continues_at, is_outdated
+from airflow_provider_ckpt.jobmaster.attempts import continues_at
+from airflow_provider_ckpt.jobmaster.log_checks import is_outdated
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId

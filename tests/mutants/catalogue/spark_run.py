@@ -265,9 +265,9 @@ _LOOKS = (
     Mutant(
         "end-of-a-finished-subtask-not-missed",
         "R11",
-        "jobmaster/takeover.py",
-        "        if not log.state.closed and not _is_outdated(",
-        "        if False and not _is_outdated(",
+        "jobmaster/log_checks.py",
+        "        if not log.state.closed and not is_outdated(",
+        "        if False and not is_outdated(",
         ("tests/spark/test_going_back.py",),
         "consumers wait for ever for an end that nobody gives",
     ),
@@ -284,7 +284,7 @@ _LOOKS = (
     Mutant(
         "log-cut-before-what-was-read",
         "R7",
-        "jobmaster/takeover.py",
+        "jobmaster/opened_logs.py",
         "        check_read(state.graph(), logs)\n",
         "        pass\n",
         ("tests/spark/test_given_up.py",),
@@ -387,7 +387,7 @@ _ENDS = (
     Mutant(
         "batch-attempt-not-void",
         "R23",
-        "jobmaster/takeover.py",
+        "jobmaster/attempts.py",
         "    return 0 if batch and not by_split and log.state.end_of_data is None else None",
         "    return None",
         _FENCES,
@@ -396,7 +396,7 @@ _ENDS = (
     Mutant(
         "finished-batch-vertex-void",
         "R23",
-        "jobmaster/takeover.py",
+        "jobmaster/attempts.py",
         "    return 0 if batch and not by_split and log.state.end_of_data is None else None",
         "    return 0 if batch and not by_split else None",
         _FENCES,
@@ -491,7 +491,7 @@ _TAKE_OVER = (
     Mutant(
         "end-in-the-log-not-noted",
         "R11",
-        "jobmaster/takeover.py",
+        "jobmaster/opened_logs.py",
         "            if subtask not in journal.state.finished:",
         "            if False:",
         (
@@ -521,7 +521,7 @@ _TAKE_OVER = (
     Mutant(
         "drain-forgotten",
         "R12",
-        "jobmaster/takeover.py",
+        "jobmaster/restored_state.py",
         "        draining=state.draining,",
         "        draining=False,",
         _GOING_BACK,
@@ -530,7 +530,7 @@ _TAKE_OVER = (
     Mutant(
         "left-out-sources-forgotten",
         "R2",
-        "jobmaster/takeover.py",
+        "jobmaster/restored_state.py",
         "        dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},",
         "        dropped={},",
         _GOING_BACK,
@@ -569,7 +569,7 @@ _RESTORE = (
     Mutant(
         "nothing-void-after-a-restore",
         "R4",
-        "jobmaster/takeover.py",
+        "jobmaster/opened_logs.py",
         "            goes_on = restore.continues_at(subtask)",
         "            pass",
         _BACK,

@@ -1,0 +1,49 @@
+"""The logs of the subtasks, in the hands of the driver that has opened them (R8, R11)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
+from airflow_provider_ckpt.jobmaster.log_checks import check_closed, check_read, check_whole, is_outdated
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.restore import RestorePoint
+from airflow_provider_ckpt.journal.events import SubtaskFinished
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+
+
+def open_logs(
+    journal: OwnedJournal, logs: Mapping[SubtaskId, SubtaskLog], epoch: int, mode: str, restore: RestorePoint | None
+) -> dict[SubtaskId, AttemptId]:
+    """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
+    the tail of the log decides (R11), and the driver before may not have come to say so.
+
+    Returns the attempt of every subtask that is not finished; nobody else, but for a later one, appends to its log from
+    here on. Raises SubtaskLogLostError, LogFencedError.
+    """
+    state = journal.state
+    check_whole(state, logs)
+    if restore is None:  # else what was read behind the checkpoint is void
+        check_read(state.graph(), logs)
+    attempts = first_attempts(epoch, logs)
+    check_closed(state, logs)
+    for subtask, log in logs.items():
+        void = (restore is not None and restore.is_anew) or is_outdated(log, state.since(subtask.vertex))
+        if log.state.closed and not void:
+            if subtask not in journal.state.finished:
+                journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
+            del attempts[subtask]
+            continue
+        by_split = state.graph().vertex(subtask.vertex).splits
+        goes_on = continues_at(log, batch=mode == "batch", by_split=by_split)
+        if goes_on is None and restore is not None and (mode != "batch" or by_split):
+            goes_on = restore.continues_at(subtask)
+        log.open(attempts[subtask], 0 if void else goes_on)
+    return attempts
+
+
+def _owner(log: SubtaskLog) -> str:
+    return "" if log.state.opened is None else str(log.state.opened.attempt)

@@ -1,0 +1,32 @@
+"""What a run is going to do, in the journal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+
+
+def record_plan(
+    journal: OwnedJournal,
+    job_id: str,
+    graph: JobGraph,
+    definition: JobDefinition,
+    schemas: Mapping[str, str],
+    options: Mapping[str, object],
+    rescaled: Mapping[str, int] | None = None,
+) -> None:
+    """``schemas``: of each vertex's output, as Spark writes them; ``options``: of the run, without secrets;
+    ``rescaled``: see :class:`PlanRecorded`."""
+    now = time.time()
+    state = journal.state
+    if state.created is None:
+        journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
+    before = state.definition
+    kept = definition if before is None else definition.keeping(before)
+    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}))

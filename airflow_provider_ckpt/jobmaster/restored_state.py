@@ -1,0 +1,35 @@
+"""What the journal says of the epochs before, for those who go on: the coordinator, and the first tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+
+
+def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None) -> RestoredState:
+    """What the coordinator starts from; ``splits``: of the sources that have some.
+    Ends of data that are in a log only are told by the runners."""
+    return RestoredState(
+        last_triggered=state.last_triggered,
+        last_completed=state.last_completed,
+        last_released=state.last_released,
+        unreleased=state.unreleased,
+        ended={vertex: tuple(uids) for vertex, uids in state.ended.items()},
+        dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},
+        end_of_data=frozenset(state.end_of_data),
+        finished=frozenset(state.finished),
+        snapshots=state.covering(),
+        draining=state.draining,
+        splits=splits or {},
+    )
+
+
+def first_plan(state: JobState, subtask: SubtaskId) -> VertexPlan:
+    """What a subtask runs when it is first deployed in an epoch: the coordinator says the same of what :func:`restored`
+    gives it."""
+    return VertexPlan(0, tuple(sorted(state.dropped.get(subtask.vertex, ()))))
