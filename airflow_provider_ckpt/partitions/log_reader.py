@@ -10,7 +10,7 @@ from typing import Protocol
 
 from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number
 from airflow_provider_ckpt.partitions.records import Open
-from airflow_provider_ckpt.partitions.subtask_log import numbered, subtask_entries
+from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
 from airflow_provider_ckpt.storage.storage import Storage
 
 

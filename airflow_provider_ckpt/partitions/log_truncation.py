@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_provider_ckpt.partitions.subtask_log import subtask_entries
+from airflow_provider_ckpt.partitions.subtask_entries import subtask_entries
 from airflow_provider_ckpt.storage.storage import Storage
 
 

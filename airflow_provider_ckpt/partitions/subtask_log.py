@@ -10,7 +10,7 @@ import threading
 from airflow_provider_ckpt.errors import CkptError, TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
+from airflow_provider_ckpt.partitions.codec import record_to_json
 from airflow_provider_ckpt.partitions.errors import (
     BatchConflictError,
     BatchGapError,
@@ -28,25 +28,9 @@ from airflow_provider_ckpt.partitions.records import (
     Open,
     Record,
 )
-from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
 from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
-
-FORMAT = "subtask-log"
-VERSION = 1
-
-
-def subtask_entries(storage: Storage, path: str) -> AppendLog:
-    return AppendLog(storage, path, format=FORMAT, version=VERSION, keep=_is_open, parse=record_from_json)
-
-
-def _is_open(entry: Entry) -> bool:
-    """Open records stay for ever: they hold the number a fenced attempt would try next (R3)."""
-    return isinstance(entry.body, dict) and entry.body.get("type") == "Open"
-
-
-def numbered(entries: list[Entry]) -> list[Numbered]:
-    return [(entry.number, entry.value) for entry in entries]
 
 
 class SubtaskLog:

@@ -12,7 +12,8 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
 from airflow_provider_ckpt.partitions.errors import UnknownRecordError
 from airflow_provider_ckpt.partitions.records import Batch, Open, Record
-from airflow_provider_ckpt.partitions.subtask_log import FORMAT, SubtaskLog, subtask_entries
+from airflow_provider_ckpt.partitions.subtask_entries import FORMAT, subtask_entries
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.partitions.samples import one_of_each
 

@@ -34,7 +34,7 @@ from airflow_provider_ckpt.partitions.records import (
     EndOfPartition,
     Record,
 )
-from airflow_provider_ckpt.partitions.subtask_log import numbered, subtask_entries
+from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.memory import MemoryStorage

@@ -12,7 +12,7 @@ _SUBTASK_LOG = (
     Mutant(
         "open-truncated",
         "R3",
-        "partitions/subtask_log.py",
+        "partitions/subtask_entries.py",
         '    return isinstance(entry.body, dict) and entry.body.get("type") == "Open"',
         "    return False",
         _LOG,
