@@ -404,7 +404,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
         stop_after_batch=lambda: None,
         cause=lambda error: error,
     )
-    runner._query = query
+    runner._query = runner._boundary._query = query
     runner.deploy(VertexPlan(0, ()))
     told = subtask.first_told()
     runner.close()

@@ -6,7 +6,8 @@ What comes next is the machine's to say (``task.machine``); here it is done. Who
 * Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
 * one thread of its own for what takes long (building, stopping at a boundary, starting again, ending).
 
-The query itself is :class:`RunningQuery`'s, what its micro-batches become is :class:`Publisher`'s.
+The query itself is :class:`RunningQuery`'s, where it is stopped is :class:`QueryBoundary`'s, and what its micro-batches
+become is :class:`Publisher`'s.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import functools
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from airflow_provider_ckpt.coordinator.reports import SourceAtEnd
 from airflow_provider_ckpt.model.pause_reason import PauseReason
@@ -27,6 +27,7 @@ from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.task.actions import (
     Action,
@@ -63,6 +64,7 @@ class StreamingRunner:
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
         self._forget_earlier, self._widen = forget_earlier, widen
         self._query = RunningQuery(context, publisher, self._published)
+        self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
@@ -156,9 +158,8 @@ class StreamingRunner:
     # ---- Spark's callback threads
 
     def on_progress(self) -> None:
-        if (
-            not self._query.is_stopped
-        ):  # an event may come late: the run is over, and the next attempt publishes the batch
+        """An event may come late: the run is over, and the next attempt publishes the batch."""
+        if not self._query.is_stopped:
             self._guard(self._query.publish_committed)
 
     # ---- from facts to actions; the lock is held
@@ -226,58 +227,28 @@ class StreamingRunner:
 
     def _run(self) -> None:
         assert self._built is not None
-        trigger: dict[str, Any] = {
-            "processingTime": f"{int(self._context.options.trigger_interval * 1000)} milliseconds"
-        }
-        self._query.run(self._built, {"availableNow": True} if self._runs_out else trigger)
+        interval = f"{int(self._context.options.trigger_interval * 1000)} milliseconds"
+        self._query.run(self._built, {"availableNow": True} if self._runs_out else {"processingTime": interval})
         with self._lock:
             self._carry_out(self._machine.started(self._seen()))
 
     def _stand_still(self) -> None:
-        self._settle()
+        self._boundary.stand_still()
         commit = self._folder.newest_commit()
         with self._lock:
             self._carry_out(self._machine.stood_still(-1 if commit is None else commit))
 
-    def _settle(self) -> None:
-        """Stand still with newest offsets = newest commits (R2)."""
-        self._query.stop_after_batch()
-        if not self._folder.at_boundary():
-            self._run_planned()
-
-    def _run_planned(self) -> None:
-        self._query.run_planned(self._builder.build(self._publication.plan.without))
-
     def _end(self, mode: EndMode) -> None:
         """End of data: nothing more is read; windows fire; the end goes into the log (R11)."""
         if self._built is None:
-            self._built = self._builder.build(self._publication.plan.without)
-        if mode == "finish" or self._folder.is_final():
-            self._query.stop_after_batch()
-            self._finish_planned()
-        else:
-            self._settle()
-        self._fire_windows()
+            self._built = self._build_anew()
+        self._boundary.end(mode, self._built)
         with self._lock:
             self._publication.end_of_data(mode)
             self._carry_out(self._machine.data_ended())
 
-    def _finish_planned(self) -> None:
-        if self._folder.at_boundary():
-            return
-        if self._folder.is_final():
-            self._run_planned()
-        else:
-            self._folder.forget_planned()  # every source is read to its end: the plan can hold late files only
-
-    def _fire_windows(self) -> None:
-        """Flink's MAX_WATERMARK: Spark has no such thing, ``availableNow`` leaves the last windows in state."""
-        commit = self._folder.newest_commit()
-        built = self._built
-        if commit is None or built is None or not (built.watermark and built.stateful) or self._folder.is_final():
-            return
-        self._folder.plan_final_batch(commit, int(time.time() * 1000))
-        self._run_planned()
+    def _build_anew(self) -> BuiltQuery:
+        return self._builder.build(self._publication.plan.without)
 
     def _submit(self, work: Callable[[], None]) -> None:
         self._thread.submit(self._guard, work)

@@ -323,7 +323,7 @@ _ENDS = (
     Mutant(
         "dropped-off-the-boundary",
         "R2",
-        "spark/task/streaming_runner.py",
+        "spark/task/query_boundary.py",
         "        if not self._folder.at_boundary():\n            self._run_planned()",
         "        if False:\n            self._run_planned()",
         _FENCES,
@@ -342,8 +342,10 @@ _ENDS = (
         "end-before-the-last-windows",
         "R12",
         "spark/task/streaming_runner.py",
-        "        self._fire_windows()\n        with self._lock:\n            self._publication.end_of_data(mode)\n",
-        "        self._publication.end_of_data(mode)\n        self._fire_windows()\n        with self._lock:\n",
+        "        self._boundary.end(mode, self._built)\n        with self._lock:\n"
+        "            self._publication.end_of_data(mode)\n",
+        "        self._publication.end_of_data(mode)\n        self._boundary.end(mode, self._built)\n"
+        "        with self._lock:\n",
         ("tests/spark/test_runs.py::test_r12_a_bounded_job_in_streaming_mode_fires_its_last_windows",),
         "the last windows come after the end of data, and are refused",
     ),
@@ -415,8 +417,8 @@ _ENDS = (
         "late-progress-published",
         "R1",
         "spark/task/streaming_runner.py",
-        "            not self._query.is_stopped\n",
-        "            True\n",
+        "        if not self._query.is_stopped:\n            self._guard(",
+        "        if True:\n            self._guard(",
         _FENCES,
         "a run that is over publishes behind its own end",
     ),
