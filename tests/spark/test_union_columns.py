@@ -304,10 +304,10 @@ def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, mo
     """The last release recorded no unions: the same order goes on, another one is refused by name."""
 
     def without_unions(
-        graph: JobGraph, schemas: Mapping[str, str], at: float, definition: JobDefinition
+        graph: JobGraph, schemas: Mapping[str, str], at: float, definition: JobDefinition, rescaled: Mapping[str, int]
     ) -> PlanRecorded:
         vertices = {uid: replace(vertex, unions=()) for uid, vertex in definition.vertices.items()}
-        return PlanRecorded(graph, schemas, at, replace(definition, vertices=vertices))
+        return PlanRecorded(graph, schemas, at, replace(definition, vertices=vertices), rescaled)
 
     schemas = CASES["order"]
     fill(world, *schemas)
