@@ -46,7 +46,7 @@ class Passed:
     ended: bool
 
 
-Action = TakeSnapshot | Feed | Passed
+GateAction = TakeSnapshot | Feed | Passed
 
 
 @dataclass
@@ -83,9 +83,9 @@ class InputGate:
         """The consumer took this snapshot for another reason (it was triggered itself)."""
         self._snapshotted = max(self._snapshotted, checkpoint)
 
-    def poll(self, now: float, unread: Mapping[str, bool]) -> list[Action]:
+    def poll(self, now: float, unread: Mapping[str, bool]) -> list[GateAction]:
         """The actions that are due, in order. ``unread[edge]``: fed data the consumer has not published."""
-        actions: list[Action] = []
+        actions: list[GateAction] = []
         while True:
             before = len(actions)
             for edge, state in self._inputs.items():
@@ -101,7 +101,7 @@ class InputGate:
             if len(actions) == before:
                 return actions
 
-    def _advance(self, edge: str, state: _Input, actions: list[Action]) -> None:
+    def _advance(self, edge: str, state: _Input, actions: list[GateAction]) -> None:
         start = state.passed
         while state.queue:
             position, record = state.queue[0]

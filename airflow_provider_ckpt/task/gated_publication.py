@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.reports import Report
 from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import BatchGapError
-from airflow_provider_ckpt.partitions.input_gate import Action, TakeSnapshot
+from airflow_provider_ckpt.partitions.input_gate import GateAction, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.inputs import Inputs
@@ -62,11 +62,15 @@ class GatedPublication(Publication):
             self._failed = error
             raise
 
-    def _act(self, action: Action) -> None:
+    def _act(self, action: GateAction) -> None:
         if isinstance(action, TakeSnapshot):
             self.trigger(action.checkpoint)
         else:
             self.inputs.carry_out(action)
+
+    def goes_on(self, plan: VertexPlan) -> None:
+        """From the next batch on the query runs ``plan``. The caller holds the lock, and no query runs."""
+        self.plan = plan
 
     def resume(self) -> None:
         """Catch up with what the log says that was read, and of which barriers: before anything else."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.graph import JobEdge
-from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed
+from airflow_provider_ckpt.partitions.input_gate import Feed, GateAction, InputGate, Passed
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
@@ -156,7 +156,7 @@ class Inputs:
         """The batch given to :meth:`advance` is in the log."""
         self._publishing.clear()
 
-    def pull(self, now: float) -> list[Action]:
+    def pull(self, now: float) -> list[GateAction]:
         """Offer what the producers appended to the gate; returns the actions that are due, in order."""
         for uid, edge in self.edges.items():
             for number, record in edge.log.records(edge.offered):
@@ -165,7 +165,7 @@ class Inputs:
         unread = {uid: edge.feed.has_unread() or uid in self._publishing for uid, edge in self.edges.items()}
         return self.gate.poll(now, unread)
 
-    def carry_out(self, action: Action) -> None:
+    def carry_out(self, action: GateAction) -> None:
         if isinstance(action, Feed):
             self.edges[action.edge].feed.add(action.position, action.batch)
         elif isinstance(action, Passed):

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.partitions.input_gate import Action, Feed, InputGate, Passed, TakeSnapshot
+from airflow_provider_ckpt.partitions.input_gate import Feed, GateAction, InputGate, Passed, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, EndOfPartition, Open, Record
 from tests.partitions.samples import batch
 
@@ -29,7 +29,7 @@ def offer(one: InputGate, edge: str, *records: Record, start: int = 0) -> None:
         one.offer(edge, position, record)
 
 
-def done(actions: list[Action]) -> list[str]:
+def done(actions: list[GateAction]) -> list[str]:
     """Short words: "a0" fed, "!1" snapshot."""
     words = []
     for action in actions:
@@ -220,7 +220,7 @@ class Schedule:
         for action in self.gate.poll(self.now, dict(self.unread)):
             self.act(action)
 
-    def act(self, action: Action) -> None:
+    def act(self, action: GateAction) -> None:
         if isinstance(action, TakeSnapshot):
             assert action.checkpoint > max(self.snapshots, default=0), "snapshots ascend, each is taken once"
             if self.aligned and self.timeout is None:

@@ -217,7 +217,7 @@ class StreamingRunner:
 
     def _build(self, plan: VertexPlan) -> None:
         with self._lock:
-            self._publication.plan = plan
+            self._publication.goes_on(plan)
             self._widen(plan)
         built = self._builder.build(plan.without)
         with self._lock:
