@@ -122,7 +122,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> float:
 
     spark = build_session(JOB_ID, CONF)
     spark.sparkContext.setLogLevel("ERROR")
-    spark.range(1000).write.parquet(str(work / "warm-up"))
+    spark.range(1000).write.parquet(str(work / f"warm-up-{os.getpid()}"))
     if engine == "ckpt":
         return _library(work)
     splits, out = ranges(given["splits"], given["rows"]), given["out"]
