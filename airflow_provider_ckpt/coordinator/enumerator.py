@@ -46,6 +46,7 @@ class SplitEnumerator:
         """A heap: what goes back comes first again."""
         self._assigned: dict[SubtaskId, dict[int, None]] = {}
         self._told_last: set[SubtaskId] = set()
+        self._is_held = False
 
     @property
     def done(self) -> int:
@@ -64,9 +65,14 @@ class SplitEnumerator:
         """False: it was told that nothing else will be handed out to it."""
         return subtask not in self._told_last
 
+    def hold(self) -> None:
+        """None of those that read is told that nothing else comes, until :meth:`retake`: more of them are to begin, and
+        who reads from them must not find all of them at their end before that."""
+        self._is_held = True
+
     def retake(self, takers: Collection[SubtaskId]) -> None:
         """What is left is for these; any other is told so when it has read what it was handed."""
-        self._takers = frozenset(takers)
+        self._takers, self._is_held = frozenset(takers), False
 
     def began(self, subtask: SubtaskId) -> None:
         """A new attempt of the subtask runs: nothing is handed out to it, and what the one before had goes back."""
@@ -97,7 +103,7 @@ class SplitEnumerator:
         return len(self._assigned.get(subtask, ()))
 
     def _for(self, subtask: SubtaskId) -> Assignment:
-        if subtask not in self._takers:
+        if subtask not in self._takers and not self._takers <= self._told_last:  # else who failed takes it back
             self._told_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
         share = max(1, len(self._left) // (2 * len(self._takers)))
@@ -106,7 +112,7 @@ class SplitEnumerator:
             wanted = 0  # the last ones go to whoever has nothing to read
         taken = tuple(heapq.heappop(self._left) for _ in range(wanted))
         self._assigned.setdefault(subtask, {}).update(dict.fromkeys(taken))
-        is_last = not self._left and not self._has(subtask)
+        is_last = not self._left and not self._has(subtask) and not self._is_held
         if is_last:
             self._told_last.add(subtask)
         return Assignment(subtask, taken, is_last)

@@ -5,7 +5,8 @@ that are too many come to their end behind what they have been handed. With more
 
 1. The new graph is in the journal. It is the commit point: later runs go by it, whatever becomes of this one.
 2. The subtasks that read the source stand still, one after the other, and go on reading the new ones, too. None of
-   those has begun: there is nothing that could be missed.
+   those has begun: there is nothing that could be missed. The source does not come to its end meanwhile: whoever had
+   read it to its end could not be told of more, and the barriers of those would not come to it.
 3. With no checkpoint pending, the new subtasks become part of what runs, and begin. Until all of them run, no
    checkpoint is taken (R15).
 
@@ -44,6 +45,7 @@ class Rescaler:
         change = self._parts.rescaling.begin(message.request, uid, wanted, max(0, wanted - len(before)))
         self._parts.out.append(Append(GraphChanged(change.number, change.graph, {uid: wanted}, now)))
         if change.new:
+            self._parts.splits.hold(uid)
             self._parts.requests.note(message.request, KIND)
             self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
         else:

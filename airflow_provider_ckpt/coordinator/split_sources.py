@@ -43,6 +43,10 @@ class SplitSources:
         source = self._of(subtask)
         return source is not None and source.enumerator.may_read(subtask)
 
+    def hold(self, uid: str) -> None:
+        """Nobody comes to the end of the source until :meth:`retake`."""
+        self._sources[uid].enumerator.hold()
+
     def retake(self, uid: str, takers: Collection[SubtaskId]) -> None:
         """From here on these read the source."""
         self._sources[uid].enumerator.retake(takers)
