@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -19,30 +21,39 @@ from airflow_provider_ckpt.coordinator.commands import (
 )
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Release
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
+from airflow_provider_ckpt.coordinator.messages import (
+    Message,
+    ReleaseDone,
+    ReleaseFailed,
+    RescaleRequested,
+    StopRequested,
+)
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
+    SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
     SubtaskOpened,
+    SubtaskRunning,
 )
 from airflow_provider_ckpt.errors import OvertakenError
-from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
-from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.channel import readers
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, BrokenError, FencedError, World
@@ -60,13 +71,36 @@ def replayed(world: World) -> JobState:
     return state
 
 
-def splits_from(
-    world: World, state: JobState, logs: Mapping[SubtaskId, SubtaskLog], random: Random
-) -> dict[str, RestoredSplits]:
-    """Each driver has another parallelism."""
-    lists = {uid: [Split(one, one) for one in splits] for uid, splits in world.splits.items()}
-    parallelism = {uid: random.randint(1, world.graph.vertex(uid).parallelism) for uid in lists}
-    return restored_splits(state, world.graph, logs, lists, parallelism)
+@dataclass(frozen=True)
+class Planned:
+    """What a driver plans when it has claimed the job. ``readers``: of each source with splits."""
+
+    graph: JobGraph
+    readers: dict[str, int]
+    event: ev.PlanRecorded
+
+
+def planned(world: World, mode: str, random: Random) -> Planned:
+    """Some drivers declare another parallelism than the one before. What was asked for while that ran holds for those
+    that do not."""
+    state = replayed(world)
+    graph = world.graph if state.plan is None else state.graph()
+    sources, widths, wanted, rescaled = {}, {}, {}, {}
+    for uid in world.splits:
+        before = graph.vertex(uid).parallelism
+        declared = before if state.definition is None else state.definition.sources[uid].parallelism or before
+        pointwise = any(edge.exchange == "pointwise" for edge in graph.outputs(uid))
+        if state.definition is not None and not pointwise and random.random() < 0.3:
+            declared = random.randint(1, 4)
+        sources[uid] = SourceDefinition(True, parallelism=declared)
+        widths[uid], wanted[uid] = subtasks_needed(state, uid, declared), readers_wanted(state, uid, declared)
+        if wanted[uid] != declared:
+            rescaled[uid] = wanted[uid]
+        if pointwise:
+            wanted[uid] = random.randint(1, before)
+    graph = graph.rescaled(widths)
+    definition = JobDefinition("batch" if mode == "batch" else "streaming", sources, {}, {})
+    return Planned(graph, wanted, ev.PlanRecorded(graph, {}, world.now, definition, rescaled))
 
 
 class Driver:
@@ -101,9 +135,11 @@ class Driver:
         self.asked: set[str] = set()
         """Requests that reached the coordinator."""
         self.epoch = world.claim()
-        self.attempts = first_attempts(self.epoch, world.subtasks)
+        self.plan = planned(world, options.mode, random)
+        self.graph = self.plan.graph
+        """As the epoch begins."""
+        self.attempts = takeover.first_attempts(self.epoch, self.graph.subtasks)
         self.logs: dict[SubtaskId, SubtaskLog] = {}
-        self.readers = {name: CurrentLog(self.logs, name) for name in world.subtasks}
         self.replaced: list[Runner] = []
         """Of attempts that the next one of this epoch has fenced. They go on as long as they can."""
         self.restarting: dict[SubtaskId, RestartSubtask] = {}
@@ -119,10 +155,11 @@ class Driver:
 
     def _take_over(self) -> Iterator[None]:
         yield
-        self.logs.update(load_logs(self.world.storage, JOB, self.world.graph))
+        self._append(self.plan.event)
+        self.logs.update(takeover.load_logs(self.world.storage, JOB, self.graph))
         finished = replayed(self.world).finished
         for subtask, log in self.logs.items():
-            by_split = self.world.graph.vertex(subtask.vertex).splits
+            by_split = self.graph.vertex(subtask.vertex).splits
             if not self.options.is_batch and not by_split and not log.position and self.random.random() < 0.3:
                 self.late.append(subtask)
                 continue
@@ -133,9 +170,10 @@ class Driver:
         for subtask in [name for name in self.logs if name not in self.late]:
             self._make(subtask)  # when every log is opened: what the driver before published is read
         state = replayed(self.world)
-        splits = splits_from(self.world, state, self.logs, self.random) if self.world.splits else {}
+        lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
+        splits = restored_splits(state, self.graph, self.logs, lists, self.plan.readers)
         self.coordinator = self.coordinator_type(
-            self.world.graph,
+            self.graph,
             self.options,
             epoch=self.epoch,
             restored=restored(state, splits),
@@ -150,8 +188,8 @@ class Driver:
             log.open(self.attempts[subtask], self._continues_at(subtask, log))
 
     def _continues_at(self, subtask: SubtaskId, log: SubtaskLog) -> int | None:
-        by_split = self.world.graph.vertex(subtask.vertex).splits
-        return continues_at(log, batch=self.options.is_batch, by_split=by_split)
+        by_split = self.graph.vertex(subtask.vertex).splits
+        return takeover.continues_at(log, batch=self.options.is_batch, by_split=by_split)
 
     def _replace(self, subtask: SubtaskId) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
@@ -159,19 +197,19 @@ class Driver:
         before = self.runners[subtask]
         has_failed = any(isinstance(message, SubtaskFailed) for message in before.outbox)
         attempt = before.attempt.next(f"r{len(self.replaced)}")
-        if not has_failed and self._begin_next(subtask, attempt):
+        if not has_failed and self._begin_next(subtask, attempt, before.told or before.made_for):
             self.replaced.append(before)
             self.runners[subtask].outbox.append(SubtaskOpened(self.epoch, subtask, attempt))
 
-    def _begin_next(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
+    def _begin_next(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> bool:
         """False: the log is closed, nothing is left to do."""
-        log = SubtaskLog(self.world.storage, self.logs[subtask].path)
+        log = SubtaskLog(self.world.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
         log.load()
         if log.state.closed:
             return False
         log.open(attempt, self._continues_at(subtask, log))
         self.logs[subtask], self.attempts[subtask] = log, attempt
-        self._make(subtask)
+        self._make(subtask, plan)
         return True
 
     def _fail(self, subtask: SubtaskId) -> None:
@@ -182,17 +220,31 @@ class Driver:
 
     def _restart(self, command: RestartSubtask) -> None:
         """As the gateway does it; what is left of the attempt before is in no hurry to end."""
+        if command.attempt == AttemptId.vacant(self.epoch):
+            self._begins(command.subtask)
         before = self.runners.pop(command.subtask, None)
         if before is not None:
             self.replaced.append(before)
         self.restarting[command.subtask] = command
 
+    def _begins(self, subtask: SubtaskId) -> None:
+        """R21: everybody who reads it has been told so."""
+        self.world.begins(self.epoch, subtask)
+        for consumer, _ in readers(self.world.graph, subtask):
+            runner = self.runners.get(consumer)
+            if runner is not None and runner.log.state.end_of_data is not None:
+                continue
+            told = self.plans.get(consumer) if runner is None else runner.told
+            if told is not None and told.parallelism.get(subtask.vertex, 0) <= subtask.number:
+                raise BrokenError(f"R21: {subtask} begins, and {consumer} does not know it")
+
     def _begin_again(self, subtask: SubtaskId) -> None:
-        attempt = self.restarting.pop(subtask).attempt.next(f"n{len(self.replaced)}")
+        command = self.restarting.pop(subtask)
+        attempt = command.attempt.next(f"n{len(self.replaced)}")
         world = (self.epoch, subtask, attempt)
         if self.faulty and self.random.random() < 0.2:
             self.inbox.append(SubtaskFailed(*world, "the log cannot be opened"))
-        elif self._begin_next(subtask, attempt):
+        elif self._begin_next(subtask, attempt, command.plan):
             self.runners[subtask].outbox.append(SubtaskOpened(*world))
         else:
             self.inbox += [SubtaskOpened(*world), SubtaskDone(*world)]
@@ -219,15 +271,15 @@ class Driver:
         else:
             self._tell(command, lambda runner: runner.deploy(command.plan))
 
-    def _make(self, subtask: SubtaskId) -> None:
+    def _make(self, subtask: SubtaskId, plan: VertexPlan | None = None) -> None:
+        """``plan``: None for that of a first attempt."""
         if self.logs[subtask].state.closed:
             return
-        vertex = subtask.vertex
-        plan = first_plan(replayed(self.world), subtask)
-        log = self.logs[subtask]
-        attempt = self.attempts[subtask]
-        kind = SplitRunner if self.world.graph.vertex(vertex).splits else self.runner_type
-        self.runners[subtask] = kind(self.world, subtask, self.epoch, attempt, log, self.readers, plan)
+        plan = plan or takeover.first_plan(replayed(self.world), subtask)
+        log, attempt = self.logs[subtask], self.attempts[subtask]
+        kind = SplitRunner if self.graph.vertex(subtask.vertex).splits else self.runner_type
+        inputs = functools.partial(CurrentLog, self.logs)
+        self.runners[subtask] = kind(self.world, self.graph, subtask, self.epoch, attempt, log, inputs, plan)
 
     # -- one step
 
@@ -251,7 +303,7 @@ class Driver:
             late = self.late.pop()
             self._open(late)
             self._make(late)
-            self.runners[late].deploy(self.plans[late])
+            self.runners[late].deploy(self.plans.pop(late))
         elif self.releases and choice < 0.15:
             self._release()
         elif choice < 0.55:
@@ -294,8 +346,10 @@ class Driver:
                 message.epoch, message.subtask, message.attempt, message.checkpoint, "IO_EXCEPTION"
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
-        if isinstance(message, StopRequested) and message.request is not None and not self.coordinator.is_over:
+        if isinstance(message, (StopRequested, RescaleRequested)) and message.request and not self.coordinator.is_over:
             self.asked.add(message.request)
+        if isinstance(message, (SubtaskRunning, SubtaskAtEndOfData, SubtaskDone)):
+            self.world.has_come(message.epoch, message.subtask)
         for _ in range(times):
             self._carry_out(self.coordinator.handle(message, self.world.now))
 
@@ -364,17 +418,16 @@ class Driver:
         for vertex in self.world.graph.vertices:
             for sink in vertex.sinks:
                 if self.world.targets[sink].last_released < checkpoint:
-                    self._release_sink(vertex.uid, vertex.parallelism, sink, event)
+                    self._release_sink(vertex, sink, event)
                     return
         self.releases.pop()
         self.inbox.append(ReleaseDone(self.epoch, checkpoint, {}))
 
-    def _release_sink(self, vertex: str, parallelism: int, sink: str, event: ev.CheckpointCompleted) -> None:
+    def _release_sink(self, vertex: JobVertex, sink: str, event: ev.CheckpointCompleted) -> None:
+        """The job may have got more subtasks since the checkpoint."""
         target = self.world.targets[sink]
-        for index in range(parallelism):
-            name = SubtaskId.of(vertex, index)
-            snapshot = event.subtasks[name]
-            for path, rows in self.world.staged(name, sink, snapshot.position):
+        for name in [one for one in vertex.subtasks if one in event.subtasks]:
+            for path, rows in self.world.staged(name, sink, event.subtasks[name].position):
                 if path not in target.handles:
                     target.handles.add(path)
                     target.rows.extend(rows)

@@ -18,26 +18,12 @@ def offset_json(offset: int) -> str:
 
 @dataclass
 class Feed:
-    """What the query may read of one channel, in order. As the real one, it is taken up where the attempt before
-    stood: ``base`` things were read by then, the last of them at position ``fed`` or before."""
+    """What the query may read of one edge, in order. As the real one, it is taken up where the attempt before stood:
+    ``base`` things were read by then. ``keys``: path -> the channel that it came by."""
 
     base: int
-    fed: int
     paths: list[str] = field(default_factory=list)
-    positions: dict[str, int] = field(default_factory=dict)
-
-    def add(self, position: int, batch: Batch) -> None:
-        if position <= self.fed:
-            return
-        for file in batch.files:
-            self.paths.append(file.path)
-            self.positions[file.path] = position
-
-    def consumed(self, paths: Collection[str]) -> int | None:
-        return max([self.positions.pop(path) for path in paths if path in self.positions], default=None)
-
-    def has_unread(self) -> bool:
-        return bool(self.positions)
+    keys: dict[str, str] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -45,6 +31,31 @@ class Feed:
 
     def between(self, start: int, end: int) -> list[str]:
         return self.paths[max(0, start - self.base) : max(0, end - self.base)]
+
+
+@dataclass
+class ChannelFeed:
+    """What one channel brings into the feed of its edge. The last that the attempt before has read was at
+    position ``fed`` or before."""
+
+    of: Feed
+    key: str
+    fed: int
+    positions: dict[str, int] = field(default_factory=dict)
+
+    def add(self, position: int, batch: Batch) -> None:
+        if position <= self.fed:
+            return
+        for file in batch.files:
+            self.of.paths.append(file.path)
+            self.of.keys[file.path] = self.key
+            self.positions[file.path] = position
+
+    def consumed(self, paths: Collection[str]) -> int | None:
+        return max([self.positions.pop(path) for path in paths if path in self.positions], default=None)
+
+    def has_unread(self) -> bool:
+        return bool(self.positions)
 
 
 @dataclass

@@ -6,13 +6,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.reports import Report, SourceAtEnd
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import JobEdge
+from airflow_provider_ckpt.model.channel import Channel, channels
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.task_id import TaskId
@@ -45,8 +46,8 @@ ALIGNED_TIMEOUT = 10.0
 
 
 class Runner:
-    """``outbox`` is what it tells the coordinator, in order. ``log``: its own, opened; ``inputs``: the logs that
-    it reads, by subtask."""
+    """``outbox`` is what it tells the coordinator, in order. ``graph``: as the epoch began; ``log``: its own, opened;
+    ``inputs``: gives the log of a subtask that it reads."""
 
     publication: Publication
     machine: TaskMachine
@@ -54,23 +55,32 @@ class Runner:
     def __init__(
         self,
         world: World,
+        graph: JobGraph,
         subtask: SubtaskId,
         epoch: int,
         attempt: AttemptId,
         log: SubtaskLog,
-        inputs: Mapping[SubtaskId, LogReader],
+        inputs: Callable[[SubtaskId], LogReader],
         plan: VertexPlan,
     ) -> None:
-        self.world, self.subtask, self.epoch, self.attempt = world, subtask, epoch, attempt
-        self.log, self.logs = log, inputs
+        self.world, self.graph = world, graph
+        self.subtask, self.epoch, self.attempt = subtask, epoch, attempt
+        self.log, self.log_of = log, inputs
+        self.made_for = plan
+        self.told: VertexPlan | None = None
+        """The plan that it was deployed with, or went on with, last."""
         self.vertex = world.graph.vertex(subtask.vertex)
         self.outbox: list[Report] = []
         self.work: deque[Callable[[], None]] = deque()
-        self.channels = {key: (edge, producer) for edge, key, producer in world.channels(subtask)}
+        self.channels = self._channels(plan)
         self._prepare(plan)
 
     def _prepare(self, plan: VertexPlan) -> None:
         raise NotImplementedError
+
+    def _channels(self, plan: VertexPlan) -> dict[str, Channel]:
+        """By their keys; all that it reads under the plan."""
+        return {one.key: one for one in channels(self.graph.rescaled(plan.parallelism), self.subtask)}
 
     @property
     def task_id(self) -> TaskId:
@@ -79,7 +89,7 @@ class Runner:
     # -- what the driver asks for
 
     def deploy(self, plan: VertexPlan) -> None:
-        raise NotImplementedError
+        self.told = plan
 
     def put_barrier(self, checkpoint: int) -> None:
         if not self.log.state.closed:
@@ -92,7 +102,7 @@ class Runner:
         raise NotImplementedError
 
     def resume(self, plan: VertexPlan) -> None:
-        raise NotImplementedError
+        self.told = plan
 
     def drain(self) -> None:
         raise NotImplementedError
@@ -115,9 +125,9 @@ class Runner:
 
     # -- rows
 
-    def _routed(self, edge: JobEdge, producer: SubtaskId, path: str) -> list[Row]:
+    def _routed(self, by: Channel, path: str) -> list[Row]:
         rows = self.world.rows[path]
-        return [(*row, edge.uid) for row in rows if self.world.routed(edge, producer, self.subtask, row)]
+        return [(*row, by.edge.uid) for row in rows if self.world.routed(by.edge, by.producer, self.subtask, row)]
 
     def _own(self, path: str) -> Row:
         uid, _, number = path.partition("/")
@@ -139,7 +149,8 @@ class StreamingRunner(Runner):
 
     def _prepare(self, plan: VertexPlan) -> None:
         last = self.log.state.last_batch
-        self.feeds = {key: q.Feed(self._read_of(last, key), self._position(last, key) - 1) for key in self.channels}
+        edges = {one.edge.uid for one in self.channels.values()}
+        self.feeds = {uid: q.Feed(self._read_of(last, uid)) for uid in sorted(edges)}
         self.sources = {uid: q.Source(uid, self.world.bounded_rows.get((self.subtask, uid))) for uid in self._uids()}
         self.query = q.Query({**self.feeds, **self.sources}, last)
         self.publication = self.publication_type(
@@ -151,7 +162,7 @@ class StreamingRunner(Runner):
             notify=lambda: None,
             clock=lambda: self.world.now,
         )
-        self.machine = self.machine_type(self.task_id, {*self.channels, *self.publication.inputs.bounded})
+        self.machine = self.machine_type(self.task_id, {*self.feeds, *self.publication.inputs.bounded})
         self.publication.resume()
 
     def _uids(self) -> tuple[str, ...]:
@@ -167,11 +178,8 @@ class StreamingRunner(Runner):
 
     def _inputs(self, last: Batch | None, plan: VertexPlan) -> Inputs:
         edges: dict[str, Any] = {}
-        for key, (edge, producer) in self.channels.items():
-            read = self._position(last, key)
-            start = max(0, read - 1)  # as the real one: the last entry that was read may be the end
-            feed: Any = self.feeds[key]
-            edges[key] = EdgeInput(edge, self.logs[producer], feed, offered=start, read=read, passed=start)
+        for channel in self.channels.values():
+            edges[channel.key] = self._input(channel, self._position(last, channel.key))
         bounded = {
             uid: BoundedInput(uid, set(source.between(0, source.count)), frozenset(source.between(0, source.count)))
             for uid, source in self.sources.items()
@@ -182,9 +190,16 @@ class StreamingRunner(Runner):
         seen: Callable[[str], Any] = lambda uid: q.Seen(of[uid])  # noqa: E731
         return Inputs(edges, bounded, gate, seen)
 
+    def _input(self, channel: Channel, read: int) -> EdgeInput:
+        start = max(0, read - 1)  # as the real one: the last entry that was read may be the end
+        edge, log = channel.edge, self.log_of(channel.producer)
+        feed: Any = q.ChannelFeed(self.feeds[edge.uid], channel.key, fed=read - 1)
+        return EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
+
     # -- what the driver asks for
 
     def deploy(self, plan: VertexPlan) -> None:
+        super().deploy(plan)
         self.work.append(lambda: self._carry_out(self.machine.deploy(plan, self.log.state.end_of_data)))
 
     def finish(self) -> None:
@@ -194,6 +209,7 @@ class StreamingRunner(Runner):
         self._carry_out(self.machine.pause(reason))
 
     def resume(self, plan: VertexPlan) -> None:
+        super().resume(plan)
         self._carry_out(self.machine.resume(plan))
 
     def drain(self) -> None:
@@ -217,9 +233,9 @@ class StreamingRunner(Runner):
         ends = self.query.plan(random, without)
         rows = [
             row
-            for key, (edge, by) in self.channels.items()
-            for path in self.query.read(key, ends)
-            for row in self._routed(edge, by, path)
+            for uid, feed in self.feeds.items()
+            for path in self.query.read(uid, ends)
+            for row in self._routed(self.channels[feed.keys[path]], path)
         ]
         rows += [self._own(path) for uid in self.sources for path in self.query.read(uid, ends)]
         if ends == self.query.offsets:
@@ -250,14 +266,21 @@ class StreamingRunner(Runner):
                     self.publication.tell(report)
 
     def _announce(self, uid: str, batch_id: int) -> None:
-        droppable = len({*self.channels, *self.sources} - self.publication.plan.without) > 1
-        if uid in self.sources or self.channels[uid][0].uid == uid:  # of several channels none is an edge
-            self.publication.tell(SourceAtEnd(*self.task_id, uid, batch_id, droppable))
+        droppable = len({*self.feeds, *self.sources} - self.publication.plan.without) > 1
+        self.publication.tell(SourceAtEnd(*self.task_id, uid, batch_id, droppable))
 
     def _build(self, plan: VertexPlan) -> None:
         self.publication.plan = plan
-        reads = {*self.channels, *self.sources}
+        self._widen(plan)
+        reads = {*self.feeds, *self.sources}
         self._carry_out(self.machine.planned(reads, runs_out=False, seen=self._seen()))
+
+    def _widen(self, plan: VertexPlan) -> None:
+        """Read what the plan has it read beside the channels that it has. Nobody can have read of those."""
+        new = {key: one for key, one in self._channels(plan).items() if key not in self.channels}
+        self.channels |= new
+        inputs = {key: self._input(one, 0) for key, one in new.items() if one.edge.uid not in plan.without}
+        self.publication.inputs.read_also(inputs)
 
     def _start(self) -> None:
         self.query.is_running = True
@@ -285,6 +308,7 @@ class BoundedRunner(Runner):
         self.reading, self.publication, self.machine = reading, reading.publication, reading.machine
 
     def deploy(self, plan: VertexPlan) -> None:
+        super().deploy(plan)
         self.work.append(lambda: self._deploy(plan))
 
     def _deploy(self, plan: VertexPlan) -> None:
@@ -306,10 +330,13 @@ class BatchRunner(BoundedRunner):
     """It starts over complete inputs, reads all of them and all of its sources at once, and looks at no barrier."""
 
     def _prepare(self, plan: VertexPlan) -> None:
-        self._take(BoundedReading([*self.channels, *self.vertex.sources], self._publication()))
+        edges = {one.edge.uid for one in self.channels.values()}
+        self._take(BoundedReading([*edges, *self.vertex.sources], self._publication()))
 
     def deploy(self, plan: VertexPlan) -> None:
-        incomplete = [by for _, by in self.channels.values() if not self.logs[by].has_ended]
+        self.channels = self._channels(plan)
+        self.logs = {one.producer: self.log_of(one.producer) for one in self.channels.values()}
+        incomplete = [one for one, log in self.logs.items() if not log.has_ended]
         if incomplete:
             raise BrokenError(f"R23: {self.subtask} is deployed over incomplete inputs {incomplete}")
         super().deploy(plan)
@@ -319,12 +346,12 @@ class BatchRunner(BoundedRunner):
 
     def _publish(self) -> None:
         rows: list[Row] = []
-        for edge, producer in self.channels.values():
-            batches = [one for _, one in self.logs[producer].records() if isinstance(one, Batch)]
-            rows += [row for one in batches for file in one.files for row in self._routed(edge, producer, file.path)]
+        for by in self.channels.values():
+            batches = [one for _, one in self.logs[by.producer].records() if isinstance(one, Batch)]
+            rows += [row for one in batches for file in one.files for row in self._routed(by, file.path)]
         for uid in self.vertex.sources:
             source = q.Source(uid, self.world.bounded_rows[self.subtask, uid])
             rows += [self._own(path) for path in source.between(0, source.count or 0)]
-        inputs = {key: self.logs[by].position for key, (_, by) in self.channels.items()}
+        inputs = {key: self.logs[by.producer].position for key, by in self.channels.items()}
         self.publication.publish(Batch(0, {}, inputs, ended=self.vertex.sources, **self._staged(0, rows)))
         self.work.append(self.reading.end)

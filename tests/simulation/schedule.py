@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from random import Random
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import StopRequested
+from airflow_provider_ckpt.coordinator.messages import Message, RescaleRequested, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from tests.simulation.driver import Driver
@@ -67,7 +68,27 @@ def by_split(graph: JobGraph, random: Random) -> JobGraph:
     return JobGraph(tuple(vertices), graph.edges)
 
 
+def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
+    """The first vertex is a source with splits, and most of those who read one do not read it pointwise: else it could
+    not be rescaled."""
+    first = graph.vertices[0]
+    width = random.randint(1, 4)
+    vertices = [JobVertex(first.uid, (first.uid,), (first.uid,), (first.uid,), first.sinks, True, width, splits=True)]
+    for one in graph.vertices[1:]:
+        upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
+        whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
+        vertices.append(replace(one, bounded=whole))
+    by = {vertex.uid for vertex in vertices if vertex.splits}
+    edges = [
+        replace(edge, exchange="all_to_all") if edge.producer in by and random.random() < 0.9 else edge
+        for edge in graph.edges
+    ]
+    return JobGraph(tuple(vertices), tuple(edges))
+
+
 class Simulation:
+    """``rescales``: somebody asks for another number of subtasks of sources with splits, again and again."""
+
     def __init__(
         self,
         seed: int,
@@ -75,11 +96,15 @@ class Simulation:
         runner: type[StreamingRunner] = StreamingRunner,
         *,
         splits: bool = False,
+        rescales: bool = False,
     ) -> None:
         self.random = Random(seed)
         graph = random_graph(self.random)
         if splits:
             graph = by_split(graph, self.random)
+        if rescales:
+            graph = with_open_source(graph, self.random)
+        self.rescales = rescales
         rows = {
             (f"{v.uid}/{i}", uid): self.random.randint(0, 12)
             for v in graph.vertices
@@ -88,8 +113,9 @@ class Simulation:
             if not v.splits
         }
         aligned = self.random.random() < 0.3
+        most = 40 if rescales else 15
         lists = {
-            v.uid: {f"s{number}": self.random.randint(0, 3) for number in range(self.random.randint(1, 15))}
+            v.uid: {f"s{number}": self.random.randint(0, 3) for number in range(self.random.randint(1, most))}
             for v in graph.vertices
             if v.splits
         }
@@ -104,6 +130,7 @@ class Simulation:
             mode="batch" if batch else "streaming",
         )
         self.coordinator_type, self.runner_type = coordinator, runner
+        self.requests = itertools.count()
         self.driver = self._new_driver()
         self.zombies: list[Driver] = []
         self.ends: list[str] = []
@@ -136,6 +163,8 @@ class Simulation:
             self._ask(StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
         elif dice < 0.03:
             self._misdeliver()
+        elif self.rescales and dice < 0.06 and self.driver.coordinator is not None:
+            self._ask_to_rescale()
 
     def _step(self, driver: Driver) -> None:
         driver.step()
@@ -152,7 +181,14 @@ class Simulation:
             self.zombies.append(self.driver)
         self.driver = self._new_driver()
 
-    def _ask(self, request: StopRequested) -> None:
+    def _ask_to_rescale(self) -> None:
+        """Some of it cannot be done, and is to be refused. A driver may die in the middle of it."""
+        uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
+        self._ask(RescaleRequested(uid, self.random.randint(0, 6), f"w{next(self.requests)}"))
+        if self.random.random() < 0.15:
+            self.driver.crash_in_effects = True
+
+    def _ask(self, request: Message) -> None:
         self.driver.inbox.append(request)
 
     def _misdeliver(self) -> None:

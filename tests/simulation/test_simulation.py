@@ -17,7 +17,18 @@ from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
 from airflow_provider_ckpt.coordinator.messages import Message
-from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.journal.events import (
+    CheckpointAborted,
+    CheckpointTriggered,
+    GraphChanged,
+    PlanRecorded,
+    RequestAnswered,
+)
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
@@ -44,8 +55,15 @@ def test_every_schedule_with_sources_with_splits_does_so_too(first: int) -> None
         _run(seed, splits=True)
 
 
-def _run(seed: int, *, splits: bool = False) -> Simulation:
-    simulation = Simulation(seed, splits=splits)
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_in_which_sources_with_splits_are_rescaled_does_so_too(first: int) -> None:
+    """R21: up and down, again and again, and drivers die in the middle of it."""
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed, splits=True, rescales=True)
+
+
+def _run(seed: int, *, splits: bool = False, rescales: bool = False) -> Simulation:
+    simulation = Simulation(seed, splits=splits, rescales=rescales)
     try:
         simulation.run()
     except Exception as error:
@@ -64,6 +82,46 @@ def test_the_schedules_are_not_tame() -> None:
     assert {"died", "STOPPED", "RESTARTING", "FINISHED"} <= seen
     assert {"CheckpointAborted", "SourceDropped", "SourceEnded", "CheckpointReleased", "JOB_FAILOVER_REGION"} <= seen
     assert "SubtaskRestarting" in seen
+
+
+def test_the_schedules_with_rescaling_are_not_tame() -> None:
+    """Changes come to their end, are refused, and are left to the next driver; some of them with nothing begun."""
+    seen: set[str] = set()
+    for seed in range(120):
+        simulation = _run(seed, splits=True, rescales=True)
+        seen |= _of_rescaling(simulation)
+    assert {"completed", "refused", "failed", "begun", "left", "left before it began", "more", "not more"} <= seen
+    assert {"batch", "streaming", "more declared", "while another runs", "while it ends", "all handed out"} <= seen
+
+
+def _of_rescaling(simulation: Simulation) -> set[str]:
+    world = simulation.world
+    journal = world.journal
+    answers = [event for _, event in journal if isinstance(event, RequestAnswered) and event.kind == "rescale"]
+    seen = {answer.outcome.result.value for answer in answers}
+    told = " ".join(str(answer.outcome) for answer in answers)
+    texts = {
+        "being rescaled": "while another runs",
+        "being ended": "while it ends",
+        "are handed out": "all handed out",
+    }
+    seen.update(meaning for text, meaning in texts.items() if text in told)
+    graphs: dict[int, JobGraph] = {}
+    for epoch, event in journal:
+        if isinstance(event, PlanRecorded):
+            before = graphs.get(max(graphs, default=0), event.graph)
+            seen.update({"more declared"} if event.graph != before else ())
+            seen.add("streaming" if event.definition is None else event.definition.mode)
+            graphs[epoch] = event.graph
+        elif isinstance(event, GraphChanged):
+            new = set(event.graph.subtasks) - set(graphs[epoch].subtasks)
+            graphs[epoch] = event.graph
+            seen.add("more" if new else "not more")
+            begun = new & set(world.begun(epoch))
+            done = f"is read by {next(iter(event.rescaled.values()))}" in told
+            seen.update({"begun"} if begun else ({"left before it began"} if new else ()))
+            seen.update({"left"} if new and not done else ())
+    return seen
 
 
 # -- the simulation can fail: each of these defects must be noticed within a few seeds
@@ -144,6 +202,73 @@ class ForgetsTheLastEnd(TaskMachine):
 
 class EndsTooEarly(StreamingRunner):
     machine_type = ForgetsTheLastEnd
+
+
+class ChangesTheGraphTooLate(Coordinator):
+    """The new subtasks begin before the change is in the journal."""
+
+    def handle(self, message: Message, now: float) -> list[Effect]:
+        return self._later(super().handle(message, now))
+
+    def tick(self, now: float) -> list[Effect]:
+        return self._later(super().tick(now))
+
+    def _later(self, effects: list[Effect]) -> list[Effect]:
+        return sorted(effects, key=lambda effect: isinstance(effect, Append) and isinstance(effect.event, GraphChanged))
+
+
+class BeginsUnannounced(Coordinator):
+    """Nobody who reads the source has been told of the new subtasks."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._parts.rescaling.is_known = lambda: True  # type: ignore[method-assign]
+
+
+class ChecksNoStatus(Coordinator):
+    """A checkpoint is triggered while new subtasks do not run."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        table = self._parts.subtasks
+        self._parts.subtasks.add = lambda subtask, before: _added(table, subtask, before)  # type: ignore[method-assign]
+
+
+def _added(table: SubtaskTable, subtask: SubtaskId, before: AttemptId) -> None:
+    SubtaskTable.add(table, subtask, before)
+    table._count[SubtaskStatus.RESTARTING] -= 1
+
+
+class LetsTheSourceEnd(Coordinator):
+    """Whoever has read it to its end gets no barriers of the new subtasks."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._parts.splits.hold = lambda uid: None  # type: ignore[method-assign]
+
+
+class ReadsOnAsBefore(StreamingRunner):
+    def _widen(self, plan: VertexPlan) -> None:
+        """It does not take up the channels of new subtasks."""
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "runner"),
+    [
+        (ChangesTheGraphTooLate, StreamingRunner),
+        (BeginsUnannounced, StreamingRunner),
+        (ChecksNoStatus, StreamingRunner),
+        (LetsTheSourceEnd, StreamingRunner),
+        (Coordinator, ReadsOnAsBefore),
+    ],
+)
+def test_a_defect_of_rescaling_is_noticed(coordinator: type[Coordinator], runner: type[StreamingRunner]) -> None:
+    for seed in range(200):
+        try:
+            Simulation(seed, coordinator, runner, splits=True, rescales=True).run()
+        except BrokenError:
+            return
+    pytest.fail("200 schedules did not notice the defect")
 
 
 @pytest.mark.parametrize(

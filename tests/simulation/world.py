@@ -16,6 +16,8 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointTriggered,
     EpochClaimed,
     Event,
+    GraphChanged,
+    PlanRecorded,
     RequestAnswered,
     SplitsAssigned,
     StatusChanged,
@@ -75,6 +77,7 @@ class World:
         of its rows. ``name``: of its storage, which is this process's memory; ``aligned``: barrier alignment of the
         inputs."""
         self.graph = graph
+        """As the journal says it."""
         self.bounded_rows = bounded_rows
         self.splits = splits or {}
         self.subtasks = graph.subtasks
@@ -94,6 +97,10 @@ class World:
         self._completed: dict[int, CheckpointCompleted] = {}
         self._released = 0
         self._last_epoch = 0
+        self._begins_with: dict[int, tuple[SubtaskId, ...]] = {}
+        """Epoch -> the subtasks that it began with."""
+        self._begun: dict[int, dict[SubtaskId, bool]] = {}
+        """Epoch -> subtasks that were told to begin later in it -> whether they have said that they run, or ended."""
 
     def grow(self, graph: JobGraph) -> None:
         """The job goes on with more subtasks of some vertices."""
@@ -102,6 +109,21 @@ class World:
             if name not in self.logs:
                 self.logs[name], self._log_checked[name] = [], 0
                 self._readers[name] = subtask_entries(self.storage, self._path(name))
+
+    def begins(self, epoch: int, subtask: SubtaskId) -> None:
+        """The subtask, which the graph has got in the epoch, is told to begin."""
+        if subtask not in self.logs:
+            raise BrokenError(f"R21: {subtask} begins, and the graph in the journal has no such subtask")
+        self._begun.setdefault(epoch, {})[subtask] = False
+
+    def begun(self, epoch: int) -> Collection[SubtaskId]:
+        """Subtasks that began in the epoch, and were not in the graph as that began."""
+        return self._begun.get(epoch, {}).keys()
+
+    def has_come(self, epoch: int, subtask: SubtaskId) -> None:
+        """The subtask has told the coordinator that it runs, or that it is over."""
+        if subtask in (begun := self._begun.get(epoch, {})):
+            begun[subtask] = True
 
     def split_rows(self, uid: str, split: str) -> list[Row]:
         return [(split, uid, number) for number in range(self.splits[uid][split])]
@@ -120,11 +142,6 @@ class World:
             if isinstance(event, CheckpointCompleted) and event.checkpoint == checkpoint:
                 return event
         return None
-
-    def channels(self, subtask: SubtaskId) -> Iterator[tuple[JobEdge, str, SubtaskId]]:
-        """(edge, key of the position, producer subtask) of every input."""
-        for channel in channels(self.graph, subtask):
-            yield channel.edge, channel.key, channel.producer
 
     def routed(self, edge: JobEdge, producer: SubtaskId, consumer: SubtaskId, row: Row) -> bool:
         """Whether the row goes to this consumer subtask."""
@@ -194,16 +211,23 @@ class World:
             if self._triggered and event.checkpoint <= max(self._triggered):
                 raise BrokenError(f"R10: id {event.checkpoint} is not above {max(self._triggered)}")
             self._triggered[event.checkpoint] = epoch
+            silent = [name for name, has_come in self._begun.get(epoch, {}).items() if not has_come]
+            if silent:
+                raise BrokenError(f"R15: {event.checkpoint} was triggered, and {silent} have begun and do not run")
         elif isinstance(event, CheckpointCompleted):
             if event.checkpoint in self._completed or self._triggered.get(event.checkpoint) != epoch:
                 raise BrokenError(f"{event.checkpoint} completed twice or by an epoch that did not trigger it")
             self._completed[event.checkpoint] = event
-            self._check_cut(event)
+            self._check_cut(epoch, event)
         elif isinstance(event, CheckpointReleased):
             if event.checkpoint <= self._released or event.checkpoint not in self._completed:
                 raise BrokenError(f"R9: released {event.checkpoint} after {self._released}")
             self._released = event.checkpoint
             self._check_released(event.checkpoint)
+        elif isinstance(event, (PlanRecorded, GraphChanged)):
+            if isinstance(event, PlanRecorded):
+                self._begins_with[epoch] = event.graph.subtasks
+            self.grow(event.graph)
         elif isinstance(event, SubtaskFinished):
             self._check_finished(event.subtask)
         elif isinstance(event, StatusChanged):
@@ -230,6 +254,7 @@ class World:
         that ended otherwise."""
         answers: dict[str, list[RequestOutcome]] = {request: [] for request in asked}
         status = ""
+        rescales = {ev.request for _, ev in self.journal if isinstance(ev, RequestAnswered) and ev.kind == "rescale"}
         for e, event in self.journal:
             if e == epoch and isinstance(event, RequestAnswered):
                 answers[event.request].append(event.outcome)
@@ -239,18 +264,24 @@ class World:
             last = [outcome for outcome in outcomes if outcome.is_last]
             if len(last) != 1 or outcomes[-1] != last[0]:
                 raise BrokenError(f"request {request} of epoch {epoch} was answered {outcomes}")
-            if last[0].took_place and status not in ("FINISHED", "STOPPED"):
+            if request not in rescales and last[0].took_place and status not in ("FINISHED", "STOPPED"):
                 raise BrokenError(f"request {request} is completed, but the run ended {status}")
 
-    def _check_cut(self, event: CheckpointCompleted) -> None:
+    def _check_cut(self, epoch: int, event: CheckpointCompleted) -> None:
         snapshots = dict(event.subtasks)
-        if set(snapshots) != set(self.subtasks):
-            raise BrokenError(f"checkpoint {event.checkpoint} misses subtasks")
+        if set(snapshots) != {*self._begins_with[epoch], *self._begun.get(epoch, {})}:
+            raise BrokenError(f"checkpoint {event.checkpoint} misses subtasks, or has too many")
         for consumer, snapshot in snapshots.items():
             self._check_snapshot(event.checkpoint, consumer, snapshot)
-            for _, key, producer in self.channels(consumer):
-                other = snapshots[producer]
-                behind = snapshot.inputs.get(key, 0) <= other.position
+            for channel in channels(self.graph, consumer):
+                if channel.producer not in snapshots:  # it has not begun
+                    if snapshot.inputs.get(channel.key, 0):
+                        raise BrokenError(
+                            f"cut {event.checkpoint}: {consumer} has read {channel.producer}, which is none"
+                        )
+                    continue
+                producer, other = channel.producer, snapshots[channel.producer]
+                behind = snapshot.inputs.get(channel.key, 0) <= other.position
                 if not (behind or other.finished_on_restore or snapshot.finished_on_restore):
                     raise BrokenError(f"cut {event.checkpoint}: {consumer} is ahead of {producer}")
 
@@ -272,8 +303,7 @@ class World:
                 if self.targets[sink].last_released > checkpoint:
                     continue  # a driver that was declared dead released on
                 expected = []
-                for index in range(vertex.parallelism):
-                    name = SubtaskId.of(vertex.uid, index)
+                for name in [one for one in vertex.subtasks if one in event.subtasks]:
                     snapshot = event.subtasks[name]
                     end = len(self.logs[name]) if snapshot.finished_on_restore else snapshot.position
                     expected += [row for _, rows in self.staged(name, sink, end) for row in rows]

@@ -3,17 +3,21 @@ that of the simulation, in a thread of its own. Vertices have as many subtasks a
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.reports import (
     DataAvailable,
+    SubtaskAtEndOfData,
+    SubtaskDone,
     SubtaskFailed,
     SubtaskFenced,
     SubtaskOpened,
+    SubtaskRunning,
     TaskReport,
 )
 from airflow_provider_ckpt.job.options import RunOptions
@@ -26,11 +30,10 @@ from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
-from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
-from airflow_provider_ckpt.jobmaster.split_progress import restored_splits, subtasks_needed
+from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
@@ -256,15 +259,19 @@ class SyntheticJob:
         journal = Journaled(replayed, self.world, taken.epoch)
         declared = dict(parallelism or {})
         widths = {uid: subtasks_needed(journal.state, uid, declared[uid]) for uid in self.world.splits}
-        self._grow(widths)
-        logs = load_logs(storage, JOB, self.graph)
+        wanted = {uid: readers_wanted(journal.state, uid, declared[uid]) for uid in widths}
+        self.graph = self.graph.rescaled(widths)
+        logs = takeover.load_logs(storage, JOB, self.graph)
         sources = {uid: SourceDefinition(True, parallelism=declared[uid]) for uid in widths}
-        record_plan(journal, JOB, self.graph, JobDefinition(self._mode, sources, {}, {}), {}, {})
-        attempts = open_logs(journal, logs, taken.epoch, self._mode, None)
-        replacements = Replacements(self, inbox.put, new_nonce)
+        rescaled = {uid: readers for uid, readers in wanted.items() if readers != declared[uid]}
+        definition = JobDefinition(self._mode, sources, {}, {})
+        takeover.record_plan(journal, JOB, self.graph, definition, {}, {}, rescaled)
+        attempts = takeover.open_logs(journal, logs, taken.epoch, self._mode, None)
+        replacements = Replacements(self, inbox.put, takeover.new_nonce)
         self._now = _Run(taken.epoch, journal, logs, before_step, inbox, replacements)
         self._collect()
-        tasks = {name: self._task(name, attempt) for name, attempt in attempts.items()}
+        state = journal.state
+        tasks = {name: self._task(name, one, takeover.first_plan(state, name)) for name, one in attempts.items()}
         options = RunOptions(
             job="synthetic.py:job",
             root=storage.uri,
@@ -282,7 +289,7 @@ class SyntheticJob:
             journal,
             logs,
             attempts,
-            restored(journal.state, self._splits(journal, logs, declared)),
+            takeover.restored(journal.state, self._splits(journal, logs, wanted)),
             self._sinks,
             slots=slots,
         )
@@ -292,8 +299,8 @@ class SyntheticJob:
     def replace(self, before: Runner) -> AttemptId:
         """The next attempt of a subtask of the run that is under way takes its place, and nobody has failed; any thread
         may call it. The one before is told to stop when the JobMaster comes to it, and goes on till then."""
-        now, attempt = self._now, before.attempt.next(new_nonce())
-        task = self.begin(before.subtask, attempt, VertexPlan(0, ()))
+        now, attempt = self._now, before.attempt.next(takeover.new_nonce())
+        task = self.begin(before.subtask, attempt, before.told or before.made_for)
         assert task is not None
         now.restarts.replaced(task, now.epoch)
         return attempt
@@ -301,7 +308,9 @@ class SyntheticJob:
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:
         """See :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""
         now = self._now
-        log = SubtaskLog(self.world.storage, now.logs[subtask].path)
+        if subtask not in now.logs:
+            self.world.begins(now.epoch, subtask)
+        log = SubtaskLog(self.world.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
         log.load()
         if log.state.closed:
             return None
@@ -309,7 +318,13 @@ class SyntheticJob:
         log.open(attempt, continues_at(log, batch=self._mode == "batch", by_split=by_split))
         now.logs[subtask] = log
         self._collect()
-        return self._task(subtask, attempt)
+        return self._task(subtask, attempt, plan)
+
+    def rescale(self, uid: str, parallelism: int) -> str:
+        """Ask for it, as somebody outside would: the run that is under way takes it with its next look around, and
+        answers under the name that is returned. Any thread."""
+        rescale = RescaleRequest(uid, parallelism)
+        return write_request(self.world.storage, JOB, "rescale", self._now.epoch, rescale=rescale)
 
     def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
         self._now.inbox.put(SubtaskFailed(self._now.epoch, subtask, attempt, f"{type(error).__name__}: {error}"))
@@ -319,39 +334,37 @@ class SyntheticJob:
         return self._now.logs[subtask]
 
     def _collect(self) -> None:
-        now = self._now
-        collect_garbage(self.world.storage, JOB, self.graph, now.logs, self._sinks, now.epoch, now.journal.check_fenced)
-
-    def _grow(self, widths: Mapping[str, int]) -> None:
-        vertices = [replace(one, parallelism=widths.get(one.uid, one.parallelism)) for one in self.graph.vertices]
-        self.graph = JobGraph(tuple(vertices), self.graph.edges)
-        self.world.grow(self.graph)
+        """While some of the graph have not begun, nothing."""
+        now, graph = self._now, self._now.journal.graph()
+        if now.logs.keys() >= set(graph.subtasks):
+            collect_garbage(self.world.storage, JOB, graph, now.logs, self._sinks, now.epoch, now.journal.check_fenced)
 
     def _splits(
         self, journal: OwnedJournal, logs: Mapping[SubtaskId, LogReader], parallelism: Mapping[str, int]
     ) -> dict[str, RestoredSplits]:
+        """``parallelism``: how many are to read each."""
         lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
         return restored_splits(journal.state, self.graph, logs, lists, parallelism)
 
-    def _task(self, subtask: SubtaskId, attempt: AttemptId) -> SyntheticTask:
+    def _task(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask:
         now = self._now
         kind: type[Runner] = StreamingRunner if self._mode == "streaming" else BatchRunner
         if self.graph.vertex(subtask.vertex).splits:
             kind = SplitRunner
-        plan = first_plan(Journal(self.world.storage, JOB).replay(), subtask)
-        inputs: Mapping[SubtaskId, LogReader] = self._tails() if self._far_apart else self._shared(now.logs)
-        runner = kind(self.world, subtask, now.epoch, attempt, now.logs[subtask], inputs, plan)
-        return SyntheticTask(runner, now.inbox.put, now.before_step, f"{self._seed}/{subtask}/{attempt.epoch}")
+        inputs: Callable[[SubtaskId], LogReader] = functools.partial(CurrentLog, now.logs)
+        if self._far_apart:
+            inputs = self._tail  # what it knows of the others is in the storage
+        log = now.logs[subtask]
+        runner = kind(self.world, self.graph, subtask, now.epoch, attempt, log, inputs, plan)
+        return SyntheticTask(runner, self._post, now.before_step, f"{self._seed}/{subtask}/{attempt.epoch}")
 
-    def _shared(self, logs: Mapping[SubtaskId, SubtaskLog]) -> dict[SubtaskId, CurrentLog]:
-        return {name: CurrentLog(logs, name) for name in self.graph.subtasks}
+    def _post(self, report: TaskReport) -> None:
+        if isinstance(report, (SubtaskRunning, SubtaskAtEndOfData, SubtaskDone)):
+            self.world.has_come(report.epoch, report.subtask)
+        self._now.inbox.put(report)
 
-    def _tails(self) -> dict[SubtaskId, TailingLogReader]:
-        """Of one task: what it knows of the others is in the storage."""
-        return {
-            name: TailingLogReader(self.world.storage, subtask_log_path(JOB, name.vertex, name.number))
-            for name in self.graph.subtasks
-        }
+    def _tail(self, subtask: SubtaskId) -> TailingLogReader:
+        return TailingLogReader(self.world.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
 
 
 def _unexpected(task: Task, error: BaseException) -> None:
