@@ -1,0 +1,234 @@
+"""A source with splits gets another number of subtasks while the real JobMaster runs the job (R21)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster import job_master
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.records import Batch, Open
+from tests.simulation.runner import Runner
+from tests.simulation.split_runner import SplitRunner
+from tests.task.synthetic import SyntheticJob
+
+_NUMBERS = itertools.count()
+SPLITS = {f"s{number}": number % 4 for number in range(30)}
+MODES = ("streaming", "batch")
+
+
+def graph() -> JobGraph:
+    """parts (by split, with a sink) -> b (two subtasks, with a sink)."""
+    parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), ("raw",), bounded=True, parallelism=1, splits=True)
+    b = JobVertex("b", ("b",), (), (), ("out",), bounded=True, parallelism=2)
+    return JobGraph((parts, b), (JobEdge("parts__b", "parts", "b", "b", "all_to_all"),))
+
+
+@pytest.fixture(params=[False, True], ids=["one process", "over logs"])
+def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., SyntheticJob]:
+    monkeypatch.setattr(job_master, "HOUSEKEEPING", 0.01)
+
+    def job(mode: RuntimeMode = "streaming", seed: int = 1) -> SyntheticJob:
+        name = f"rescaling-{os.getpid()}-{next(_NUMBERS)}"
+        splits = {"parts": SPLITS}
+        one = SyntheticJob(graph(), {}, mode, name=name, seed=seed, far_apart=request.param, splits=splits)
+        request.addfinalizer(one.world.delete)
+        return one
+
+    return job
+
+
+class Rescales:
+    """Asks for one number of subtasks after the other, when as many splits are read as ``steps`` says (splits ->
+    subtasks), and lets nobody read on before there is an answer: the last one, where another request is due. ``also``:
+    what is to be done before a step."""
+
+    def __init__(
+        self, job: SyntheticJob, steps: dict[int, int], also: Callable[[Runner], bool] = lambda runner: True
+    ) -> None:
+        self.job, self._steps, self._also = job, sorted(steps.items()), also
+        self._lock = threading.Lock()
+        self.asked: list[str] = []
+
+    def __call__(self, runner: Runner) -> bool:
+        if not self._also(runner):
+            return False
+        if not isinstance(runner, SplitRunner) or runner.reading.next() is None:
+            return True
+        with self._lock:
+            told = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
+            if not self._steps or done(self.job) < self._steps[0][0]:
+                return bool(told)
+            if told and told[-1] != "accepted":
+                _, wanted = self._steps.pop(0)
+                self.asked.append(self.job.rescale("parts", wanted))
+            return False
+
+
+def answers(job: SyntheticJob, request: str) -> list[str]:
+    events = [event for _, event in list(job.world.journal) if isinstance(event, ev.RequestAnswered)]
+    return [str(event.outcome).partition(":")[0] for event in events if event.request == request]
+
+
+def done(job: SyntheticJob) -> int:
+    return sum(isinstance(event, ev.SplitsDone) for _, event in list(job.world.journal))
+
+
+def changes(job: SyntheticJob) -> list[ev.GraphChanged]:
+    return [event for _, event in list(job.world.journal) if isinstance(event, ev.GraphChanged)]
+
+
+def readers(job: SyntheticJob) -> set[SubtaskId]:
+    """Subtasks that have read a split."""
+    logs = {name: log for name, log in job.world.logs.items() if name.vertex == "parts"}
+    return {name for name, log in logs.items() if any(isinstance(record, Batch) for record in log)}
+
+
+def opened(job: SyntheticJob, epoch: int) -> list[SubtaskId]:
+    logs = job.world.logs.items()
+    return [name for name, log in logs if any(isinstance(one, Open) and one.attempt.epoch == epoch for one in log)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("before", "steps"), [(1, {2: 4}), (4, {4: 1}), (2, {3: 4, 9: 1, 14: 3}), (3, {5: 3})])
+def test_everything_arrives_once_with_more_and_with_fewer(
+    make: Callable[..., SyntheticJob], mode: RuntimeMode, before: int, steps: dict[int, int]
+) -> None:
+    job = make(mode)
+    rescales = Rescales(job, steps)
+    assert job.run(rescales, parallelism={"parts": before}).status == "FINISHED"
+    job.world.check_all_rows()
+    assert [answers(job, request)[-1] for request in rescales.asked] == ["completed"] * len(steps)
+    assert [event.rescaled["parts"] for event in changes(job)] == list(steps.values())
+    assert len(readers(job)) <= job.world.graph.vertex("parts").parallelism
+
+
+def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., SyntheticJob]) -> None:
+    """They are held until one has; the world sees to it that none is taken before they run."""
+    job = make()
+
+    def held(runner: Runner) -> bool:
+        new = SubtaskId("parts/1")
+        covered = any(isinstance(one, ev.CheckpointCompleted) and new in one.subtasks for _, one in job.world.journal)
+        return covered or not isinstance(runner, SplitRunner) or runner.reading.next() is None or done(job) < 6
+
+    assert job.run(Rescales(job, {2: 3}, held), parallelism={"parts": 1}).status == "FINISHED"
+    job.world.check_all_rows()
+    sizes = [len(event.subtasks) for _, event in job.world.journal if isinstance(event, ev.CheckpointCompleted)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("restarts", [0, 50])
+def test_a_crash_of_any_subtask_before_and_after(
+    make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int, restarts: int
+) -> None:
+    """With restarts the run goes on; without, the next one does, by the journal's number."""
+    job = make(mode, seed)
+    victims = {"parts/0": 3 + 5 * seed, "b/1": 2 + 9 * seed, f"parts/{1 + seed % 3}": 1 + seed}
+    steps, crashed = Counter[str](), set[str]()
+
+    def crashing(runner: Runner) -> bool:
+        steps[runner.subtask] += 1
+        if steps[runner.subtask] == victims.get(runner.subtask) and (restarts or not crashed):
+            crashed.add(runner.subtask)
+            raise ValueError("on purpose")
+        return True
+
+    rescales = Rescales(job, {4: 4, 16: 2}, crashing)
+    status = job.run(rescales, parallelism={"parts": 2}, restarts=restarts).status
+    assert status in (("FINISHED",) if restarts else ("RESTARTING", "FINISHED")), seed
+    if status == "RESTARTING":
+        wanted = changes(job)[-1].rescaled["parts"] if changes(job) else 2
+        assert job.run(Rescales(job, {}), parallelism={"parts": 2}).status == "FINISHED"
+        assert plans(job)[-1].rescaled == ({} if wanted == 2 else {"parts": wanted})
+    job.world.check_all_rows()
+    assert crashed
+
+
+def plans(job: SyntheticJob) -> list[ev.PlanRecorded]:
+    return [event for _, event in job.world.journal if isinstance(event, ev.PlanRecorded)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("declared", [1, 2])
+def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes_by_the_journal(
+    make: Callable[..., SyntheticJob], mode: RuntimeMode, declared: int
+) -> None:
+    """None of the new subtasks has begun. The next run has them all, unless the job declares another number."""
+    job = make(mode)
+    begin = job.begin
+
+    def dies(*args: object) -> None:
+        raise ValueError("killed")
+
+    def dying(runner: Runner) -> bool:
+        """In STREAMING mode it dies as a consumer is to stand still; in BATCH mode none runs yet."""
+        if changes(job) and mode == "streaming":
+            raise ValueError("killed")
+        return True
+
+    job.begin = dies  # type: ignore[method-assign, assignment]
+    first = job.run(Rescales(job, {3: 4}, dying), parallelism={"parts": 1})
+    job.begin = begin  # type: ignore[method-assign]
+    assert (first.status, "killed" in str(first.cause)) == ("RESTARTING", True)
+    assert changes(job)[-1].rescaled == {"parts": 4}
+    assert not any(isinstance(one, Open) for one in job.world.logs[SubtaskId("parts/3")])
+    assert job.run(parallelism={"parts": declared}).status == "FINISHED"
+    job.world.check_all_rows()
+    assert job.graph.vertex("parts").parallelism == 4
+    later = {event.subtask for epoch, event in job.world.journal if epoch == 2 and isinstance(event, ev.SplitsAssigned)}
+    assert len(later) == (4 if declared == 1 else 2)
+    assert plans(job)[-1].rescaled == ({"parts": 4} if declared == 1 else {})
+
+
+def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
+    make: Callable[..., SyntheticJob],
+) -> None:
+    job = make()
+
+    def until(splits: int) -> Callable[[Runner], bool]:
+        """Then it crashes."""
+
+        def crashing(runner: Runner) -> bool:
+            if done(job) >= splits:
+                raise ValueError("on purpose")
+            return True
+
+        return crashing
+
+    runs = [(1, 8, {}), (1, 11, {"parts": 3}), (2, 14, {}), (1, 17, {})]
+    for declared, splits, rescaled in runs:
+        before = Rescales(job, {3: 3} if splits == 8 else {}, until(splits))
+        assert job.run(before, parallelism={"parts": declared}).status == "RESTARTING"
+        assert plans(job)[-1].rescaled == rescaled
+    assert job.run(parallelism={"parts": 1}).status == "FINISHED"
+    job.world.check_all_rows()
+
+
+@pytest.mark.parametrize(("uid", "wanted"), [("b", 3), ("nobody", 3), ("parts", 0)])
+def test_what_cannot_be_done_is_refused_and_the_job_goes_on(
+    make: Callable[..., SyntheticJob], uid: str, wanted: int
+) -> None:
+    job = make()
+    asked: list[str] = []
+
+    def asking(runner: Runner) -> bool:
+        if not asked:
+            asked.append(job.rescale(uid, wanted))
+        return bool(answers(job, asked[0]))
+
+    assert job.run(asking, parallelism={"parts": 2}).status == "FINISHED"
+    assert answers(job, asked[0]) == ["refused"]
+    assert changes(job) == []
+    job.world.check_all_rows()
