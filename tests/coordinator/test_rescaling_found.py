@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_provider_ckpt.coordinator.commands import AssignSplits, PauseSubtask, RestartSubtask
+from airflow_provider_ckpt.coordinator.commands import AssignSplits, PauseSubtask, RestartSubtask, ResumeSubtask
 from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.reports import SplitCompleted, SubtaskPaused
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import Rescale
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from tests.coordinator.harness import Harness, graph, only, vertex
+from tests.coordinator.harness import Harness, graph, names, only, vertex
 
 
 def parts(width: int, splits: int) -> Harness:
@@ -63,3 +64,59 @@ def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_
     effects = harness.running("v/0")
     assert [one.subtask for one in only(RestartSubtask, effects)] == [SubtaskId("parts/1")]
     assert last(harness.effects) == ["parts/0"]
+
+
+def begin(harness: Harness) -> list[Effect]:
+    """parts gets a second subtask, which v knows; returns the effects of the last message."""
+    harness.handle(RescaleRequested("parts", 2, "r"))
+    harness.handle(SubtaskPaused(**harness.world("v/0"), reason=Rescale("parts"), batch_id=3))
+    return harness.running("v/0")
+
+
+def test_r21_the_change_is_in_the_journal_before_anybody_does_anything_about_it() -> None:
+    """With a consumer, and with none."""
+    harness = parts(1, 9)
+    effects = harness.handle(RescaleRequested("parts", 2, "r"))
+    kinds = names(effects)
+    assert kinds.index("GraphChanged") < kinds.index("PauseSubtask")
+    source = replace(vertex("parts", sources="parts", bounded="parts", sinks="sink"), splits=True)
+    restored = RestoredState(splits={"parts": RestoredSplits(["s0", "s1", "s2"], source.subtasks)})
+    kinds = names(Harness(graph(source), restored=restored).handle(RescaleRequested("parts", 2, "r")))
+    assert kinds.index("GraphChanged") < kinds.index("RestartSubtask")
+
+
+def test_r21_the_new_subtasks_begin_when_a_consumer_runs_with_them_in_its_plan() -> None:
+    harness = parts(1, 9)
+    assert only(RestartSubtask, harness.handle(RescaleRequested("parts", 2, "r"))) == []
+    effects = harness.handle(SubtaskPaused(**harness.world("v/0"), reason=Rescale("parts"), batch_id=3))
+    assert only(RestartSubtask, effects) == []
+    assert [one.plan.parallelism for one in only(ResumeSubtask, effects)] == [{"parts": 2}]
+    begun = only(RestartSubtask, harness.running("v/0"))
+    assert [(one.subtask, one.plan.parallelism) for one in begun] == [("parts/1", {"parts": 2})]
+
+
+def test_r21_the_new_subtasks_do_not_begin_while_a_checkpoint_is_pending() -> None:
+    """It was planned without them. Nobody reads parts here, so nobody has to be told first."""
+    source = replace(vertex("parts", sources="parts", bounded="parts", sinks="sink"), splits=True)
+    restored = RestoredState(splits={"parts": RestoredSplits([f"s{n}" for n in range(9)], source.subtasks)})
+    harness = Harness(graph(source), restored=restored)
+    harness.at(10.0)
+    assert harness.c.pending is not None
+    assert only(RestartSubtask, harness.handle(RescaleRequested("parts", 2, "r"))) == []
+    assert [one.subtask for one in only(RestartSubtask, harness.ack("parts/0"))] == ["parts/1"]
+
+
+def test_r15_no_checkpoint_is_taken_before_the_new_subtasks_run_and_they_get_splits() -> None:
+    harness = parts(1, 30)
+    begin(harness)
+    harness.at(15.0)
+    assert harness.c.pending is None
+    harness.attempts[SubtaskId("parts/1")] = AttemptId.vacant(1)
+    effects = harness.next_attempt("parts/1")
+    harness.at(18.0)
+    assert harness.c.pending is None
+    effects = harness.running("parts/1")
+    assert [one.subtask for one in only(AssignSplits, effects) if one.splits] == ["parts/1"]
+    harness.at(40.0)
+    assert harness.c.pending is not None
+    assert "parts/1" in harness.c.pending.remaining

@@ -135,3 +135,23 @@ def test_a_release_that_fails_says_whether_trying_again_may_help(log: SubtaskLog
         (answer,) = release(log, Target(error), (one, None))
         assert isinstance(answer, ReleaseFailed)
         assert (answer.checkpoint, answer.terminal) == (1, terminal)
+
+
+def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(log: SubtaskLog, tmp_path: Path) -> None:
+    """The graph is asked for each time: it has changed since the releaser was made."""
+    other = SubtaskLog(open_storage(tmp_path), "other")
+    other.load()
+    other.open(AttemptId(1, 1, "b"))
+    other.publish(Batch(0, {}, handles={"s": {"id": "new", "rows": 1}}))
+    publish(log, 0)
+    logs = {SubtaskId("v/0"): log, SubtaskId("v/1"): other}
+    now = [GRAPH]
+    target, answers = Target(), list[object]()
+    releaser = Releaser(
+        lambda: now[0], logs, {"s": target}, frozenset(), epoch=1, post=answers.append, check_fenced=lambda: None
+    )
+    now[0] = GRAPH.rescaled({"v": 3})
+    both = {name: one.barrier(1, 1) for name, one in logs.items()}  # v/2 has not begun
+    releaser.release(CheckpointCompleted(1, 0.0, 1.0, "checkpoint", both, {}), None)
+    releaser.close()
+    assert target.released == [(1, ["h0", "new"])]

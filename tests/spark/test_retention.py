@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,25 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
     assert state == house.journal.state
     assert state.last_released == COMPACT_EVERY
     assert len(storage.list(journal_path("job"))) < 10
+
+
+def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_since_stays(storage: Storage) -> None:
+    """The graph is asked for each time: by the one of the beginning nobody reads the new subtask."""
+    one, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
+    b, new = GRAPH.vertices[1], SubtaskId("a/1")
+    now = [JobGraph((one, b), GRAPH.edges)]
+    house = House(storage)
+    log = house.logs[new] = SubtaskLog(storage, subtask_log_path("job", "a", 1))
+    log.load()
+    log.open(AttemptId(1, 1, "1"))
+    for number in (0, 1):  # the last one stays whoever reads it
+        log.publish(Batch(number, {}, split=f"s{number}"))
+    house.retention.close()
+    house.retention = Retention(
+        storage, "job", lambda: now[0], house.journal, house.logs, retained=1, final_only=frozenset()
+    )
+    now[0] = JobGraph((more, b), GRAPH.edges)
+    house.live(LAST)
+    kept = SubtaskLog(storage, log.path)
+    kept.load()
+    assert 1 in [number for number, _ in kept.records()]
