@@ -39,7 +39,9 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskRunning,
 )
 from airflow_provider_ckpt.errors import OvertakenError
-from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
@@ -138,7 +140,7 @@ class Driver:
         self.plan = planned(world, options.mode, random)
         self.graph = self.plan.graph
         """As the epoch begins."""
-        self.attempts = takeover.first_attempts(self.epoch, self.graph.subtasks)
+        self.attempts = first_attempts(self.epoch, self.graph.subtasks)
         self.logs: dict[SubtaskId, SubtaskLog] = {}
         self.replaced: list[Runner] = []
         """Of attempts that the next one of this epoch has fenced. They go on as long as they can."""
@@ -156,7 +158,7 @@ class Driver:
     def _take_over(self) -> Iterator[None]:
         yield
         self._append(self.plan.event)
-        self.logs.update(takeover.load_logs(self.world.storage, JOB, self.graph))
+        self.logs.update(load_logs(self.world.storage, JOB, self.graph))
         finished = replayed(self.world).finished
         for subtask, log in self.logs.items():
             by_split = self.graph.vertex(subtask.vertex).splits
@@ -189,7 +191,7 @@ class Driver:
 
     def _continues_at(self, subtask: SubtaskId, log: SubtaskLog) -> int | None:
         by_split = self.graph.vertex(subtask.vertex).splits
-        return takeover.continues_at(log, batch=self.options.is_batch, by_split=by_split)
+        return continues_at(log, batch=self.options.is_batch, by_split=by_split)
 
     def _replace(self, subtask: SubtaskId) -> None:
         """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
@@ -275,7 +277,7 @@ class Driver:
         """``plan``: None for that of a first attempt."""
         if self.logs[subtask].state.closed:
             return
-        plan = plan or takeover.first_plan(replayed(self.world), subtask)
+        plan = plan or first_plan(replayed(self.world), subtask)
         log, attempt = self.logs[subtask], self.attempts[subtask]
         kind = SplitRunner if self.graph.vertex(subtask.vertex).splits else self.runner_type
         inputs = functools.partial(CurrentLog, self.logs)

@@ -30,6 +30,8 @@ from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
@@ -261,17 +263,17 @@ class SyntheticJob:
         widths = {uid: subtasks_needed(journal.state, uid, declared[uid]) for uid in self.world.splits}
         wanted = {uid: readers_wanted(journal.state, uid, declared[uid]) for uid in widths}
         self.graph = self.graph.rescaled(widths)
-        logs = takeover.load_logs(storage, JOB, self.graph)
+        logs = load_logs(storage, JOB, self.graph)
         sources = {uid: SourceDefinition(True, parallelism=declared[uid]) for uid in widths}
         rescaled = {uid: readers for uid, readers in wanted.items() if readers != declared[uid]}
         definition = JobDefinition(self._mode, sources, {}, {})
-        takeover.record_plan(journal, JOB, self.graph, definition, {}, {}, rescaled)
-        attempts = takeover.open_logs(journal, logs, taken.epoch, self._mode, None)
-        replacements = Replacements(self, inbox.put, takeover.new_nonce)
+        record_plan(journal, JOB, self.graph, definition, {}, {}, rescaled)
+        attempts = open_logs(journal, logs, taken.epoch, self._mode, None)
+        replacements = Replacements(self, inbox.put, new_nonce)
         self._now = _Run(taken.epoch, journal, logs, before_step, inbox, replacements)
         self._collect()
         state = journal.state
-        tasks = {name: self._task(name, one, takeover.first_plan(state, name)) for name, one in attempts.items()}
+        tasks = {name: self._task(name, one, first_plan(state, name)) for name, one in attempts.items()}
         options = RunOptions(
             job="synthetic.py:job",
             root=storage.uri,
@@ -289,7 +291,7 @@ class SyntheticJob:
             journal,
             logs,
             attempts,
-            takeover.restored(journal.state, self._splits(journal, logs, wanted)),
+            restored(journal.state, self._splits(journal, logs, wanted)),
             self._sinks,
             slots=slots,
         )
@@ -299,7 +301,7 @@ class SyntheticJob:
     def replace(self, before: Runner) -> AttemptId:
         """The next attempt of a subtask of the run that is under way takes its place, and nobody has failed; any thread
         may call it. The one before is told to stop when the JobMaster comes to it, and goes on till then."""
-        now, attempt = self._now, before.attempt.next(takeover.new_nonce())
+        now, attempt = self._now, before.attempt.next(new_nonce())
         task = self.begin(before.subtask, attempt, before.told or before.made_for)
         assert task is not None
         now.restarts.replaced(task, now.epoch)
