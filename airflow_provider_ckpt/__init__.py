@@ -20,7 +20,8 @@ if TYPE_CHECKING:
         NotRescaledError,
         RequestOvertakenError,
     )
-    from airflow_provider_ckpt.client.job_client import JobAnswer, JobClient, JobRequest, list_jobs
+    from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
+    from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.job.chaining import build_graph
@@ -112,11 +113,11 @@ _MODULES = {
     "Handle": "sinks.sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
-    "JobAnswer": "client.job_client",
+    "JobAnswer": "client.job_request",
     "JobClient": "client.job_client",
     "JobNotEndedError": "client.errors",
     "JobNotRunningError": "client.errors",
-    "JobRequest": "client.job_client",
+    "JobRequest": "client.job_request",
     "JobState": "journal.state",
     "JobStatus": "model.job_status",
     "JobWaitTimeoutError": "client.errors",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.client.errors import (
@@ -21,13 +21,12 @@ from airflow_provider_ckpt.client.errors import (
     NotRescaledError,
     RequestOvertakenError,
 )
+from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_decided
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -62,43 +61,6 @@ def has_ended(state: JobState) -> bool:
 def is_journaled(state: JobState) -> bool:
     """Whether anything is known of the job."""
     return bool(state.epoch or state.status or state.damage)
-
-
-@dataclass(frozen=True)
-class JobRequest:
-    """A driver was asked to ``stop``, to ``drain`` or to ``rescale``: that of this epoch, and no later one."""
-
-    job_id: str
-    kind: str
-    epoch: int
-    name: str
-    """Under which the journal answers (``JobState.answered``, ``JobState.outcomes``)."""
-    rescale: RescaleRequest | None = None
-    """What is asked for, of that kind."""
-
-
-@dataclass(frozen=True)
-class JobAnswer:
-    """What came of a request. ``state``: of the job then."""
-
-    request: JobRequest
-    state: JobState
-
-    @property
-    def outcome(self) -> RequestOutcome | None:
-        """The driver's last word. None if it said none, as drivers of earlier releases do."""
-        return self.state.outcomes.get(self.request.name)
-
-    @property
-    def is_served(self) -> bool:
-        """Whether it took place: the savepoint of a stop is released, a drain has finished the job, a source is read by
-        as many as was asked for, or will be in the next run."""
-        if self.outcome is not None:
-            return self.outcome.took_place
-        if self.request.rescale is not None:
-            return _is_decided(self.state, self.request.rescale)
-        status = self.state.status
-        return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
 
 
 class JobClient:
@@ -215,7 +177,7 @@ class JobClient:
             nonlocal seen
             seen, told = state, state.outcomes.get(request.name)
             if state.epoch != request.epoch and told is None:
-                if request.rescale is not None and _is_decided(state, request.rescale):
+                if request.rescale is not None and is_decided(state, request.rescale):
                     return True
                 raise RequestOvertakenError(
                     job_id=self.job_id, kind=request.kind, epoch=state.epoch, asked=request.epoch
@@ -273,11 +235,6 @@ class JobClient:
         if self._opened is None:
             self._opened = _opened(self._root)
         return self._opened
-
-
-def _is_decided(state: JobState, asked: RescaleRequest) -> bool:
-    """Later runs go by it, whatever became of the driver that was asked."""
-    return state.plan is not None and state.plan.rescaled.get(asked.uid) == asked.parallelism
 
 
 def _not_rescaled(request: JobRequest, asked: RescaleRequest, seconds: float | None) -> NotRescaledError:

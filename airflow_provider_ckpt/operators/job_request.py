@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_ckpt.client.job_client import JobRequest
+    from airflow_provider_ckpt.client.job_request import JobRequest
     from airflow_provider_ckpt.journal.state import JobState
 
 
