@@ -49,4 +49,8 @@ class JobAnswer:
 
 def is_decided(state: JobState, asked: RescaleRequest) -> bool:
     """Later runs go by it, whatever became of the driver that was asked."""
-    return state.plan is not None and state.plan.rescaled.get(asked.uid) == asked.parallelism
+    if state.plan is None:
+        return False
+    source = None if state.plan.definition is None else state.plan.definition.sources.get(asked.uid)
+    declared = None if source is None else source.parallelism
+    return state.plan.rescaled.get(asked.uid, declared) == asked.parallelism

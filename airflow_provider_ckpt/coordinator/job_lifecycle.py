@@ -106,9 +106,18 @@ class JobLifecycle:
             return
         stop = parts.requests.stop
         if parts.subtasks.all_finished:
-            self.end(JobStatus.FINISHED, None)
+            self._end_finished()
         elif stop is not None and stop.savepoint is not None and not self.work_is_done:
             self.end(JobStatus.STOPPED, None)
+
+    def _end_finished(self) -> None:
+        """Splits that nobody has read would be lost without a word: no later run of a FINISHED job reads them."""
+        unread = ", ".join(f"{count} splits of {uid}" for uid, count in self._parts.splits.all_unread.items())
+        if unread:
+            cause = f"every subtask has ended, and nobody has read {unread}: an error of this package, please report it"
+            self.end(JobStatus.FAILED, cause)
+        else:
+            self.end(JobStatus.FINISHED, None)
 
     # -- what is said about it
 

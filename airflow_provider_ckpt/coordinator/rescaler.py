@@ -82,6 +82,8 @@ class Rescaler:
             return f"what reads {uid} reads it pointwise"
         if not parts.splits.is_open(uid):
             return f"all splits of {uid} are handed out"
+        if message.parallelism > (unread := parts.splits.unread(uid)):
+            return f"{message.parallelism} are more than the {unread} splits of {uid} that are left to read"
         return None
 
     # -- steps

@@ -38,6 +38,16 @@ class SplitSources:
         source = self._sources.get(uid)
         return source is not None and source.enumerator.left > 0
 
+    def unread(self, uid: str) -> int:
+        """Splits that are not done; 0 of a source that was over when the epoch began."""
+        source = self._sources.get(uid)
+        return 0 if source is None else source.enumerator.left + source.enumerator.assigned
+
+    @property
+    def all_unread(self) -> dict[str, int]:
+        """Of every source that has some."""
+        return {uid: count for uid in self._sources if (count := self.unread(uid))}
+
     def may_read(self, subtask: SubtaskId) -> bool:
         """Whether it can be handed splits."""
         source = self._of(subtask)

@@ -131,8 +131,8 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others go on"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
     if isinstance(event, GraphChanged):
-        parts = ", ".join(f"{uid} by {count}" for uid, count in event.rescaled.items())
-        return LineKind.RESCALED, f"is going to be read: {parts} (plan {event.number})"
+        parts = ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
+        return LineKind.RESCALED, f"rescaled: {parts} (plan {event.number})"
     if isinstance(event, LateFilesFound):
         verb = "was read" if event.read else "is not read"
         named = ", ".join(event.paths[:5])

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import Request, RescaleRequest, pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -87,6 +88,17 @@ def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_p
     with pytest.raises(NotRescaledError, match="'history' of job 'orders' is not read by 8 yet") as told:
         one.answer(asked, 0.01)
     assert told.value.retryable
+
+
+def test_a_number_that_the_job_declares_is_decided_too(driver: Journal, tmp_path: Path) -> None:
+    """A later run does not note what is as it declares."""
+    one = client(tmp_path)
+    asked = one.rescale("history", 4)
+    after = Journal(open_storage(str(tmp_path)), "orders")
+    after.claim("t2", identify(), 3.0)
+    definition = JobDefinition("streaming", {"history": SourceDefinition(True, parallelism=4)}, {}, {})
+    after.write(ev.PlanRecorded(GRAPH.rescaled({"history": 4}), {}, 3.0, definition))
+    assert one.answer(asked, 5.0).is_served
 
 
 @pytest.mark.parametrize("decided", [True, False])

@@ -223,6 +223,25 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
     assert events(GraphChanged, effects) == []
 
 
+def test_more_subtasks_than_splits_are_refused() -> None:
+    """Each has a log, and stays for the life of the job: a slip of the finger is not undone."""
+    refused = answers(rescale(parts_and_consumer(), 41))
+    assert refused == ["refused: 41 are more than the 40 splits of parts that are left to read"]
+    assert answers(rescale(parts_and_consumer(), 40)) == ["accepted"]
+
+
+def test_r14_a_job_with_splits_that_nobody_has_read_does_not_finish() -> None:
+    """No schedule is known that comes to this. If there is one, it is told, and nothing is lost in silence."""
+    source = replace(vertex("parts", sources="parts", bounded="parts"), splits=True)
+    restored = RestoredState(splits={"parts": RestoredSplits(["a", "b"], [SubtaskId("parts/0")])})
+    harness = Harness(graph(source), restored=restored)
+    harness.end_of_data("parts/0")
+    harness.done("parts/0")
+    (ended,) = events(StatusChanged, harness.effects)[-1:]
+    assert str(ended.status) == "FAILED"
+    assert "every subtask has ended, and nobody has read 2 splits of parts" in str(ended.cause)
+
+
 def test_when_all_splits_are_handed_out_more_subtasks_are_refused() -> None:
     assert answers(rescale(parts_and_consumer(["a", "b"]), 3)) == ["refused: all splits of parts are handed out"]
 
