@@ -15,6 +15,7 @@ from tests.random_jobs.generate import DELAY, definition
 from tests.random_jobs.lateness import path_to, sure_files
 from tests.random_jobs.process_schedule import steps
 from tests.random_jobs.schedule import plan
+from tests.random_jobs.split_jobs import split_job, split_schedule
 
 SEEDS = range(1, 400)
 
@@ -128,3 +129,22 @@ def test_second_jobs_of_every_mode_are_drawn(tmp_path: Path) -> None:
     assert {sink.mode for one in seconds for sink in one.sinks} == {"errorifexists", "append", "overwrite"}
     for one in seconds:
         build(one, tmp_path).validate()
+
+
+def test_a_seed_gives_the_same_job_with_splits_and_every_source_of_it_is_read() -> None:
+    for seed in SEEDS:
+        drawn = split_job(seed)
+        assert (drawn, split_schedule(drawn)) == (split_job(seed), split_schedule(split_job(seed)))
+        assert {uid for sink in drawn.sinks for uid in sink.inputs} >= {one.uid for one in drawn.sources}
+
+
+def test_everything_that_may_happen_to_a_job_with_splits_is_drawn() -> None:
+    runs = [run for seed in SEEDS for run in split_schedule(split_job(seed)).runs]
+    assert {one.kill for one in runs} == {None, "change", "open"}
+    assert {one.waits for run in runs for one in run.rescales} == {"no", "accepted", "answered"}
+    assert {(one.restarts, bool(one.fails), one.verbs_fail) for one in runs} >= {
+        (False, True, False),
+        (True, True, True),
+        (True, False, True),
+    }
+    assert all(any(getattr(one, what) for one in runs) for what in ("stop", "fault", "restore", "once", "slow"))

@@ -1,0 +1,203 @@
+"""Random jobs with sources with splits, and what happens to them, from a seed. A generator of its own: what matters
+here is who reads which split, and not what queries do with the rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from airflow_provider_ckpt.testing.crash import When
+
+Kill = Literal["change", "open"]
+Waits = Literal["no", "accepted", "answered"]
+LIVE = "live"
+SLOW = (0.0, 0.0, 0.2, 0.6)
+
+
+@dataclass(frozen=True)
+class SplitSource:
+    """``rows``: of each split."""
+
+    uid: str
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SplitSink:
+    """``inputs``: what a transform of the sink's own unites; of one source without a transform, if it is ``direct``."""
+
+    uid: str
+    inputs: tuple[str, ...]
+    direct: bool
+    release: str = "every_checkpoint"
+
+
+@dataclass(frozen=True)
+class SplitJob:
+    """``files``: of the live feed, if a sink reads it; ``at_start``: of these, there from the start."""
+
+    seed: int
+    sources: tuple[SplitSource, ...]
+    sinks: tuple[SplitSink, ...]
+    files: int
+    at_start: int
+    mode: str
+    interval: float
+    retained: int
+
+    @property
+    def has_live(self) -> bool:
+        return any(LIVE in sink.inputs for sink in self.sinks)
+
+    def __str__(self) -> str:
+        feed = f"  {LIVE}: {self.files} files, {self.at_start} at the start" if self.has_live else "  no live feed"
+        head = f"seed {self.seed}: mode {self.mode}, interval {self.interval}, retained {self.retained}"
+        return "\n".join([head, *(f"  {one}" for one in (*self.sources, *self.sinks)), feed])
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """Asked for when so many splits of the source have been asked for in this run. ``waits``: splits are not read on
+    before it is accepted (old subtasks may come to their end before the new ones begin), or before the last word."""
+
+    uid: str
+    parallelism: int
+    behind: int
+    waits: Waits
+
+
+@dataclass(frozen=True)
+class SplitRun:
+    """``parallelism``: declared, by source. ``fault``: the storages are gone from this verb on (``when``; ``once``: for
+    that verb only). ``kill``: they are gone behind the first change of the graph, or when a new subtask's log is to be
+    opened. ``stop``: asked for at this status line. ``fails``: at these splits, counted as asked for, the function
+    raises. ``verbs_fail``: any write below the vertices may. ``restore``: back to the last completed checkpoint.
+    ``slow``: seconds that each batch of a query takes longer."""
+
+    parallelism: Mapping[str, int]
+    fault: int | None = None
+    when: When = "before"
+    once: bool = False
+    kill: Kill | None = None
+    stop: int | None = None
+    fails: tuple[int, ...] = ()
+    restarts: bool = False
+    verbs_fail: bool = False
+    restore: bool = False
+    rescales: tuple[Rescale, ...] = ()
+    slow: float = 0.0
+    drains: bool = True
+
+
+@dataclass(frozen=True)
+class SplitSchedule:
+    """``feeding``: the chance that a live file is added at a status line."""
+
+    runs: tuple[SplitRun, ...]
+    feeding: float
+
+    def __str__(self) -> str:
+        return "\n".join(f"  {run}" for run in self.runs)
+
+
+def split_job(seed: int) -> SplitJob:
+    rng = random.Random(seed * 37 + 5)
+    sources = tuple(_source(rng, f"parts{number}") for number in range(rng.choice([1, 1, 2])))
+    uids = [one.uid for one in sources]
+    live = rng.random() < 0.65
+    sinks: list[SplitSink] = []
+    if rng.random() < 0.75:  # several in one query
+        sinks.append(SplitSink("out", (*uids, *([LIVE] if live else [])), direct=False))
+    if live and (not sinks or rng.random() < 0.2):
+        sinks.append(SplitSink("feed", (LIVE,), direct=True))
+    read = {uid for sink in sinks for uid in sink.inputs}
+    for uid in uids:
+        if uid not in read or rng.random() < 0.3:
+            release = "final" if rng.random() < 0.2 else "every_checkpoint"
+            sinks.append(SplitSink(f"raw_{uid}", (uid,), direct=True, release=release))
+        if rng.random() < 0.25:
+            sinks.append(SplitSink(f"more_{uid}", (uid,), direct=False))
+    return SplitJob(
+        seed=seed,
+        sources=sources,
+        sinks=tuple(sinks),
+        files=rng.randint(1, 4),
+        at_start=rng.randint(0, 2),
+        mode="auto" if live else rng.choice(["streaming", "streaming", "batch", "auto"]),
+        interval=rng.choice([0.1, 0.3, 0.3, 0.6]),
+        retained=rng.choice([1, 2, 3]),
+    )
+
+
+def _source(rng: random.Random, uid: str) -> SplitSource:
+    count = rng.choice([rng.randint(1, 4), rng.randint(8, 16), rng.randint(12, 24), rng.randint(12, 24)])
+    return SplitSource(uid, tuple(0 if rng.random() < 0.15 else rng.randint(1, 4) for _ in range(count)))
+
+
+def split_schedule(job: SplitJob) -> SplitSchedule:
+    rng = random.Random(~job.seed)
+    declared = {one.uid: rng.choice([1, 1, 2, 3, 4]) for one in job.sources}
+    runs = []
+    for _ in range(rng.choice([0, 1, 1, 2, 2])):
+        runs.append(_run(rng, job, declared))
+        for uid in declared:
+            if rng.random() < 0.35:
+                declared[uid] = rng.randint(1, 5)
+    runs.append(_last(rng, job, declared))
+    return SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
+
+
+def _run(rng: random.Random, job: SplitJob, declared: Mapping[str, int]) -> SplitRun:
+    end = rng.choice(["fault", "fault", "kill", "kill", "stop", "fails"])
+    restarts = rng.random() < 0.4
+    return SplitRun(
+        parallelism=dict(declared),
+        fault=rng.choice([rng.randint(10, 50), rng.randint(20, 120)]) if end == "fault" else None,
+        when=rng.choice(["before", "after"]),
+        once=rng.random() < 0.15,
+        kill=rng.choice(["change", "open"]) if end == "kill" else None,
+        stop=rng.randint(1, 5) if end == "stop" else None,
+        fails=_fails(rng, job, end == "fails") if end == "fails" or restarts else (),
+        restarts=restarts,
+        verbs_fail=restarts and rng.random() < 0.4,
+        restore=rng.random() < 0.15,
+        rescales=_rescales(rng, job, declared, kills=end == "kill"),
+        slow=rng.choice(SLOW),
+        drains=rng.random() < 0.5,
+    )
+
+
+def _last(rng: random.Random, job: SplitJob, declared: Mapping[str, int]) -> SplitRun:
+    restarts = rng.random() < 0.6
+    return SplitRun(
+        parallelism=dict(declared),
+        fails=_fails(rng, job, False) if restarts else (),
+        restarts=restarts,
+        verbs_fail=restarts and rng.random() < 0.5,
+        restore=rng.random() < 0.1,
+        rescales=_rescales(rng, job, declared, kills=False),
+        slow=rng.choice(SLOW),
+    )
+
+
+def _rescales(rng: random.Random, job: SplitJob, declared: Mapping[str, int], *, kills: bool) -> tuple[Rescale, ...]:
+    """``kills``: the first one is there to be killed in, and asks for more."""
+    found = []
+    for number in range(rng.choice([1, 1, 2, 3] if kills else [0, 1, 1, 2, 3])):
+        source = rng.choice(job.sources)
+        first_kills = kills and number == 0
+        more = rng.random() < 0.7 or first_kills
+        wanted = declared[source.uid] + rng.randint(1, 3) if more else rng.randint(1, 4)
+        splits = len(source.rows)
+        is_late = rng.random() < 0.3 and not first_kills
+        behind = rng.randint(splits // 2, splits) if is_late else rng.randint(1, max(1, splits // 4))
+        found.append(Rescale(source.uid, wanted, behind, rng.choice(["no", "accepted", "accepted", "answered"])))
+    return tuple(sorted(found, key=lambda one: one.behind))
+
+
+def _fails(rng: random.Random, job: SplitJob, at_least_one: bool) -> tuple[int, ...]:
+    count = rng.choice([1, 1, 2] if at_least_one else [0, 0, 1, 2, 3])
+    splits = sum(len(one.rows) for one in job.sources)
+    return tuple(sorted({rng.randint(1, splits) for _ in range(count)}))

@@ -1,0 +1,453 @@
+"""Runs a random job with splits in this process: storages that vanish, splits that fail, rescales, stops, restores."""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.errors import JobNotRunningError, NotRescalableError, RequestOvertakenError
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.journal.kinds.splits import covered_splits
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.split import numbers
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.chaos.evidence import Evidence, journal_events
+from tests.random_jobs.failing_verbs import FailingVerbs, Failures
+from tests.random_jobs.in_process import LEFT, TALKING, Story
+from tests.random_jobs.invariants import LEFT_YET, STAYS, check_folder
+from tests.random_jobs.split_jobs import LIVE, Kill, Rescale, SplitJob, SplitRun, SplitSchedule, SplitSink
+from tests.spark.faults import Fault, FaultySink, FaultyStorage
+from tests.spark.harness import Line, World
+from tests.spark.jobs import IDS
+from tests.support.waiting import wait_until
+
+EACH = 3
+"""Rows of a live file."""
+APART = 1_000_000
+"""From the ids of one source to those of the next; those of the live feed are the first."""
+STAYS_OF_SUBTASKS = STAYS.replace("(/0(/log", r"(/\d+(/log")
+ANSWERED = 60.0
+ENOUGH = 15
+"""Status lines after which a run that nothing ends is stopped, but for the last one."""
+PATIENCE = 90.0
+"""Seconds a run may take before it is ended as one that hangs; one takes two or three."""
+_LOG = re.compile(r"/vertices/([^/]+/\d+)/log/")
+_NOTE = re.compile(r"/vertices/of_[^/]+/0/prepared/")
+_RUNS = ("running", "checkpoint", "released")
+REFUSALS = (r"the job is being ended", r".* is being rescaled to .*", r"all splits of .* are handed out")
+
+
+class Asked:
+    """What the functions of the splits are asked for in one run, and what is done then: fail, or have it rescaled."""
+
+    def __init__(self, job: SplitJob, run: SplitRun, world: World, fault: Fault, story: Story) -> None:
+        self._job, self._run, self._world, self._fault, self._story = job, run, world, fault, story
+        self._lock = threading.Lock()
+        self._free, self._waiting = threading.Event(), 0
+        self._free.set()
+        self._rescales = list(run.rescales)
+        self._of = Counter[str]()
+        self._threads: list[threading.Thread] = []
+        self.is_on, self.is_over = False, False
+        self.count, self.failed = 0, 0
+        self.problems: list[str] = []
+
+    def __call__(self, uid: str, split: Mapping[str, Any]) -> None:
+        if not self.is_on:  # the plan asks, too
+            return
+        with self._lock:
+            self.count += 1
+            self._of[uid] += 1
+            fails = self.count in self._run.fails
+            self.failed += fails
+            for rescale in [one for one in self._rescales if one.uid == uid and self._of[uid] >= one.behind]:
+                self._rescales.remove(rescale)
+                self._begin(rescale)
+        while not (self._free.wait(0.05) or self._is_dead()):
+            pass
+        if fails:
+            raise ConnectionError(f"{uid}: {split['id']} is down")
+
+    def over(self) -> None:
+        """The run has ended."""
+        self.is_over = True
+        for thread in self._threads:
+            thread.join(ANSWERED)
+        assert not self.problems, self.problems
+
+    def _is_dead(self) -> bool:
+        return self.is_over or (self._fault.happened and not self._fault.once)
+
+    def _begin(self, rescale: Rescale) -> None:
+        if rescale.waits != "no":
+            self._waiting += 1
+            self._free.clear()
+        self._threads.append(threading.Thread(target=self._ask, args=(rescale,), daemon=True))
+        self._threads[-1].start()
+
+    def _ask(self, rescale: Rescale) -> None:
+        goes_on = functools.cache(functools.partial(self._go_on, rescale))
+        try:
+            self._story.tell(f"{rescale.uid} -> {rescale.parallelism}: {self._answer(rescale, goes_on)}")
+        except Exception as error:
+            self.problems.append(f"{rescale}: {type(error).__name__}: {error}")
+        finally:
+            goes_on()
+
+    def _go_on(self, rescale: Rescale) -> None:
+        """Splits are read on as soon as nobody waits any more."""
+        with self._lock:
+            self._waiting -= rescale.waits != "no"
+            if not self._waiting:
+                self._free.set()
+
+    def _answer(self, rescale: Rescale, goes_on: Callable[[], None]) -> str:
+        client = JobClient(str(self._world.root), self._world.job_id)
+        wait_until(lambda: self._is_dead() or _may_be_asked(client.look()), "a job that runs")
+        if self._is_dead():
+            return "nobody to ask"
+        try:
+            asked = client.rescale(rescale.uid, rescale.parallelism)
+        except (JobNotRunningError, NotRescalableError) as error:
+            return f"could not be asked for: {error}"
+        try:
+            if rescale.waits == "accepted":
+                self._wait(lambda: asked.name in client.look().outcomes or not client.look().is_held)
+                goes_on()
+            if not self._wait(lambda: self._is_answered(client, asked.name)):
+                return "the run is over"
+            outcome = client.answer(asked, 1).outcome
+        except RequestOvertakenError:
+            return "overtaken"
+        if outcome is not None and outcome.result.value == "refused":
+            assert any(re.fullmatch(one, outcome.detail) for one in REFUSALS), outcome
+        return str(outcome)
+
+    def _wait(self, until: Callable[[], bool]) -> bool:
+        wait_until(lambda: self._is_dead() or until(), "an answer", seconds=ANSWERED, every=0.02)
+        return until()
+
+    @staticmethod
+    def _is_answered(client: JobClient, name: str) -> bool:
+        state = client.look()
+        told = state.outcomes.get(name)
+        return not state.is_held or (told is not None and told.is_last)
+
+
+def _may_be_asked(state: JobState) -> bool:
+    """Or is over."""
+    return state.status == "RUNNING" or not state.is_held
+
+
+class Killing(WrappedStorage):
+    """The storages are gone behind the first change of the graph, or when a log is opened that nobody had before.
+    ``slow``: seconds for each batch of a query."""
+
+    def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, known: set[str]) -> None:
+        super().__init__(inner)
+        self.kill, self.slow, self.fault, self.known = kill, slow, fault, known
+
+    def replace(self, path: str, data: bytes) -> None:
+        if _NOTE.search(f"/{path}"):
+            time.sleep(self.slow)
+        super().replace(path, data)
+
+    def create(self, path: str, data: bytes) -> None:
+        found = _LOG.search(f"/{path}")
+        if self.kill == "open" and found is not None and found[1] not in self.known and "changed" in self.known:
+            self._die(path)
+        if found is not None:
+            self.known.add(found[1])
+        super().create(path, data)
+        if b'"GraphChanged"' in data:
+            self.known.add("changed")
+            if self.kill == "change":
+                self._die(path)
+
+    def _die(self, path: str) -> None:
+        self.fault.at, self.fault.once = self.fault.verbs.count, False
+        raise StorageTransientError(verb="create", uri=path, reason="killed")
+
+    def _wrap(self, inner: Storage) -> Killing:
+        return Killing(inner, self.kill, self.slow, self.fault, self.known)
+
+
+class Splitting:
+    """One such job: its data, its runs, its end. Raises AssertionError for a finding."""
+
+    def __init__(self, spark: SparkSession, job: SplitJob, schedule: SplitSchedule, base: Path) -> None:
+        self.spark, self.job, self.schedule = spark, job, schedule
+        self.world = World(base, "splits")
+        self.evidence = Evidence(self.world)
+        self.failures = Failures(random.Random(job.seed * 31 + 13))
+        self.story = Story()
+        self._rng = random.Random(job.seed)
+        self._fed = 0
+        self._requested: list[str] = []
+        self._told_left = False
+        self.world.path(LIVE)
+        for _ in range(min(job.at_start, job.files)):
+            self._feed()
+
+    def run(self) -> Story:
+        for run in self.schedule.runs:
+            status = self._attempt(run)
+            if status == "FINISHED":
+                break
+            self._between()
+        if self._told_left:
+            self.story.tell("started again, for what was left")
+            status = self._attempt(SplitRun(self.schedule.runs[-1].parallelism))
+        assert status == "FINISHED", status
+        self._check_end()
+        return self.story
+
+    # ---- the job
+
+    def _feed(self) -> None:
+        self.world.put_ids(LIVE, 1, EACH, start=self._fed * EACH)
+        self._fed += 1
+
+    def _splits(self, number: int) -> list[dict[str, Any]]:
+        found, first = [], (number + 1) * APART
+        for at, rows in enumerate(self.job.sources[number].rows):
+            found.append({"id": f"part-{at}", "first": first, "rows": rows})
+            first += rows
+        return found
+
+    def _ids(self, uid: str) -> list[int]:
+        if uid == LIVE:
+            return list(range(self.job.files * EACH))
+        number = next(at for at, source in enumerate(self.job.sources) if source.uid == uid)
+        return [(number + 1) * APART + row for row in range(sum(self.job.sources[number].rows))]
+
+    def _build(self, run: SplitRun, asked: Asked, fault: Fault) -> Job:
+        job = Job("splits")
+        for number, source in enumerate(self.job.sources):
+            self._add_source(job, source.uid, self._splits(number), run.parallelism[source.uid], asked)
+        if self.job.has_live:
+
+            @job.source(uid=LIVE, max_files_per_trigger=1)
+            def live(read: DataStreamReader) -> DataFrame:
+                return read.schema(IDS).parquet(self.world.path(LIVE))
+
+        for sink in self.job.sinks:
+            self._add_sink(job, sink, functools.partial(FaultySink, fault=fault))
+        return job
+
+    @staticmethod
+    def _add_source(job: Job, uid: str, splits: list[dict[str, Any]], parallelism: int, asked: Asked) -> None:
+        @job.source(uid=uid, bounded=True, splits=splits, parallelism=parallelism)
+        def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+            asked(uid, split)
+            first = split["first"]
+            frame = read._spark.range(first, first + split["rows"])
+            return frame.select("id", (F.col("id") % 3).alias("k"))
+
+    def _add_sink(self, job: Job, sink: SplitSink, make: Callable[[str], FileSink]) -> None:
+        reads: Any = sink.inputs[0]
+        if not sink.direct:
+            reads = f"of_{sink.uid}"
+
+            @job.transform(inputs=list(sink.inputs), uid=reads)
+            def twice(rows: DataFrame) -> DataFrame:
+                return rows.withColumn("twice", F.col("id") * 2)
+
+        job.sink(sink.uid, reads, make(self.world.path(sink.uid)), release=sink.release)  # type: ignore[arg-type]
+
+    # ---- one run
+
+    def _attempt(self, run: SplitRun) -> str:
+        fault = Fault(run.fault, run.when, run.once)
+        asked = Asked(self.job, run, self.world, fault, self.story)
+        restore = self._restore(run)
+        hung = threading.Event()
+        watchdog = threading.Timer(PATIENCE, self._give_up, (fault, hung))
+        watchdog.start()
+        try:
+            status = self._run(run, self._build(run, asked, fault), asked, fault, restore)
+        finally:
+            self.failures.is_on = False
+            watchdog.cancel()
+        assert not hung.is_set(), f"a run hung ({run})"
+        asked.over()
+        return status
+
+    def _restore(self, run: SplitRun) -> str:
+        state = self.world.state() if self.world.root.exists() else None
+        if not run.restore or state is None or state.status == "FINISHED" or not state.last_completed:
+            return "latest"
+        self.evidence.rewound()
+        return f"chk-{state.last_completed}"
+
+    def _run(self, run: SplitRun, job: Job, asked: Asked, fault: Fault, restore: str) -> str:
+        killing = Killing(self.world.storage, run.kill, run.slow, fault, set())
+        storage = FaultyStorage(FailingVerbs(killing, self.failures), fault)
+        options: dict[str, Any] = {"restart_attempts": 0}
+        if run.restarts:
+            options = {"restart_attempts": 100, "restart_delay": 0, "tolerable_failed_checkpoints": 1000}
+        try:
+            ended = self.world.run(
+                job,
+                self._hear(run, asked, fault),
+                storage,
+                restore=restore,
+                mode=self.job.mode,
+                checkpoint_interval=self.job.interval,
+                retained_checkpoints=self.job.retained,
+                **options,
+            )
+        except TransientError as error:
+            return self._gone(error, fault)
+        self._told_left = any(LEFT in line["message"] for line in ended.of("warning"))
+        at = f"at verb {fault.verbs.count}, {asked.count} splits asked for, {asked.failed} failed"
+        self.story.tell(f"{ended.status} {ended.cause or ''} {at}, {self.failures.count} writes failed so far")
+        self._check_status(run, ended.status, ended.cause, asked, fault)
+        return ended.status
+
+    def _gone(self, error: TransientError, fault: Fault) -> str:
+        assert fault.happened, f"failed without a fault: {type(error).__name__}: {error}"
+        self.story.tell(f"{type(error).__name__} at verb {fault.verbs.count}")
+        return "GONE"
+
+    def _check_status(self, run: SplitRun, status: str, cause: str | None, asked: Asked, fault: Fault) -> None:
+        allowed = {"FINISHED"}
+        if "stop" in self._requested:
+            allowed.add("STOPPED")
+        if fault.happened or (asked.failed and not run.restarts):
+            allowed.add("RESTARTING")
+        if self._requested and run.restarts and (asked.failed or self.failures.count):
+            allowed.add("RESTARTING")  # it failed while a stop waited for its savepoint
+        state = self.world.state()
+        assert status in allowed, f"a run ended {status} ({cause}), of {run}"
+        if status == "STOPPED":
+            assert state.last_released == state.last_completed, "STOPPED with a savepoint that is not released"
+        if status == "FINISHED" and self.job.has_live:
+            assert state.draining, "FINISHED with a live source, and nobody asked for a drain"
+
+    def _hear(self, run: SplitRun, asked: Asked, fault: Fault) -> Callable[[Line], None]:
+        lines = 0
+        requested = self._requested = []
+
+        def hear(line: Line) -> None:
+            nonlocal lines
+            kind = line["kind"]
+            asked.is_on = True
+            ends = kind in ("finished", "stopped", "failed")
+            self.failures.is_on = run.verbs_fail and not ends and (self.failures.is_on or kind == "running")
+            if kind not in TALKING or requested:
+                return
+            lines += 1
+            if self._fed < self.job.files and (self._rng.random() < self.schedule.feeding or lines > 10):
+                self._feed()
+            if run.stop is not None and lines >= run.stop and kind != "started":
+                requested.append("stop")
+            elif kind in _RUNS and self._may_drain(run, fault) and self._has_released_feed():
+                requested.append("drain")
+            elif run is not self.schedule.runs[-1] and lines > ENOUGH:
+                requested.append("stop")
+            if requested:
+                self._request(requested[0])
+
+        return hear
+
+    def _may_drain(self, run: SplitRun, fault: Fault) -> bool:
+        return self.job.has_live and self._fed == self.job.files and (run.drains or fault.happened)
+
+    def _has_released_feed(self) -> bool:
+        """A drain ends the feed where it stands: all of it is to be read. What is left of the splits is read anyway."""
+        fed = set(self._ids(LIVE))
+        return all(fed <= set(self.world.released_ids(sink.uid)) for sink in self.job.sinks if LIVE in sink.inputs)
+
+    def _request(self, kind: str) -> None:
+        try:
+            self.world.request(kind)
+        except StorageTransientError:
+            self.story.tell(f"{kind} could not be asked for")
+
+    @staticmethod
+    def _give_up(fault: Fault, hung: threading.Event) -> None:
+        hung.set()
+        fault.at, fault.once = 0, False
+
+    # ---- what has to hold
+
+    def _between(self) -> None:
+        for query in self.spark.streams.active:
+            query.stop()
+        if not self.world.root.exists():
+            return
+        state = self.world.state()
+        assert not state.damage, state.damage
+        self.evidence.gather()
+        for source in self.job.sources:
+            self._published(state, source.uid)
+        for sink in self.job.sinks:
+            self._check_no_more(sink)
+
+    def _published(self, state: JobState, uid: str) -> set[str]:
+        """Splits with an entry that counts; each has one."""
+        if state.plan is None:
+            return set()
+        found: list[tuple[str, int]] = []
+        for number in range(state.graph().vertex(uid).parallelism):
+            log = SubtaskLog(self.world.storage, subtask_log_path(self.world.job_id, uid, number))
+            log.load()
+            found += [
+                (one.split, number) for _, one in log.records() if isinstance(one, Batch) and one.split is not None
+            ]
+        twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]
+        assert not twice, f"{uid}: {twice} were completed more than once: {found}"
+        return {split for split, _ in found}
+
+    def _wanted(self, sink: SplitSink) -> Counter[int]:
+        return Counter(one for uid in sink.inputs for one in self._ids(uid))
+
+    def _check_no_more(self, sink: SplitSink) -> None:
+        extra = Counter(self.world.released_ids(sink.uid)) - self._wanted(sink)
+        assert not extra, f"{sink.uid}: {sum(extra.values())} rows too many, such as {sorted(extra)[:5]}"
+
+    def _check_end(self) -> None:
+        state = self.world.state()
+        assert state.status == "FINISHED", state.status
+        assert state.last_released == state.last_completed, (state.last_released, state.last_completed)
+        self.evidence.gather()
+        self.evidence.check()
+        for number, source in enumerate(self.job.sources):
+            covered = numbers(covered_splits(state, source.uid, state.last_completed))
+            ids = [one["id"] for one in self._splits(number)]
+            done = self._published(state, source.uid) | {ids[one] for one in covered}
+            assert done == set(ids), f"{source.uid}: {set(ids) - done} are not done"
+        for sink in self.job.sinks:
+            self._check_no_more(sink)
+            lost = self._wanted(sink) - Counter(self.world.released_ids(sink.uid))
+            assert not lost, f"{sink.uid}: {sum(lost.values())} rows lost, such as {sorted(lost)[:5]}"
+            check_folder(self.world.base / sink.uid, self.world.job_id)
+        self._check_nothing_left()
+
+    def _check_nothing_left(self) -> None:
+        under = [path for path in self.world.everything_under_root() if not LEFT_YET.fullmatch(path)]
+        left = [path for path in under if not re.fullmatch(STAYS_OF_SUBTASKS.format(self.world.job_id), path)]
+        assert not left, f"left under the root: {left[:10]}"
+
+    def changes(self) -> int:
+        """Of the graph, while the job ran."""
+        return sum(event["type"] == "GraphChanged" for event in journal_events(self.world))
