@@ -13,7 +13,9 @@ from airflow_provider_ckpt.testing.crash import When
 Kill = Literal["change", "open"]
 Waits = Literal["no", "accepted", "answered"]
 LIVE = "live"
-SLOW = (0.0, 0.0, 0.2, 0.6)
+SLOW = (0.0, 0.0, 0.3, 0.8)
+WAITS: tuple[Waits, ...] = ("no", "accepted", "accepted", "answered")
+LATE_WAITS: tuple[Waits, ...] = ("accepted", "accepted", "accepted", "no")
 
 
 @dataclass(frozen=True)
@@ -191,9 +193,11 @@ def _rescales(rng: random.Random, job: SplitJob, declared: Mapping[str, int], *,
         more = rng.random() < 0.7 or first_kills
         wanted = declared[source.uid] + rng.randint(1, 3) if more else rng.randint(1, 4)
         splits = len(source.rows)
-        is_late = rng.random() < 0.3 and not first_kills
-        behind = rng.randint(splits // 2, splits) if is_late else rng.randint(1, max(1, splits // 4))
-        found.append(Rescale(source.uid, wanted, behind, rng.choice(["no", "accepted", "accepted", "answered"])))
+        if rng.random() < 0.35 and not first_kills:  # few are left, and those who read may come to their end first
+            behind, waits = rng.randint(max(1, splits - 6), max(1, splits - 1)), rng.choice(LATE_WAITS)
+        else:
+            behind, waits = rng.randint(1, max(1, splits // 4)), rng.choice(WAITS)
+        found.append(Rescale(source.uid, wanted, behind, waits))
     return tuple(sorted(found, key=lambda one: one.behind))
 
 
