@@ -21,6 +21,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.airflow_real, pytest.mark.timeout(1500)]
 
 MIXED = Variant("mixed", "mixed.py", ("out", "copy"))
+CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | {"spark.ui.enabled": "true"}
 DAGS = f"""
 from datetime import timedelta
 
@@ -41,7 +42,7 @@ with DAG("orders", schedule=None):
         job={str(JOBS / "mixed.py:job")!r},
         job_id="mixed",
         checkpoint_interval=0.5,
-        conf={ {name: value for name, value in SMALL.items() if name != "spark.master"} },
+        conf={CONF!r},
         retries=2,
         retry_delay=timedelta(seconds=1),
     )
@@ -85,6 +86,7 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         waits = airflow.start_dag("waits")
         run = airflow.start_dag("orders")
         wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
+        _check_links(airflow, run)
         driver = world.state().worker.pid
         assert driver is not None
         task = parent(parent(driver))
@@ -132,13 +134,17 @@ def _check(airflow: Airflow, world: World, run: str) -> None:
     pointer = airflow.get(f"{base}/state-store/ckpt")["value"]
     assert pointer["status"] == "FINISHED"
     assert pointer["epoch"] == 2
-    links = airflow.get(f"{base}/links")["extra_links"]
-    assert links["Spark UI"].startswith("http://"), links
-    assert links["Output"].startswith("file:///"), links
+    _check_links(airflow, run)
     evidence = Evidence(world)
     evidence.gather()
     evidence.check()
     check_exactly_once(world)
+
+
+def _check_links(airflow: Airflow, run: str) -> None:
+    links = airflow.get(f"/api/v2/dags/orders/dagRuns/{run}/taskInstances/run/links")["extra_links"]
+    assert f"{links['Spark UI']}".startswith("http://"), links
+    assert f"{links['Output']}".startswith("file:///"), links
 
 
 def _left_history(world: World) -> bool:
