@@ -68,11 +68,14 @@ def interrupted_restore(
     # a log that nobody has opened is that of a vertex which is new: it has nothing to go back from
     anew = state.restored_epoch == state.anew_epoch
     unfinished = [s for s, log in logs.items() if log.state.opened and (anew or not log.state.closed)]
-    epoch = state.restored_epoch
+    epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}
+    if anew:
+        # Whoever opens the log of such a subtask voids what is in it from before (is_outdated). Not having been opened
+        # says nothing: a rescale may have brought the subtask back since, and the driver died before it began (R21).
+        unfinished = [subtask for subtask in unfinished if subtask.vertex not in by_split]
     if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
         back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
     else:
-        by_split = {vertex.uid for vertex in graph.vertices if vertex.splits}
         back = all(
             _was_opened(logs[subtask], epoch)
             if subtask.vertex in by_split

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from airflow_provider_ckpt.testing.crash import When
@@ -95,13 +95,16 @@ class SplitRun:
 
 @dataclass(frozen=True)
 class SplitSchedule:
-    """``feeding``: the chance that a live file is added at a status line."""
+    """``feeding``: the chance that a live file is added at a status line. ``anew``: no checkpoint is due in the first
+    run, and from the second on the splits have another column type: the job begins anew, beside logs of before."""
 
     runs: tuple[SplitRun, ...]
     feeding: float
+    anew: bool = False
 
     def __str__(self) -> str:
-        return "\n".join(f"  {run}" for run in self.runs)
+        head = f"  feeding {self.feeding}{', anew behind the first run' if self.anew else ''}"
+        return "\n".join([head, *(f"  {run}" for run in self.runs)])
 
 
 def split_job(seed: int) -> SplitJob:
@@ -148,7 +151,21 @@ def split_schedule(job: SplitJob) -> SplitSchedule:
             if rng.random() < 0.35:
                 declared[uid] = rng.randint(1, 5)
     runs.append(_last(rng, job, declared))
-    return SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
+    found = SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
+    return _anew(rng, job, found) if rng.random() < 0.2 else found
+
+
+def _anew(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:
+    """Several subtasks have read when the first run dies; one begins anew, and is given others, which have logs."""
+    splits = [len(one.rows) for one in job.sources]
+    many, one = ({source.uid: count for source in job.sources} for count in (rng.randint(2, 4), 1))
+    first = SplitRun(many, fails=(rng.randint(1, sum(splits)),), slow=rng.choice(SLOW))
+    more = tuple(
+        Rescale(source.uid, rng.randint(2, 5), rng.randint(1, max(1, len(source.rows) // 4)), rng.choice(WAITS))
+        for source in job.sources
+    )
+    rest = [replace(run, parallelism=one, restore=False) for run in drawn.runs]
+    return SplitSchedule((first, replace(rest[0], rescales=more), *rest[1:]), drawn.feeding, anew=True)
 
 
 def _run(rng: random.Random, job: SplitJob, declared: Mapping[str, int]) -> SplitRun:

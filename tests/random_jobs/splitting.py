@@ -20,10 +20,11 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.errors import JobNotRunningError, NotRescalableError, RequestOvertakenError
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import numbers
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
@@ -45,6 +46,7 @@ APART = 1_000_000
 """From the ids of one source to those of the next; those of the live feed are the first."""
 STAYS_OF_SUBTASKS = STAYS.replace("(/0(/log", r"(/\d+(/log")
 ANSWERED = 60.0
+NEVER = 600.0
 ENOUGH = 15
 """Status lines after which a run that nothing ends is stopped, but for the last one."""
 PATIENCE = 90.0
@@ -202,7 +204,7 @@ class Splitting:
         self._rng = random.Random(job.seed)
         self._fed = 0
         self._requested: list[str] = []
-        self._told_left = False
+        self._told_left = self._is_anew = False
         self.world.path(LIVE)
         for _ in range(min(job.at_start, job.files)):
             self._feed()
@@ -213,12 +215,22 @@ class Splitting:
             if status == "FINISHED":
                 break
             self._between()
+            self._begin_anew(run)
         if self._told_left:
             self.story.tell("started again, for what was left")
             status = self._attempt(SplitRun(self.schedule.runs[-1].parallelism))
         assert status == "FINISHED", status
         self._check_end()
         return self.story
+
+    def _begin_anew(self, run: SplitRun) -> None:
+        """What the first run has read counts for nothing, if no checkpoint covers it."""
+        if not self.schedule.anew or run is not self.schedule.runs[0] or not self.world.root.exists():
+            return
+        if nothing_is_covered(self.world.state()):
+            self._is_anew = True
+            self.evidence.rewound()
+            self.story.tell("begins anew")
 
     # ---- the job
 
@@ -253,14 +265,15 @@ class Splitting:
             self._add_sink(job, sink, functools.partial(FaultySink, fault=fault))
         return job
 
-    @staticmethod
-    def _add_source(job: Job, uid: str, splits: list[dict[str, Any]], parallelism: int, asked: Asked) -> None:
+    def _add_source(self, job: Job, uid: str, splits: list[dict[str, Any]], parallelism: int, asked: Asked) -> None:
+        k = (F.col("id") % 3).cast("int" if self._is_anew else "long").alias("k")
+
         @job.source(uid=uid, bounded=True, splits=splits, parallelism=parallelism)
         def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
             asked(uid, split)
             first = split["first"]
             frame = read._spark.range(first, first + split["rows"])
-            return frame.select("id", (F.col("id") % 3).alias("k"))
+            return frame.select("id", k)
 
     def _add_sink(self, job: Job, sink: SplitSink, make: Callable[[str], FileSink]) -> None:
         reads: Any = sink.inputs[0]
@@ -301,6 +314,7 @@ class Splitting:
     def _run(self, run: SplitRun, job: Job, asked: Asked, fault: Fault, restore: str) -> str:
         killing = Killing(self.world.storage, run.kill, run.slow, fault, set())
         storage = FaultyStorage(FailingVerbs(killing, self.failures), fault)
+        is_first = run is self.schedule.runs[0]
         options: dict[str, Any] = {"restart_attempts": 0}
         if run.restarts:
             options = {"restart_attempts": 100, "restart_delay": 0, "tolerable_failed_checkpoints": 1000}
@@ -311,7 +325,7 @@ class Splitting:
                 storage,
                 restore=restore,
                 mode=self.job.mode,
-                checkpoint_interval=self.job.interval,
+                checkpoint_interval=NEVER if is_first and self.schedule.anew else self.job.interval,
                 retained_checkpoints=self.job.retained,
                 **options,
             )
@@ -411,9 +425,10 @@ class Splitting:
         for number in range(state.graph().vertex(uid).parallelism):
             log = SubtaskLog(self.world.storage, subtask_log_path(self.world.job_id, uid, number))
             log.load()
-            found += [
-                (one.split, number) for _, one in log.records() if isinstance(one, Batch) and one.split is not None
-            ]
+            records = [one for _, one in log.records()]
+            if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.since(uid):
+                continue  # of before the job began anew
+            found += [(one.split, number) for one in records if isinstance(one, Batch) and one.split is not None]
         twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]
         assert not twice, f"{uid}: {twice} were completed more than once: {found}"
         return {split for split, _ in found}
@@ -429,8 +444,6 @@ class Splitting:
         state = self.world.state()
         assert state.status == "FINISHED", state.status
         assert state.last_released == state.last_completed, (state.last_released, state.last_completed)
-        self.evidence.gather()
-        self.evidence.check()
         for number, source in enumerate(self.job.sources):
             covered = numbers(covered_splits(state, source.uid, state.last_completed))
             ids = [one["id"] for one in self._splits(number)]
@@ -442,6 +455,9 @@ class Splitting:
             assert not lost, f"{sink.uid}: {sum(lost.values())} rows lost, such as {sorted(lost)[:5]}"
             check_folder(self.world.base / sink.uid, self.world.job_id)
         self._check_nothing_left()
+        self.evidence.gather()
+        if not self._is_anew:  # else sources are frozen twice
+            self.evidence.check()
 
     def _check_nothing_left(self) -> None:
         under = [path for path in self.world.everything_under_root() if not LEFT_YET.fullmatch(path)]
@@ -451,3 +467,6 @@ class Splitting:
     def changes(self) -> int:
         """Of the graph, while the job ran."""
         return sum(event["type"] == "GraphChanged" for event in journal_events(self.world))
+
+    def begun_anew(self) -> int:
+        return sum(event["type"] == "Restored" for event in journal_events(self.world))

@@ -12,7 +12,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.random_jobs.seeds import seeds, telling
-from tests.random_jobs.split_jobs import split_job, split_schedule
+from tests.random_jobs.split_jobs import (
+    Rescale,
+    SplitJob,
+    SplitRun,
+    SplitSchedule,
+    SplitSink,
+    SplitSource,
+    split_job,
+    split_schedule,
+)
 from tests.random_jobs.splitting import Splitting
 
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -27,3 +36,22 @@ def test_a_job_with_splits_releases_each_row_once(seed: int, spark: SparkSession
         job = Splitting(spark, drawn, schedule, tmp_path)
         job.run()
         print(f"  {job.changes()} changes of the graph, {job.failures.count} writes failed")
+
+
+def test_a_job_begun_anew_and_killed_in_a_rescale_goes_on_behind_what_it_has_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Found by seed 6. The logs of the new subtasks are of before it was begun anew, and nobody has opened them since:
+    it looked like a restore that was interrupted, and all that was read was read again."""
+    sources = (SplitSource("parts0", (1,) * 24), SplitSource("parts1", (3,)))
+    sinks = tuple(SplitSink(f"raw_{one.uid}", (one.uid,), direct=True) for one in sources)
+    many, one = {"parts0": 3, "parts1": 1}, {"parts0": 1, "parts1": 1}
+    runs = (
+        SplitRun(many, fails=(10,)),
+        SplitRun(one, kill="change", rescales=(Rescale("parts0", 3, 8, "no"),)),
+        SplitRun(one),
+    )
+    drawn = SplitJob(1, sources, sinks, files=1, at_start=1, mode="batch", interval=600.0, retained=2)
+    job = Splitting(spark, drawn, SplitSchedule(runs, 1.0, anew=True), tmp_path)
+    job.run()
+    assert (job.changes(), job.begun_anew()) == (1, 1)
