@@ -63,16 +63,11 @@ def interrupted_restore(
     it: it died after it had taken some logs back and not others (R4). None if there is nothing to make up for.
     ``logs``: loaded.
 
-    No query was started before all were back, so that going back once more, everywhere, is always right.
+    No query was started before all were back that there were then, so that going back once more, everywhere, is right.
     """
-    # a log that nobody has opened is that of a vertex which is new: it has nothing to go back from
     anew = state.restored_epoch == state.anew_epoch
-    unfinished = [s for s, log in logs.items() if log.state.opened and (anew or not log.state.closed)]
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}
-    if anew:
-        # Whoever opens the log of such a subtask voids what is in it from before (is_outdated). Not having been opened
-        # says nothing: a rescale may have brought the subtask back since, and the driver died before it began (R21).
-        unfinished = [subtask for subtask in unfinished if subtask.vertex not in by_split]
+    unfinished = _to_be_taken_back(logs, by_split, anew=anew)
     if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
         back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
     else:
@@ -85,6 +80,17 @@ def interrupted_restore(
     if back:
         return None
     return beginning(state) if anew else RestorePoint(state.restored, state.checkpoints[state.restored])
+
+
+def _to_be_taken_back(logs: Mapping[SubtaskId, SubtaskLog], by_split: set[str], *, anew: bool) -> list[SubtaskId]:
+    """A log that nobody has opened is that of a vertex which is new: it has nothing to go back from.
+
+    Of a job that begins anew whoever opens the log of a subtask with splits voids what is in it from before
+    (``is_outdated``). Not having been opened says nothing of it: a rescale may have brought the subtask back since, and
+    the driver died before it began (R21)."""
+    if anew:
+        return [one for one, log in logs.items() if log.state.opened and one.vertex not in by_split]
+    return [one for one, log in logs.items() if log.state.opened and not log.state.closed]
 
 
 def _was_opened(log: SubtaskLog, epoch: int) -> bool:

@@ -6,6 +6,7 @@ No Spark runs here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,20 @@ def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
     else:
         house.attempt("b", 2)
     assert house.interrupted() is None
+
+
+@pytest.mark.parametrize("splits", [True, False])
+def test_r21_a_log_of_before_the_job_began_anew_that_a_rescale_brings_back_is_no_interrupted_restore(
+    house: House, splits: bool
+) -> None:
+    """The driver died behind the commit, before the new subtask had opened its log: b is one of a source with splits.
+    Of any other vertex it is a restore that did not get so far."""
+    house.journal.claim("t2", Worker(), 1.0)
+    house.journal.write(ev.Restored(0, {}, 2.0, anew=True))
+    vertices = (GRAPH.vertex("a"), replace(GRAPH.vertex("b"), splits=splits))
+    house.journal.write(ev.PlanRecorded(JobGraph(vertices, ()), {}, 2.0))
+    back(house, "a")
+    assert (house.interrupted() is None) is splits
 
 
 def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_interrupted_or_goes_on(
