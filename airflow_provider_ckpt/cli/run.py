@@ -30,13 +30,18 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Run a job in this process. One that ran before under this root and id goes on from "
         "its last completed checkpoint. Durations: 500ms, 30s, 1m30s, 2h. Sizes: 64k, 1m, 2g.",
     )
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """JOB, and the options of a run: for the commands that run one, or a part of it."""
     parser.add_argument("job", metavar=kinds.JOB.placeholder, help=f"the Job: {kinds.JOB.allowed}")
     arguments.add_root(parser)
     ending = parser.add_mutually_exclusive_group()
     for option in FLAGS:
         (ending if option.ends else parser).add_argument(str(option.flag), dest=option.name, **_settings(option))
     arguments.add_json(parser, "print the status as JSON lines")
-    parser.set_defaults(run=run)
 
 
 FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "root")
@@ -64,19 +69,24 @@ PAIRS = (kinds.CONF, kinds.PARAMS)
 def run(args: argparse.Namespace) -> int:
     options = run_options(args)
     location = arguments.location(args)
-    absent = spark_absent()
-    if absent:
-        raise SparkMissingError(problem=absent)
+    refuse_without_spark()
     from airflow_provider_ckpt.spark.main import run_job, stop_session
     from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 
-    told = LeaveOnSignal(options, location, _printer(args.json))
+    told = LeaveOnSignal(options, location, printer(args.json))
     try:
         code = run_job(options, location, told)
     finally:
         told.restore()
         stop_session()
     return code.coarse
+
+
+def refuse_without_spark() -> None:
+    """Raises SparkMissingError."""
+    absent = spark_absent()
+    if absent:
+        raise SparkMissingError(problem=absent)
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
@@ -111,7 +121,7 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
         raise JobIdNeededError(reference=reference, name=name) from None
 
 
-def _printer(as_json: bool) -> OnStatus:
+def printer(as_json: bool) -> OnStatus:
     return print_json if as_json else print_sentence
 
 

@@ -176,7 +176,7 @@ class JobClient:
         def is_answered(state: JobState) -> bool:
             nonlocal seen
             seen, told = state, state.outcomes.get(request.name)
-            if state.epoch != request.epoch and told is None:
+            if told is None and not _is_for(request, state):
                 if request.rescale is not None and is_decided(state, request.rescale):
                     return True
                 raise RequestOvertakenError(
@@ -235,6 +235,11 @@ class JobClient:
         if self._opened is None:
             self._opened = _opened(self._root)
         return self._opened
+
+
+def _is_for(request: JobRequest, state: JobState) -> bool:
+    """Whether who has the job takes the request: its JobMaster, or one that came after it in the same deployment."""
+    return state.epoch == request.epoch or bool(state.deployment and request.epoch >= state.deployment)
 
 
 def _not_rescaled(request: JobRequest, asked: RescaleRequest, seconds: float | None) -> NotRescaledError:

@@ -77,10 +77,14 @@ class Coordinator:
         restored: RestoredState,
         attempts: Mapping[SubtaskId, AttemptId],
         slots: int = 1,
+        is_awaiting: bool = False,
     ) -> None:
         """``restored``: what was replayed after ``epoch`` was claimed; ``attempts``: the first one in it of every
-        subtask that is not finished. ``slots``: so many subtasks of a job in BATCH mode run at a time."""
-        self._parts = make_parts(graph, options, epoch, restored, attempts, slots)
+        subtask that is not finished. ``slots``: so many subtasks of a job in BATCH mode run at a time.
+        ``is_awaiting``: workers run the subtasks, and begin their attempts, which follow ``attempts``, by themselves:
+        each says SubtaskOpened first (Flink: slots that are requested). The run ends if one has not come within the
+        checkpoint timeout."""
+        self._parts = make_parts(graph, options, epoch, restored, attempts, slots, is_awaiting=is_awaiting)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
         self._failover = Failover(self._parts, self._job, self._decider)
@@ -93,6 +97,8 @@ class Coordinator:
 
     def start(self, now: float) -> list[Effect]:
         """Rolls completed checkpoints forward, and deploys what is not finished."""
+        for subtask in self._parts.subtasks.in_status(SubtaskStatus.RESTARTING):
+            self._failover.awaits(subtask, now)
         return self._advance(now)
 
     def handle(self, message: Message, now: float) -> list[Effect]:

@@ -19,12 +19,15 @@ LOW = 1
 class RestoredSplits:
     """A source with splits, as the journal and the logs tell of it. ``ids``: of its splits, in the frozen order;
     ``covered``: places in it that the last completed checkpoint covers; ``published``: place -> the subtask and the
-    position of its entry, of those that are in a live log. ``takers``: the subtasks that read what is left."""
+    position of its entry, of those that are in a live log. ``takers``: the subtasks that read what is left.
+    ``assigned``: handed out, of the subtasks whose attempts live on under another JobMaster: it goes back when their
+    next ones begin, and not before (W13)."""
 
     ids: Sequence[str]
     takers: Collection[SubtaskId]
     covered: Collection[int] = ()
     published: Mapping[int, tuple[SubtaskId, int]] = field(default_factory=dict)
+    assigned: Mapping[SubtaskId, Collection[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,13 @@ class SplitEnumerator:
     def __init__(self, restored: RestoredSplits) -> None:
         self._takers = frozenset(restored.takers)
         self._done = {*restored.covered, *restored.published}
-        self._left = [number for number in range(len(restored.ids)) if number not in self._done]
+        self._assigned: dict[SubtaskId, dict[int, None]] = {
+            subtask: dict.fromkeys(number for number in numbers if number not in self._done)
+            for subtask, numbers in restored.assigned.items()
+        }
+        held = {number for numbers in self._assigned.values() for number in numbers}
+        self._left = [number for number in range(len(restored.ids)) if number not in self._done | held]
         """A heap: what goes back comes first again."""
-        self._assigned: dict[SubtaskId, dict[int, None]] = {}
         self._told_last: set[SubtaskId] = set()
         self._is_held = False
 

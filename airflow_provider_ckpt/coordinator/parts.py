@@ -62,9 +62,11 @@ def make_parts(
     restored: RestoredState,
     attempts: Mapping[SubtaskId, AttemptId],
     slots: int,
+    *,
+    is_awaiting: bool = False,
 ) -> Parts:
     out: list[Effect] = []
-    subtasks = SubtaskTable(graph, restored, attempts)
+    subtasks = SubtaskTable(graph, restored, attempts, is_awaiting=is_awaiting)
     running = RunningGraph(graph)
     sources = EndedSources(running, restored.ended, restored.dropped)
     rescaling = Rescaling(running, subtasks)

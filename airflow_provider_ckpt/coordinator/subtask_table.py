@@ -62,15 +62,24 @@ class RestoredState:
 class SubtaskTable:
     """Status and attempt of every subtask. Questions about all of them cost nothing per subtask.
 
-    ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22)."""
+    ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22).
+    ``is_awaiting``: they are yet to begin: those that are given are followed by somebody's."""
 
-    def __init__(self, graph: JobGraph, restored: RestoredState, attempts: Mapping[SubtaskId, AttemptId]) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        restored: RestoredState,
+        attempts: Mapping[SubtaskId, AttemptId],
+        *,
+        is_awaiting: bool = False,
+    ) -> None:
+        unfinished = SubtaskStatus.RESTARTING if is_awaiting else SubtaskStatus.CREATED
         self._status: dict[SubtaskId, SubtaskStatus] = {}
         self._attempt = dict(attempts)
         for vertex in graph.vertices:
             for name in vertex.subtasks:
                 known = name in restored.finished
-                self._status[name] = SubtaskStatus.FINISHED if known else SubtaskStatus.CREATED
+                self._status[name] = SubtaskStatus.FINISHED if known else unfinished
         self._count = Counter(self._status.values())
         self._size = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
         self._ended = Counter(name.vertex for name, status in self._status.items() if status in _ENDED)

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 class OwnedJob:
     """A job that was taken over. ``graph``: as it begins; what it runs later is in the journal. ``logs``: opened, by
     subtask, with those that come later; ``attempts``: of those that are not finished.
-    ``final_only``: sinks that are released once, at the end. ``slots``: see :class:`Coordinator`."""
+    ``final_only``: sinks that are released once, at the end. ``slots``, ``is_awaiting``: see :class:`Coordinator`."""
 
     identity: JobIdentity
     graph: JobGraph
@@ -39,6 +39,7 @@ class OwnedJob:
     sinks: Mapping[str, BoundSink]
     final_only: frozenset[str] = frozenset()
     slots: int = 1
+    is_awaiting: bool = False
 
 
 def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbox: Inbox) -> JobMaster:
@@ -51,6 +52,7 @@ def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbo
         restored=job.restored,
         attempts=job.attempts,
         slots=job.slots,
+        is_awaiting=job.is_awaiting,
     )
     releaser = Releaser(
         journal.graph,

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.journal.events import RequestAnswered
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.requests import Request, pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.report.status_line import LineKind
@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the tasks."""
 LONGEST_WAIT = 0.1
+_NOT_OF_WORKERS = (
+    "workers run the job, with as many subtasks as were planned: stop it, declare the parallelism, and begin again"
+)
 _COMMANDS = typing.get_args(Command)
 
 
@@ -53,12 +56,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """The job in its root, and the epoch in which this JobMaster runs it."""
+    """The job in its root, and the epoch in which this JobMaster runs it. ``deployment``: of the workers that run its
+    subtasks, 0 if they are tasks of this process."""
 
     storage: Storage
     job_id: str
     epoch: int
     options: RunOptions
+    deployment: int = 0
 
 
 class JobMaster:
@@ -166,14 +171,20 @@ class JobMaster:
 
     def _take_requests(self) -> None:
         job = self._job
-        for request in pending_requests(job.storage, job.job_id, job.epoch, self._journal.state.answered):
+        answered, since = self._journal.state.answered, job.deployment or job.epoch
+        for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
             if request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
+            elif request.rescale is not None and job.deployment:
+                self._refuse(request, _NOT_OF_WORKERS)
             elif request.rescale is not None:
                 self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
             else:
-                outcome = RequestOutcome.refused(f"{request.problem}")
-                self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
+                self._refuse(request, f"{request.problem}")
+
+    def _refuse(self, request: Request, why: str) -> None:
+        outcome = RequestOutcome.refused(why)
+        self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:

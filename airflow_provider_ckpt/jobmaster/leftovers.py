@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.journal.requests import forget_requests
-from airflow_provider_ckpt.storage.layout import job_path
+from airflow_provider_ckpt.storage.layout import deployment_path, deployments_path, job_path
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
 
 def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
-    """Remove files of killed writers, and requests that were for the drivers before."""
+    """Remove files of killed writers, requests that were for the drivers before, and what the workers before and their
+    JobMasters had to say to each other."""
     forget_requests(storage, job_id, epoch)
+    _forget_deployments(storage, job_id, epoch)
     storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
     storage.collect_temporary(job_path(job_id), LEFT_BEHIND)
+
+
+def _forget_deployments(storage: Storage, job_id: str, epoch: int) -> None:
+    """Those that are over. Of a process that lives on regardless nobody reads what it writes."""
+    for name in storage.list(deployments_path(job_id)):
+        if name.isdigit() and int(name) < epoch:
+            storage.delete_tree(deployment_path(job_id, int(name)))

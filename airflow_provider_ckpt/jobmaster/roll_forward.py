@@ -11,12 +11,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
-from airflow_provider_ckpt.job.changes import check_changes
-from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError
+from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
+from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
 from airflow_provider_ckpt.jobmaster.takeover import claim
 from airflow_provider_ckpt.journal.events import CheckpointReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
@@ -28,7 +27,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.sinks.binding import bind_sinks
-from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output, refuse_older_journal
+from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -111,12 +110,7 @@ class RollForward:
 
     def _check_sinks(self, state: JobState, definition: JobDefinition) -> None:
         self._graph = state.graph()
-        missing = {uid for vertex in self._graph.vertices for uid in vertex.sinks} - self._sinks.keys()
-        if missing:
-            raise SinksMissingError(job_id=self._job_id, missing=", ".join(sorted(missing)))
-        given = replace(definition, sinks=sink_definitions(self._job.sinks))
-        check_changes(definition, given, {one.uid: one.sink.changeable for one in self._job.sinks})
-        refuse_lost_output(state, self._sinks)
+        check_sinks(self._job, state, definition, self._sinks)
 
     def _release(self, journal: Journal) -> list[CheckpointReleased]:
         state = journal.state

@@ -31,13 +31,14 @@ def claim(
     admit: Callable[[JobState], None] = lambda state: None,
     *,
     releases_only: bool = False,
+    deployment: int = 0,
 ) -> TakenOver:
     """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
 
-    ``attempt``: the caller's name for this try, for the journal. ``admit``, ``releases_only``: see
+    ``attempt``: the caller's name for this try, for the journal. ``admit``, ``releases_only``, ``deployment``: see
     :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be the one that was
     there when this driver began to get ready.
     """
-    epoch = journal.claim(attempt, worker, time.time(), admit, releases_only=releases_only)
+    epoch = journal.claim(attempt, worker, time.time(), admit, releases_only=releases_only, deployment=deployment)
     before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
     return TakenOver(epoch, before, journal.state.created is not None)

@@ -11,7 +11,13 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import (
     CheckpointReleased,
     CheckpointTriggered,
 )
-from airflow_provider_ckpt.journal.kinds.epochs import EpochClaimed, GraphChanged, PlanRecorded, Restored
+from airflow_provider_ckpt.journal.kinds.epochs import (
+    DeploymentPrepared,
+    EpochClaimed,
+    GraphChanged,
+    PlanRecorded,
+    Restored,
+)
 from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
 from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
@@ -24,6 +30,7 @@ __all__ = [
     "CheckpointCompleted",
     "CheckpointReleased",
     "CheckpointTriggered",
+    "DeploymentPrepared",
     "EpochClaimed",
     "Event",
     "GraphChanged",
@@ -49,6 +56,7 @@ Event = (
     JobCreated
     | EpochClaimed
     | PlanRecorded
+    | DeploymentPrepared
     | GraphChanged
     | SourceFrozen
     | StatusChanged

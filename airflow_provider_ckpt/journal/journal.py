@@ -122,8 +122,10 @@ class Journal:
         admit: Callable[[JobState], None] = lambda state: None,
         *,
         releases_only: bool = False,
+        deployment: int = 0,
     ) -> int:
-        """Take the job over: append the next epoch, and return it. ``releases_only``: see :class:`EpochClaimed`.
+        """Take the job over: append the next epoch, and return it. ``releases_only``, ``deployment``: see
+        :class:`EpochClaimed`.
 
         ``worker`` says where this driver lives. ``admit`` is given the state that the claim will follow, and may
         raise: then nothing is written. Nobody can come in between: the claim is made by create-if-absent of the
@@ -136,7 +138,7 @@ class Journal:
             if self.refresh().damage:
                 raise CorruptJournalError(job_id=self.job_id, reason="; ".join(self._state.damage))
             admit(self._state)
-            event = EpochClaimed(self._state.epoch + 1, attempt, worker, now, releases_only)
+            event = EpochClaimed(self._state.epoch + 1, attempt, worker, now, releases_only, deployment)
             before = self._state.worker if self._state.epoch else None
             try:
                 self._log.take_over(json.loads(_body([encode(event)])))

@@ -75,12 +75,16 @@ def write_request(
     return name
 
 
-def pending_requests(storage: Storage, job_id: str, epoch: int, answered: Collection[str]) -> list[Request]:
+def pending_requests(
+    storage: Storage, job_id: str, epoch: int, answered: Collection[str], since: int | None = None
+) -> list[Request]:
     """The unanswered requests for ``epoch``, oldest first; files that cannot be understood come last, as
-    kind ``invalid``. One LIST, and one read for each request that is not answered."""
+    kind ``invalid``. One LIST, and one read for each request that is not answered. ``since``: those for earlier epochs,
+    too, from this one on: they are of the same deployment, whose JobMaster of then is gone (W20)."""
     names = [entry.removesuffix(".json") for entry in storage.list(requests_path(job_id)) if entry.endswith(".json")]
     found = [_read(storage, job_id, name, epoch) for name in names if name not in answered]
-    mine = [request for request in found if request is not None and request.epoch == epoch]
+    first = epoch if since is None else since
+    mine = [request for request in found if request is not None and first <= request.epoch <= epoch]
     return sorted(mine, key=lambda request: (request.kind == "invalid", request.at, request.name))
 
 

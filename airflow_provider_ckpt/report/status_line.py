@@ -20,6 +20,8 @@ class LineKind(str, Enum):
     STARTED = "started"
     RESUMED = "resumed"
     ANEW = "anew"
+    PREPARED = "prepared"
+    WAITING = "waiting"
     RUNNING = "running"
     CHECKPOINT = "checkpoint"
     RELEASED = "released"

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.journal.events import (
     SubtaskRestarting,
 )
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]
@@ -67,6 +68,12 @@ class StatusReporter:
     def running(self, state: JobState) -> None:
         self.say(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
 
+    def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
+        """How the run ended, after everything else."""
+        kind = _ENDED.get(status, LineKind.FAILED)
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}"
+        self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
+
     def event(self, event: Event, state: JobState) -> None:
         if isinstance(event, CheckpointCompleted):
             self._shown_at = event.at if self._shown_at is None else self._shown_at
@@ -93,6 +100,7 @@ class StatusReporter:
             self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
 
+_ENDED = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}
 _BEFORE = {
     "left": "TAKEN OVER FROM, it was running and has left",
     "killed": "TAKEN OVER FROM, it was running, did not leave, and was killed",

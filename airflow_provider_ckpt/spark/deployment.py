@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,9 +19,11 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
+from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -29,14 +33,12 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
-from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
+from airflow_provider_ckpt.spark.task_making import make_factory
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.restarts import Restarts
 
 BATCH_SLOTS = 1
 """Vertices of a job in BATCH mode that run at a time: all are in this driver, and each takes all of its cores."""
-ALIGNED_TIMEOUT = 10.0
-"""Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,14 @@ class Deployment:
         fence, epoch = claimed.journal.check_fenced, claimed.taken.epoch
         collect_garbage(claimed.storage, job_id, self._plan.graph, claimed.logs, claimed.sinks, epoch, fence)
 
+    def hand_over(self) -> None:
+        """Leave the tasks that were made to workers: each goes on in the next attempt of its subtask (W9, W19)."""
+        for runner in self._runners.values():
+            runner.stop()
+            runner.close()
+        self._batch_thread.shutdown(wait=False, cancel_futures=True)
+        self._claimed.journal.write(DeploymentPrepared(self._claimed.taken.epoch, time.time()))
+
     def run(self) -> Outcome:
         """What :meth:`JobMaster.run` gives, and raises."""
         try:
@@ -129,29 +139,17 @@ class Deployment:
         )
 
     def _make_factory(self) -> SparkTaskFactory:
-        claimed, plan, state = self._claimed, self._plan, self._claimed.journal.state
-        streaming = StreamingRunnerFactory(
+        claimed, logs = self._claimed, self._claimed.logs
+        return make_factory(
             self._context,
-            claimed.logs,
+            self._plan,
+            claimed.journal.state,
             claimed.sinks,
             claimed.frozen,
-            plan.schemas,
-            plan.unions,
-            aligned=plan.aligned(),
-            aligned_timeout=ALIGNED_TIMEOUT,
-            whole=plan.has_event_time(),
-            stateful=plan.stateful(),
-        )
-        return SparkTaskFactory(
-            self._context,
-            streaming,
-            claimed.logs,
-            claimed.frozen,
             claimed.splits,
-            plan.schemas,
-            {vertex.uid: state.since(vertex.uid) for vertex in plan.graph.vertices},
+            logs,
+            functools.partial(CurrentLog, logs),
             self._batch_thread,
-            batch=plan.mode == "batch",
         )
 
     def _restored(self) -> RestoredState:

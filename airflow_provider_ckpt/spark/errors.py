@@ -107,3 +107,17 @@ class BucketSettingsError(InvalidInputError):
         "two locations in {uri} have storage options that differ ({names}), and Spark knows one set for a bucket; "
         "give both the same, or use two buckets"
     )
+
+
+class NoSuchSubtaskError(InvalidInputError):
+    template = "job {job_id!r} has no subtask {subtask!r}; it has: {known}"
+
+
+class OtherPlanError(InvalidInputError):
+    """A worker that would run something else than its job was prepared for."""
+
+    template = (
+        "{what} of job {job_id!r} are not what it was prepared with (deployment {deployment}): a worker has to be "
+        "given the definition, the parameters and the settings of then. To run the job as it is now, stop it and begin "
+        "again with `ckpt master`"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.aftermath import see_to
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.journal.state import JobState
@@ -11,7 +12,6 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.sinks.binding import bind_sinks
-from airflow_provider_ckpt.spark.aftermath import see_to
 from airflow_provider_ckpt.spark.query.resumable import check_finished_job
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage

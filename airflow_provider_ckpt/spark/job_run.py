@@ -13,6 +13,7 @@ from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.aftermath import see_to
 from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
@@ -30,10 +31,10 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.spark.aftermath import see_to
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
@@ -80,6 +81,34 @@ def execute(
     ``journal``: of the job, not claimed. Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and
     storage errors.
     """
+    outcome = _take_over(job, options, storage, location, on_status, journal, for_workers=False)
+    assert outcome is not None
+    return outcome
+
+
+def prepare_for_workers(
+    job: Job,
+    options: RunOptions,
+    storage: Storage,
+    location: Location,
+    on_status: OnStatus,
+    journal: Journal,
+) -> Outcome | None:
+    """As :func:`execute` up to the run itself, which is left to a JobMaster and to workers (W9). None: they may begin;
+    else the job is over already."""
+    return _take_over(job, options, storage, location, on_status, journal, for_workers=True)
+
+
+def _take_over(
+    job: Job,
+    options: RunOptions,
+    storage: Storage,
+    location: Location,
+    on_status: OnStatus,
+    journal: Journal,
+    *,
+    for_workers: bool,
+) -> Outcome | None:
     reached = functools.cache(lambda: reach_root(job, options, storage, location))
     for _ in range(MOVES):
         decision = decide(storage, options, journal.refresh())
@@ -91,13 +120,10 @@ def execute(
         prepared = prepare(job, options, storage, location, decision)
         refuse_older_journal(journal, prepared.sinks)
         try:
-            return _Execution(prepared, storage, location, on_status, reach, journal).run()
+            return _Execution(prepared, storage, location, on_status, reach, journal, for_workers=for_workers).run()
         except _MovedError:
             continue
     raise JobStateMovedError(job_id=options.job_id, times=MOVES)
-
-
-_TOLD = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}
 
 
 class _MovedError(Exception):
@@ -115,14 +141,17 @@ class _Execution:
         on_status: OnStatus,
         reach: SparkReach | None,
         journal: Journal,
+        *,
+        for_workers: bool,
     ) -> None:
         self._prepared, self._reach, self._unclaimed = prepared, reach, journal
+        self._for_workers = for_workers
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
         self._storage, self._location = storage, location
         self._application = prepared.spark.sparkContext.applicationId
         self._status = StatusReporter(on_status, self._options.job_id, self._application)
 
-    def run(self) -> Outcome:
+    def run(self) -> Outcome | None:
         self._make_ready()
         attempt = self._options.attempt or new_nonce()
         taken = takeover.claim(self._unclaimed, attempt, identify(self._application), self._admit)
@@ -155,7 +184,7 @@ class _Execution:
             with suppress(CkptError):
                 journal.write(StatusChanged(JobStatus.RESTARTING, time.time(), str(error)))
 
-    def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Outcome:
+    def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Outcome | None:
         job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
         is_anew, asked = self._prepared.anew is not None, self._prepared.base.restore
         start = find_start(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
@@ -171,10 +200,14 @@ class _Execution:
         deployment.make_tasks()
         if taken.resumed:
             deployment.collect_garbage()
+        if self._for_workers:
+            deployment.hand_over()
+            self._tell_prepared(journal.state, attempts)
+            return None
         outcome = deployment.run()
         finished = outcome.status is JobStatus.FINISHED
         self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), finished=finished)
-        self._tell_end(journal.state, outcome)
+        self._status.ended(journal.state, outcome.status, outcome.cause)
         return outcome
 
     def _record(self, journal: OwnedJournal, taken: takeover.TakenOver, start: Start) -> None:
@@ -238,11 +271,10 @@ class _Execution:
             clean = lambda: clean_up(self._storage, job_id, graph, self._sinks)  # noqa: E731
             see_to(self._status, journal.state, "deleting what the job no longer needs", clean)
 
-    def _tell_end(self, state: JobState, outcome: Outcome) -> None:
-        kind = _TOLD.get(outcome.status, LineKind.FAILED)
-        cause = f": {outcome.cause}" if outcome.cause else ""
-        message = f"job {self._options.job_id} {outcome.status}{cause}"
-        self._status.say(kind, message, state, status=outcome.status, terminal=outcome.status is JobStatus.FAILED)
+    def _tell_prepared(self, state: JobState, attempts: Iterable[SubtaskId]) -> None:
+        subtasks = [str(one) for one in sorted(attempts)]
+        message = f"job {self._options.job_id} is prepared for a JobMaster and workers: {', '.join(subtasks)}"
+        self._status.say(LineKind.PREPARED, message, state, subtasks=subtasks)
 
     def _warn(self, messages: Iterable[str], state: JobState) -> None:
         for message in messages:

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 if __name__ == "__main__" and not __package__:
@@ -32,7 +32,7 @@ from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError, SparkGoneError
-from airflow_provider_ckpt.spark.job_run import execute
+from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 from airflow_provider_ckpt.spark.task.jvm import is_gone
@@ -44,13 +44,31 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.root import check_root, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
+Work = Callable[[Job, RunOptions, Storage, Location, OnStatus, Journal], ExitCode]
+"""What a process does for a job that was loaded and whose journal was found. It may raise anything."""
 
-def run_job(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
-    """Run the job to its end. ``location``: of the root. Errors are told through ``on_status`` (kind
-    "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
+
+def run(
+    job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
+) -> ExitCode:
+    """The whole of it, to its end."""
+    return ExitCode.of_run(execute(job, options, storage, location, on_status, journal).status)
+
+
+def plan(
+    job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
+) -> ExitCode:
+    """Everything up to the run itself, which is left to a JobMaster and workers."""
+    prepare_for_workers(job, options, storage, location, on_status, journal)
+    return ExitCode.FINISHED
+
+
+def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
+    """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
+    (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
     reporter = StatusReporter(on_status, options.job_id, None)
     try:
-        return _started(options, location, on_status)
+        return _started(options, location, on_status, work)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
         StatusReporter(on_status, options.job_id, _application()).say(code.told_as, str(error))
@@ -66,25 +84,24 @@ def run_job(options: RunOptions, location: Location, on_status: OnStatus) -> Exi
     return code
 
 
-def _started(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
+def _started(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
     """A call that finds no JVM any more fails somewhere in the user's functions, and looks like a mistake in them."""
     try:
-        return _run(options, location, on_status)
+        return _run(options, location, on_status, work)
     except InvalidInputError as error:
         if is_gone():
             raise SparkGoneError(cause=str(error)) from error
         raise
 
 
-def _run(options: RunOptions, location: Location, on_status: OnStatus) -> ExitCode:
+def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
     loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
     _ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)
     root, journal = look(options, location)
     _refuse_root_in_output(loaded.job, root, location)
-    outcome = execute(loaded.job, options, root, location, on_status, journal)
-    return ExitCode.of_run(outcome.status)
+    return work(loaded.job, options, root, location, on_status, journal)
 
 
 def _refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
@@ -155,6 +172,7 @@ def _traceback(error: BaseException) -> str:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="main.py", description="Run a checkpointed Spark job.")
     parser.add_argument("--options", required=True, help="RunOptions as JSON")
+    parser.add_argument("--plan", action="store_true", help="prepare the job for a JobMaster and workers, and leave")
     arguments = parser.parse_args(argv)
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
@@ -163,6 +181,11 @@ def main(argv: list[str] | None = None) -> int:
         code = ExitCode.of_error(error)
         print_line(StatusLine(code.told_as, str(error)))
         return code
+    if arguments.plan:
+        try:
+            return run_job(options, location, print_line, plan)
+        finally:
+            stop_session()
     told = LeaveOnSignal(options, location, print_line)
     try:
         return run_job(options, location, told)

@@ -73,6 +73,15 @@ def request_path(job_id: str, name: str) -> str:
     return f"{requests_path(job_id)}/{_segment(name)}.json"
 
 
+def deployments_path(job_id: str) -> str:
+    return f"{job_path(job_id)}/deployments"
+
+
+def deployment_path(job_id: str, deployment: int) -> str:
+    """Folder of what the JobMaster and the workers of a deployment say to each other; ``deployment``: its epoch."""
+    return f"{deployments_path(job_id)}/{deployment:04d}"
+
+
 def _segment(name: str) -> str:
     if "/" in name:
         raise InvalidPathError(path=name)

@@ -21,7 +21,7 @@ LAYERS = (
     ("spark", "packaging"),
     ("spark.task",),
     ("spark.query",),
-    ("client",),
+    ("client", "remote"),
     ("jobmaster", "task"),
     ("sparkfiles", "report"),
     ("sinks",),

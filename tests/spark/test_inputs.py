@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
@@ -117,7 +119,9 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     )
     feed.add(1, Batch(0, {}, files=(PartitionFile(PART, 1),)))
     logs = {SubtaskId("a/0"): reading.log, SubtaskId("v/0"): consumer}
-    factory = StreamingRunnerFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
+    factory = StreamingRunnerFactory(
+        context, logs, {}, {}, {}, {}, log_of=functools.partial(CurrentLog, logs), aligned=False, aligned_timeout=None
+    )
     edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), VertexPlan(0, ()), anew=restores)
     assert edges[EDGE.uid].offered == offered
 
@@ -185,7 +189,9 @@ def test_r21_a_query_that_goes_on_with_another_plan_reads_the_producers_that_it_
     consumer.load()
     consumer.open(AttemptId(2, 0, "v"))
     logs = {SubtaskId("parts/0"): reading.log, SubtaskId("a/0"): reading.log, SubtaskId("v/0"): consumer}
-    factory = StreamingRunnerFactory(context, logs, {}, {}, {}, {}, aligned=False, aligned_timeout=None)
+    factory = StreamingRunnerFactory(
+        context, logs, {}, {}, {}, {}, log_of=functools.partial(CurrentLog, logs), aligned=False, aligned_timeout=None
+    )
     subtask, attempt = SubtaskId("v/0"), AttemptId(2, 0, "v")
     edges = factory._edges(subtask, attempt, VertexPlan(0, ()), anew=False)
     inputs = Inputs(edges, {}, InputGate(edges, epoch=2), lambda uid: SeenFiles(reading.storage, uid))

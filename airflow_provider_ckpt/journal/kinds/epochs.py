@@ -48,13 +48,17 @@ class EpochClaimed(JournalEvent):
     releases_only: bool = field(default=False, metadata=LATER)
     """It is no run: the job's status stands until the release is done and says what it leaves, so also if whoever
     releases is killed."""
+    deployment: int = field(default=0, metadata=LATER)
+    """The epoch of the deployment whose JobMaster claims: its workers go on, with what they were handed out (W4)."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt
         if not self.releases_only:  # else the driver that was lost is still the one to ask about
             state.worker = self.worker
         state.pending = 0
-        forget_assigned(state)
+        state.deployment = self.deployment
+        if not self.deployment:
+            forget_assigned(state)
         if state.status is not None and not self.releases_only:
             state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one
 
@@ -80,6 +84,19 @@ class PlanRecorded(JournalEvent):
             for uid in before - after:
                 _give_up(state, uid)
         state.plan = self
+
+
+@dataclass(frozen=True)
+class DeploymentPrepared(JournalEvent):
+    """Everything is as this epoch's plan says: the logs are open, the Spark folders where it goes on from. Workers may
+    begin, and a JobMaster that claims the next epoch for them (W9, W19). Before this nobody may: whoever has prepared
+    half of it is followed by another planner, which does it again."""
+
+    epoch: int
+    at: float
+
+    def apply(self, state: Epochs) -> None:
+        state.deployment = self.epoch
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from concurrent.futures import Executor
 
 from pyspark.sql.types import StructType
@@ -14,7 +13,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.current_log import CurrentLog
+from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
@@ -29,8 +28,8 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 
 class SparkTaskFactory:
     """One per run. ``logs``: by subtask, always those of the current attempts, opened; the next attempt of a subtask
-    puts its own there. ``since``: vertex -> the epoch from which on its attempts count. ``thread``: of the vertices of
-    a job in BATCH mode."""
+    puts its own there. ``log_of``: of any subtask, to be read. ``since``: vertex -> the epoch from which on its
+    attempts count. ``thread``: of the vertices of a job in BATCH mode."""
 
     def __init__(
         self,
@@ -43,11 +42,12 @@ class SparkTaskFactory:
         since: Mapping[str, int],
         thread: Executor,
         *,
+        log_of: Callable[[SubtaskId], LogReader],
         batch: bool,
     ) -> None:
         self._context, self._streaming, self._logs = context, streaming, logs
         self._frozen, self._splits, self._schemas, self._since = frozen, splits, schemas, since
-        self._thread, self._batch = thread, batch
+        self._thread, self._log_of, self._batch = thread, log_of, batch
         self._current: dict[SubtaskId, Runner] = {}
         self._late: set[str] = set()
         """Late files that tasks have read which are gone."""
@@ -90,6 +90,5 @@ class SparkTaskFactory:
             return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
         if self._batch:
             outputs = self._streaming.outputs(subtask, attempt)
-            inputs = functools.partial(CurrentLog, self._logs)
-            return BatchRunner(context, vertex, inputs, outputs, self._frozen, self._schemas, self._thread)
+            return BatchRunner(context, vertex, self._log_of, outputs, self._frozen, self._schemas, self._thread)
         return self._streaming.make(subtask, attempt, plan, self._since[vertex.uid], rewinds=rewinds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,8 +14,8 @@ from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.input_gate import InputGate
+from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -44,7 +44,8 @@ class StreamingRunnerFactory:
     """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
     batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
     packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
-    ``stateful``: vertices whose queries keep state. ``logs``: by subtask, always those of the current attempts."""
+    ``stateful``: vertices whose queries keep state. ``logs``: by subtask, always those of the current attempts that are
+    written here; ``log_of``: of any subtask, to be read."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class StreamingRunnerFactory:
         schemas: Mapping[str, StructType],
         unions: Mapping[str, Unions],
         *,
+        log_of: Callable[[SubtaskId], LogReader],
         aligned: bool,
         aligned_timeout: float | None,
         whole: bool = False,
@@ -62,6 +64,7 @@ class StreamingRunnerFactory:
     ) -> None:
         self._whole, self._stateful = whole, stateful
         self._context, self._logs, self._sinks = context, logs, sinks
+        self._log_of = log_of
         self._frozen, self._schemas, self._unions = frozen, schemas, unions
         self._aligned, self._aligned_timeout = aligned, aligned_timeout
 
@@ -120,7 +123,7 @@ class StreamingRunnerFactory:
             beside = known.get(channel.edge.uid)
             if beside is not None and channel.key not in inputs.edges:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
-                log = CurrentLog(self._logs, channel.producer)
+                log = self._log_of(channel.producer)
                 new[channel.key] = EdgeInput(channel.edge, log, beside.feed.beside(partition), source=beside.source)
         inputs.read_also(new)
 
@@ -137,7 +140,7 @@ class StreamingRunnerFactory:
             read = 0 if last is None else last.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
             start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
-            log = CurrentLog(self._logs, channel.producer)
+            log = self._log_of(channel.producer)
             for number, record in log.records(max(0, read - 1))[:1]:
                 if number == read - 1 and isinstance(record, Batch):
                     feed.may_feed_again(record)

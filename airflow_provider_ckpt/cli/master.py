@@ -1,0 +1,68 @@
+"""``ckpt master``: the JobMaster of a job whose subtasks are in workers of their own; it needs no Spark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.run import add_options, printer, refuse_without_spark, run_options
+from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, timing
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.job.options import RunOptions, storage_options_environ
+from airflow_provider_ckpt.remote.master import RemoteJob, run_master
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import parse_line
+from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.storage.location import Location
+
+_WHAT = "run a job with `ckpt worker` processes: take its checkpoints, release its output, see it to its end"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "master",
+        help=_WHAT,
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. One that is killed is started again: the workers go on meanwhile. "
+        "Ending this process ends nothing else; `ckpt stop` stops the job.",
+    )
+    add_options(parser)
+    add_poll(parser)
+    add_lost_after(parser)
+    parser.add_argument(
+        "--no-plan", action="store_true", help="do not prepare the job first if nobody has: `ckpt plan` does, elsewhere"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    options, location, limits = run_options(args), arguments.location(args), timing(args)
+    show = printer(args.json)
+    job = load_job(options.job, options.params)
+    job.validate()
+    client = JobClient(location, options.job_id)
+    if not args.no_plan and not client.look().deployment:
+        code = _plan(options, location, show)
+        if code or not client.look().deployment:  # refused, or over already
+            return code.coarse
+    return run_master(RemoteJob(job, options, location, limits), show).coarse
+
+
+def _plan(options: RunOptions, location: Location, show: OnStatus) -> ExitCode:
+    """In a process of its own, which takes Spark with it when it goes."""
+    refuse_without_spark()
+    driver = "airflow_provider_ckpt.spark.main"
+    command = [sys.executable, "-m", driver, "--plan", "--options", json.dumps(options.to_json())]
+    environ = {**os.environ, **storage_options_environ(location.options)}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told = parse_line(line)
+            if told is not None:
+                show(told)
+    code = process.returncode
+    return ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED

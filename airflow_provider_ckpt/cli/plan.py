@@ -1,0 +1,32 @@
+"""``ckpt plan``: prepare a job for a JobMaster and workers of their own; it needs Spark, and leaves."""
+
+from __future__ import annotations
+
+import argparse
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.run import add_options, printer, refuse_without_spark, run_options
+
+_WHAT = "prepare a job for `ckpt master` and `ckpt worker`: plan it, check everything, freeze what it reads"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "plan",
+        help=_WHAT,
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. Whoever ran it before is taken over. `ckpt master` does this by "
+        "itself unless it is told not to.",
+    )
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    options, location = run_options(args), arguments.location(args)
+    refuse_without_spark()
+    from airflow_provider_ckpt.spark.main import plan, run_job, stop_session
+
+    try:
+        return run_job(options, location, printer(args.json), plan).coarse
+    finally:
+        stop_session()

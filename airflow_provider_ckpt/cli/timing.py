@@ -1,0 +1,44 @@
+"""The flags of the processes that look at each other through the root."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from airflow_provider_ckpt.job.options import parse_duration
+from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, REMOTE_POLL, SILENCE, Timing
+
+
+def add_poll(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--poll",
+        metavar="DURATION",
+        help=f"how often to look what the others say, each time a few requests to the root (default: "
+        f"{LOCAL_POLL * 1000:.0f}ms for a local root, else {REMOTE_POLL:g}s)",
+    )
+
+
+def add_lost_after(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lost-after",
+        metavar="DURATION",
+        help=f"without a sign of life for so long a worker counts as lost (default: {LOST_AFTER:g}s)",
+    )
+
+
+def add_silence(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--silence",
+        metavar="DURATION",
+        help=f"how long to go on without a JobMaster, or to wait for the job to be prepared (default: {SILENCE:g}s)",
+    )
+
+
+def timing(args: argparse.Namespace) -> Timing:
+    """Raises InvalidInputError."""
+    given = {
+        name: parse_duration(text, f"--{name.replace('_', '-')}")
+        for name in ("poll", "lost_after", "silence")
+        if (text := getattr(args, name, None)) is not None
+    }
+    return replace(Timing.of(args.root), **given)

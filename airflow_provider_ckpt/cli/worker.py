@@ -1,0 +1,57 @@
+"""``ckpt worker``: run some subtasks of a job, with a Spark of their own."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from types import FrameType
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.run import add_options, printer, refuse_without_spark, run_options
+from airflow_provider_ckpt.cli.timing import add_poll, add_silence, timing
+from airflow_provider_ckpt.remote.worker import Worker
+
+_WHAT = "run some subtasks of a job for `ckpt master`, with a Spark of their own"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "worker",
+        help=_WHAT,
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. It waits for the job to be prepared. One that fails or is killed "
+        "is started again, anywhere: it goes on where its subtasks are, and no other worker notices.",
+    )
+    add_options(parser)
+    parser.add_argument(
+        "--subtask",
+        action="append",
+        required=True,
+        metavar="VERTEX[/N]",
+        help="a subtask, or a vertex with all of them; may be repeated. `ckpt plan` and `ckpt show` name them",
+    )
+    add_poll(parser)
+    add_silence(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    options, location, limits = run_options(args), arguments.location(args), timing(args)
+    refuse_without_spark()
+    from airflow_provider_ckpt.spark.main import run_job, stop_session
+    from airflow_provider_ckpt.spark.worker_run import WorkerRun
+
+    work = WorkerRun(tuple(args.subtask), limits, _leave_on_signal)
+    try:
+        return run_job(options, location, printer(args.json), work).coarse
+    finally:
+        stop_session()
+
+
+def _leave_on_signal(worker: Worker) -> None:
+    """SIGTERM: at the end of the micro-batches that run, so that nothing need be done again."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        worker.leave()
+
+    signal.signal(signal.SIGTERM, leave)

@@ -1,0 +1,206 @@
+"""A JobMaster in a process of its own: it needs no Spark, and takes over where the one before has died (W4, W9).
+
+It claims the next epoch of the deployment that the job was prepared for. Its workers go on meanwhile: what they have
+published and acknowledged is in their logs, and where they are they tell it when they see that it has come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.aftermath import see_to
+from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
+from airflow_provider_ckpt.jobmaster.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.collector import clean_up
+from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.jobmaster.inbox import Inbox
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
+from airflow_provider_ckpt.jobmaster.log_checks import check_whole
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.restored_state import restored
+from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
+from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits
+from airflow_provider_ckpt.journal.events import SubtaskFinished
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import forget_requests
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.split import Ranges, Split, numbers
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.log_state import fold
+from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
+from airflow_provider_ckpt.remote.errors import NotPlannedError
+from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.sinks.binding import bind_sinks
+from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import read_root
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class RemoteJob:
+    """What a JobMaster is given. ``job``: only its sinks are used. ``location``: of the root."""
+
+    job: Job
+    options: RunOptions
+    location: Location
+    timing: Timing
+
+
+def run_master(remote: RemoteJob, on_status: OnStatus) -> ExitCode:
+    """Run the job to its end, with whatever workers come. What it fails with is told through ``on_status``."""
+    status = StatusReporter(on_status, remote.options.job_id, None)
+    try:
+        storage = read_root(open_storage(remote.location))
+        options = remote.options
+        journal = Journal(
+            storage,
+            options.job_id,
+            buffer_bytes=options.journal_buffer_bytes,
+            flush_interval=options.journal_flush_interval,
+        )
+        return ExitCode.of_run(Master(remote, storage, journal, status).run().status)
+    except Exception as error:
+        code = ExitCode.of_error(error)
+        terminal = isinstance(error, CkptError) and not error.retryable
+        message = str(error) if isinstance(error, CkptError) else f"{type(error).__name__}: {error}"
+        status.say(code.told_as, message, terminal=terminal)
+        return code
+
+
+class Master:
+    """Use once: :meth:`run`. ``journal``: of the job, not claimed."""
+
+    def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
+        self._remote, self._journal, self._status = remote, journal, status
+        self._storage, self._job_id = storage, remote.options.job_id
+        self._sinks: Mapping[str, BoundSink] = bind_sinks(remote.job, self._job_id, remote.location)
+
+    def run(self) -> Outcome:
+        """Run the job to its end, with whatever workers come. Raises NotPlannedError, SinksMissingError,
+        DefinitionChangedError, FencedError, SubtaskLogLostError, and the storage's errors."""
+        deployment = self._admit(self._journal.refresh())
+        refuse_older_journal(self._journal, self._sinks)
+
+        def admit(state: JobState) -> None:
+            if self._admit(state) != deployment:
+                raise NotPlannedError(job_id=self._job_id, status="that of another deployment by now")
+
+        attempt = self._remote.options.attempt or new_nonce()
+        taken = takeover.claim(self._journal, attempt, identify(), admit, deployment=deployment)
+        journal = OwnedJournal(self._journal)
+        self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0)
+        outcome = self._run(journal, deployment)
+        self._see_to_the_rest(journal, taken.epoch, outcome)
+        return outcome
+
+    def _admit(self, state: JobState) -> int:
+        """Asked once more of the very state that the claim follows. Returns the epoch of the deployment."""
+        definition = state.definition
+        if not state.deployment or definition is None:
+            raise NotPlannedError(job_id=self._job_id, status=state.status or "not known")
+        check_sinks(self._remote.job, state, definition, self._sinks)
+        return state.deployment
+
+    def _run(self, journal: OwnedJournal, deployment: int) -> Outcome:
+        state, storage, options = journal.state, self._storage, self._remote.options
+        graph, inbox, timing = state.graph(), Inbox(), self._remote.timing
+        logs = {
+            one: TailingLogReader(storage, subtask_log_path(self._job_id, one.vertex, one.number))
+            for one in graph.subtasks
+        }
+        check_whole(state, logs)
+        self._note_finished(journal, logs)
+        assert state.created is not None
+        assert state.definition is not None
+        owned = OwnedJob(
+            JobIdentity(storage, self._job_id, state.epoch, options, deployment),
+            graph,
+            state.definition.mode,
+            journal,
+            logs,
+            {one: AttemptId.vacant(deployment) for one in graph.subtasks if one not in state.finished},
+            restored(state, self._splits(state, logs)),
+            self._sinks,
+            final_only=frozenset(one.uid for one in self._remote.job.sinks if one.release == "final"),
+            slots=max(1, len(graph.subtasks)),
+            is_awaiting=True,
+        )
+        correspondence = Correspondence(
+            storage, self._job_id, deployment, master_name(state.epoch), identify(), time.monotonic
+        )
+        gateway = RemoteGateway(
+            correspondence,
+            state.epoch,
+            deployment,
+            inbox.put,
+            look_interval=timing.poll,
+            lost_after=timing.lost_after,
+        )
+        return job_master(owned, gateway, self._status, inbox).run()
+
+    @staticmethod
+    def _note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:
+        """Ends that are in a log and not in the journal: the tail of the log decides (R11), and the JobMaster before
+        may not have come to say so."""
+        for subtask, log in logs.items():
+            found = fold(log.records())
+            if found.closed and found.opened is not None and subtask not in journal.state.finished:
+                journal.write(SubtaskFinished(subtask, str(found.opened.attempt), time.time()))
+
+    def _splits(self, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]) -> dict[str, RestoredSplits]:
+        """What the JobMaster before had handed out is with those attempts still (W13)."""
+        lists: dict[str, tuple[Split, ...]] = {}
+        for vertex in state.graph().vertices:
+            frozen = state.frozen.get(vertex.uid)
+            if (
+                vertex.splits
+                and frozen is not None
+                and frozen.path is not None
+                and not self._is_over(state, vertex.uid)
+            ):
+                lists[vertex.uid] = read_frozen_splits(self._storage, f"{self._job_id}/{frozen.path}")
+        assert state.definition is not None
+        declared = {uid: state.definition.sources[uid].parallelism for uid in lists}
+        readers = {uid: readers_wanted(state, uid, width or 1) for uid, width in declared.items()}
+        found = restored_splits(state, state.graph(), logs, lists, readers)
+        return {uid: _with_assigned(one, state.splits_assigned.get(uid, {})) for uid, one in found.items()}
+
+    @staticmethod
+    def _is_over(state: JobState, uid: str) -> bool:
+        return state.end_of_data.issuperset(state.graph().vertex(uid).subtasks)
+
+    def _see_to_the_rest(self, journal: OwnedJournal, epoch: int, outcome: Outcome) -> None:
+        state, job_id, storage = journal.state, self._job_id, self._storage
+
+        def forget() -> None:  # whoever asked reads the journal
+            forget_requests(storage, job_id, epoch + 1)
+
+        def clean() -> None:
+            clean_up(storage, job_id, state.graph(), self._sinks)
+
+        see_to(self._status, state, "forgetting requests", forget)
+        if outcome.status is JobStatus.FINISHED:
+            see_to(self._status, state, "deleting what the job no longer needs", clean)
+        self._status.ended(state, outcome.status, outcome.cause)
+
+
+def _with_assigned(splits: RestoredSplits, assigned: Mapping[SubtaskId, Ranges]) -> RestoredSplits:
+    return replace(splits, assigned={subtask: sorted(numbers(each)) for subtask, each in assigned.items()})

@@ -1,0 +1,181 @@
+"""The tasks of a job that are in workers of their own, seen from the JobMaster."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from airflow_provider_ckpt.coordinator.commands import Command
+from airflow_provider_ckpt.coordinator.reports import (
+    DataAvailable,
+    SubtaskDone,
+    SubtaskFailed,
+    SubtaskFenced,
+    SubtaskOpened,
+    TaskReport,
+)
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.remote.correspondence import Correspondence
+from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.remote.outbox import Outbox
+
+log = logging.getLogger(__name__)
+
+LIST_EVERY = 1.0
+"""Seconds between two looks for workers that have come."""
+
+
+class _Host:
+    """A worker, as far as it is known. ``attempts``: those that it has begun, the current one of each subtask."""
+
+    def __init__(self, name: str, lost_after: float, longest_look: float) -> None:
+        self.name = name
+        self.liveness = Liveness(lost_after, longest_look)
+        self.attempts: dict[SubtaskId, AttemptId] = {}
+        self.is_lost = self.has_left = False
+
+
+class RemoteGateway:
+    """The form over the storage of the JobMaster's gateway. The workers speak of their deployment's epoch, which is
+    that of their attempts, and of their barriers; the JobMaster of its own: one is put for the other here.
+
+    ``correspondence``: of the JobMaster; ``epoch``: its own; ``deployment``: that of the workers. ``post``: its inbox.
+    ``look_interval``: seconds between two looks at the workers; ``lost_after``: seconds without a sign of life after
+    which what a worker runs has failed. Whether anybody begins it again is not for here: it need not be the same
+    process. ``clock``: seconds that never go back. ``sleep``: waits so long, or less if there is something to say.
+    """
+
+    def __init__(
+        self,
+        correspondence: Correspondence,
+        epoch: int,
+        deployment: int,
+        post: Callable[[TaskReport], None],
+        *,
+        look_interval: float,
+        lost_after: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._correspondence, self._epoch, self._deployment, self._post = correspondence, epoch, deployment, post
+        self._interval, self._lost_after, self._clock = look_interval, lost_after, clock
+        self._hosts: dict[str, _Host] = {}
+        self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
+        self._list_at = 0.0
+        self._lock = threading.Lock()
+        self._wake, self._closing = threading.Event(), threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="ckpt-workers", daemon=True)
+
+    # -- the JobMaster's loop
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def send(self, command: Command) -> None:
+        """To whoever has begun the attempt. One that nobody has begun, or that nobody runs any more, hears nothing: its
+        next one is told anew."""
+        with self._lock:
+            host = self._host_of.get((command.subtask, command.attempt))
+            if host is not None:
+                self._correspondence.post(host, replace(command, epoch=self._deployment))
+        self._wake.set()
+
+    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
+        """Nothing: who has begun it has told so."""
+
+    def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
+        """Nothing: workers read on in the logs by themselves."""
+
+    def look_around(self) -> None:
+        """Raises what the look at the workers has failed with for good."""
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self, *, after_batch: bool) -> None:
+        """How the job ended is in the journal, which the workers read; here they are told to look. They end by
+        themselves, and nobody waits for them: what they write yet is fenced when somebody begins again."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        with self._lock:
+            self._correspondence.leave("the run is over")
+            try:
+                self._correspondence.deliver()
+            except TransientError as error:
+                log.warning("the workers were not told that the run is over, they read it in the journal: %s", error)
+
+    # -- its own thread
+
+    def _run(self) -> None:
+        try:
+            while not self._closing.is_set():
+                self.look()
+                self._wake.wait(self._interval)
+                self._wake.clear()
+        except BaseException as error:
+            self._failure = error
+
+    def look(self) -> None:
+        """Read what the workers say, and say what there is to say. What may go away is tried again by the next look."""
+        try:
+            self._find_hosts()
+            for host in list(self._hosts.values()):
+                self._look_at(host)
+            with self._lock:
+                self._correspondence.deliver()
+        except TransientError as error:
+            log.warning("the workers could not be looked at: %s", error)
+
+    def _find_hosts(self) -> None:
+        now = self._clock()
+        if now < self._list_at:
+            return
+        for name in self._correspondence.senders("worker-"):
+            if name not in self._hosts:
+                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._interval, 1.0))
+        self._list_at = now + LIST_EVERY
+
+    def _look_at(self, host: _Host) -> None:
+        if host.has_left:
+            return
+        with self._lock:
+            outbox, messages = self._correspondence.receive(host.name)
+        if outbox is None:
+            return
+        for message in messages:
+            self._hear(host, message)
+        self._judge(host, outbox)
+
+    def _hear(self, host: _Host, message: object) -> None:
+        if not isinstance(message, TaskReport) or isinstance(message, (DataAvailable, SubtaskFenced)):
+            return  # no worker says these to a JobMaster
+        if isinstance(message, (SubtaskOpened, SubtaskFailed)):
+            with self._lock:
+                host.attempts[message.subtask] = message.attempt
+                self._host_of[message.subtask, message.attempt] = host.name
+        if isinstance(message, SubtaskDone):
+            host.attempts.pop(message.subtask, None)
+        self._post(replace(message, epoch=self._epoch))
+
+    def _judge(self, host: _Host, outbox: Outbox) -> None:
+        host.liveness.see(outbox.beat, self._clock())
+        if outbox.left is not None:
+            host.has_left = True
+            self._give_up(host, f"its worker ({outbox.process}) has left: {outbox.left}")
+        elif host.liveness.is_lost and not host.is_lost:
+            host.is_lost = True
+            silent = f"has given no sign of life for {self._lost_after:g} s"
+            self._give_up(host, f"its worker ({outbox.process}) {silent}")
+        elif not host.liveness.is_lost:
+            host.is_lost = False
+
+    def _give_up(self, host: _Host, cause: str) -> None:
+        """What it runs has failed. If it lives after all it is told to begin again, or finds that another one has."""
+        for subtask, attempt in list(host.attempts.items()):
+            self._post(SubtaskFailed(self._epoch, subtask, attempt, cause, stack_trace=cause))

@@ -1,0 +1,61 @@
+"""What makes the tasks of a job that was planned, whoever runs them: a driver, or a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from concurrent.futures import Executor
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.job_plan import JobPlan
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
+from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
+
+ALIGNED_TIMEOUT = 10.0
+"""Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
+
+
+def make_factory(
+    context: RunContext,
+    plan: JobPlan,
+    state: JobState,
+    sinks: Mapping[str, BoundSink],
+    frozen: Mapping[str, FrozenFiles],
+    splits: Mapping[str, Sequence[Split]],
+    logs: MutableMapping[SubtaskId, SubtaskLog],
+    log_of: Callable[[SubtaskId], LogReader],
+    batch_thread: Executor,
+) -> SparkTaskFactory:
+    """``logs``: of the attempts that are begun here, and ``log_of``: of any subtask, to be read. ``frozen``,
+    ``splits``: of the sources that are not over."""
+    streaming = StreamingRunnerFactory(
+        context,
+        logs,
+        sinks,
+        frozen,
+        plan.schemas,
+        plan.unions,
+        log_of=log_of,
+        aligned=plan.aligned(),
+        aligned_timeout=ALIGNED_TIMEOUT,
+        whole=plan.has_event_time(),
+        stateful=plan.stateful(),
+    )
+    return SparkTaskFactory(
+        context,
+        streaming,
+        logs,
+        frozen,
+        splits,
+        plan.schemas,
+        {vertex.uid: state.since(vertex.uid) for vertex in plan.graph.vertices},
+        batch_thread,
+        log_of=log_of,
+        batch=plan.mode == "batch",
+    )

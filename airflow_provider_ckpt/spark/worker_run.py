@@ -1,0 +1,245 @@
+"""A worker that runs subtasks of a job as queries of a Spark application of its own."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.restored_state import first_plan
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd, WorkerPart
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.spark.decision import decide
+from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError
+from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, read_frozen
+from airflow_provider_ckpt.spark.reaching import reach_root
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
+from airflow_provider_ckpt.spark.task_making import make_factory
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task.restarts import Restarts
+
+log = logging.getLogger(__name__)
+
+OnWorker = Callable[[Worker], None]
+
+
+@dataclass(frozen=True)
+class WorkerRun:
+    """``asked``: subtasks (``history/0``), or vertices, of which it takes all; ``timing``: see there. ``on_worker`` is
+    given the worker before it begins, so that somebody else can have it leave. ``sleep``: between looks for a plan."""
+
+    asked: Collection[str]
+    timing: Timing
+    on_worker: OnWorker = lambda worker: None
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+
+    def __call__(
+        self, job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
+    ) -> ExitCode:
+        """Wait for the job to be prepared for workers, and run the subtasks until they have finished, or the job is
+        over. Raises InvalidInputError, OvertakenError, and the storage's errors."""
+        reporter = StatusReporter(on_status, options.job_id, None)
+        state = self._await_plan(journal, reporter)
+        if state.status is JobStatus.FINISHED:
+            reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing is left to run", state)
+            return ExitCode.FINISHED
+        if not state.deployment:
+            reporter.say(
+                LineKind.FAILED, f"nobody has prepared job {options.job_id} for workers", state, terminal=False
+            )
+            return ExitCode.FAILED
+        subtasks = chosen(state, self.asked)
+        prepared = _prepare_again(job, options, storage, location, state)
+        return self._run(prepared, storage, journal, subtasks, on_status)
+
+    def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
+        waited, told = 0.0, False
+        while True:
+            state = journal.refresh()
+            if state.deployment or state.status is JobStatus.FINISHED or waited >= self.timing.silence:
+                return state
+            if not told:
+                reporter.say(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
+                told = True
+            self.sleep(self.timing.poll)
+            waited += self.timing.poll
+
+    def _run(
+        self,
+        prepared: PreparedJob,
+        storage: Storage,
+        journal: Journal,
+        subtasks: tuple[SubtaskId, ...],
+        on_status: OnStatus,
+    ) -> ExitCode:
+        state, job_id = journal.state, prepared.options.job_id
+        application = prepared.spark.sparkContext.applicationId
+        status = StatusReporter(on_status, job_id, application)
+        logs: dict[SubtaskId, SubtaskLog] = {}
+
+        def check_owned() -> None:
+            for one in list(logs.values()):
+                one.check_fenced()
+
+        worker = Worker(
+            job_id,
+            _part(state, storage, prepared, subtasks),
+            Correspondence(
+                storage,
+                job_id,
+                state.deployment,
+                worker_name(secrets.token_hex(4)),
+                identify(application),
+                time.monotonic,
+            ),
+            journal.refresh,
+            check_owned,
+            look_interval=self.timing.poll,
+            silence=self.timing.silence,
+            make_nonce=new_nonce,
+        )
+        self.on_worker(worker)
+        with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
+            context = _context(prepared, storage, state, worker)
+            frozen, splits = _frozen(storage, state), _splits(storage, state)
+            readers = _Readers(storage, job_id)
+            factory = make_factory(
+                context, prepared.plan, state, prepared.sinks, frozen, splits, logs, readers, batch_thread
+            )
+            gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
+            names = ", ".join(subtasks)
+            status.say(LineKind.STARTED, f"this worker runs {names} of job {job_id}", state, subtasks=list(subtasks))
+            return _told(status, journal.state, job_id, worker.run(gateway), worker.job_status)
+
+
+class _Readers:
+    """Of the logs of all subtasks, each tailed once however many read it."""
+
+    def __init__(self, storage: Storage, job_id: str) -> None:
+        self._storage, self._job_id = storage, job_id
+        self._known: dict[SubtaskId, TailingLogReader] = {}
+
+    def __call__(self, subtask: SubtaskId) -> TailingLogReader:
+        path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
+        return self._known.setdefault(subtask, TailingLogReader(self._storage, path))
+
+
+def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
+    """The subtasks that were asked for by their names, or by those of their vertices. Raises NoSuchSubtaskError."""
+    known = state.graph().subtasks
+    found = [subtask for name in asked for subtask in known if name in (subtask, subtask.vertex)]
+    for name in asked:
+        if not any(name in (subtask, subtask.vertex) for subtask in known):
+            raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(known))
+    return tuple(dict.fromkeys(found))
+
+
+def _prepare_again(job: Job, options: RunOptions, storage: Storage, location: Location, state: JobState) -> PreparedJob:
+    """The plan that was recorded, with its queries. It is not worked out anew: what comes to another one is refused.
+    Raises OtherPlanError, and what :func:`prepare` raises."""
+    as_it_goes_on = replace(options, restore=RunOptions.restore)
+    reach_root(job, options, storage, location)
+    prepared = prepare(job, as_it_goes_on, storage, location, decide(storage, as_it_goes_on, state))
+    if prepared.anew is not None:
+        raise prepared.anew
+    assert state.plan is not None
+    differs = [
+        what
+        for what, same in {
+            "the graph": prepared.plan.graph == state.graph(),
+            "the columns": prepared.plan.schemas_json() == dict(state.plan.schemas),
+        }.items()
+        if not same
+    ]
+    if differs:
+        raise OtherPlanError(job_id=options.job_id, what=" and ".join(differs), deployment=state.deployment)
+    return prepared
+
+
+def _part(state: JobState, storage: Storage, prepared: PreparedJob, subtasks: tuple[SubtaskId, ...]) -> WorkerPart:
+    graph, logs = state.graph(), load_logs(storage, state.job_id, state.graph())
+    owners = {one: logs[one].state.opened for one in subtasks}
+    missing = [one for one, opened in owners.items() if opened is None]
+    if missing:
+        what = f"the log of {missing[0]}, which nobody has opened,"
+        raise OtherPlanError(job_id=state.job_id, what=what, deployment=state.deployment)
+    return WorkerPart(
+        state.deployment,
+        {one: opened.attempt for one, opened in owners.items() if opened is not None},
+        {one: first_plan(state, one) for one in subtasks},
+        frozenset(vertex.uid for vertex in graph.vertices if vertex.splits),
+    )
+
+
+def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: Worker) -> RunContext:
+    """Who takes the job over opens every log: that is where a worker finds out (W4)."""
+    return RunContext(
+        spark=prepared.spark,
+        storage=storage,
+        job=prepared.job,
+        job_id=prepared.options.job_id,
+        graph=prepared.plan.graph,
+        options=prepared.options,
+        epoch=state.deployment,
+        post=worker.post,
+        check_fenced=lambda: None,
+    )
+
+
+def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenFiles]:
+    """What was frozen is read, and nothing is frozen here (R11)."""
+    by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
+    return {
+        uid: read_frozen(storage, f"{state.job_id}/{one.path}")
+        for uid, one in state.frozen.items()
+        if one.path is not None and uid not in by_split
+    }
+
+
+def _splits(storage: Storage, state: JobState) -> dict[str, Sequence[Split]]:
+    by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
+    return {
+        uid: read_frozen_splits(storage, f"{state.job_id}/{one.path}")
+        for uid, one in state.frozen.items()
+        if one.path is not None and uid in by_split
+    }
+
+
+def _told(
+    status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
+) -> ExitCode:
+    if end is WorkerEnd.DONE:
+        status.say(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
+        return ExitCode.FINISHED
+    if end is WorkerEnd.JOB_OVER and job_status is not None:
+        code = ExitCode.of_run(job_status)
+        kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
+        status.say(kind, f"job {job_id} is {job_status}: this worker leaves", state, terminal=job_status.is_terminal)
+        return code
+    message = f"this worker leaves, {end.value}; another one goes on with its subtasks (job {job_id})"
+    status.say(LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, message, state, terminal=False)
+    return ExitCode.FAILED
