@@ -121,5 +121,7 @@ def ckpt_commands(text: str) -> Iterator[tuple[int, list[str]]]:
             words = shlex.split(line.removeprefix("$ "), comments=True)
             while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):  # NAME=value in front of the command
                 words = words[1:]
+            if words[-1:] == ["&"]:
+                words = words[:-1]
             if words[:1] == ["ckpt"]:
                 yield block.line, words[1:]

@@ -96,6 +96,16 @@ def of_rescaling() -> list[ev.Event]:
     ]
 
 
+def of_deployments() -> list[ev.Event]:
+    """A job is prepared for workers, and a JobMaster of theirs claims."""
+    worker = Worker("host-b", "boot-2", 99, "7")
+    return [
+        ev.EpochClaimed(7, "plan", worker, 130.0),
+        ev.DeploymentPrepared(7, 131.0),
+        ev.EpochClaimed(8, "master", worker, 132.0, deployment=7),
+    ]
+
+
 def of_restarts() -> list[ev.Event]:
     cause = "query clean failed: IOError: [Errno 5] Input/output error"
     return [

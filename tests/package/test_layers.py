@@ -113,7 +113,9 @@ def test_third_parties_are_imported_where_they_belong(path: Path) -> None:
 
 
 LATE = {
+    "cli.plan": "as cli.run",
     "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
+    "cli.worker": "as cli.run",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "spark.task.outputs": "pyarrow may be absent, and is done without",
