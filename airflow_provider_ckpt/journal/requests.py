@@ -62,10 +62,12 @@ def write_request(
     A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
 
     Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
-    InvalidJobIdError, and the storage's errors.
+    InvalidJobIdError, and the storage's errors; ValueError for a rescale that does not say to what.
     """
     if kind not in KINDS:
         raise UnknownRequestKindError(kind=kind, known=", ".join(KINDS))
+    if (kind == "rescale") is not (rescale is not None):
+        raise ValueError(f"a request of kind {kind!r} with {rescale!r}")
     name = uuid.uuid4().hex
     more: dict[str, object] = {"leaves": True} if leaves else {}
     if rescale is not None:

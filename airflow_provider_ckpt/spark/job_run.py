@@ -40,6 +40,7 @@ from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.finished_job import finish_again
 from airflow_provider_ckpt.spark.notices import ends_at_once, finished_without_a_file, gets_no_rows
+from airflow_provider_ckpt.spark.own_output import output_folders
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
@@ -225,8 +226,7 @@ class _Execution:
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
 
     def _places(self) -> dict[str, object]:
-        folders = {one.uid: one.sink.spark_folders(self._location.options) for one in self._prepared.job.sinks}
-        outputs = {uid: found[0].for_display() for uid, found in folders.items() if found}
+        outputs = output_folders(self._prepared.job, self._location)
         return {"spark_ui": self._prepared.spark.sparkContext.uiWebUrl, "outputs": outputs}
 
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:

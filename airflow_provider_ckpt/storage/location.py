@@ -33,6 +33,13 @@ class Location:
         """A location, or a URI or path that needs no options."""
         return place if isinstance(place, Location) else cls(os.fspath(place))
 
+    @property
+    def has_own_endpoint(self) -> bool:
+        """It is not where the URI by itself leads to: another store than the cloud's own speaks for it."""
+        client = self.options.get("client_kwargs")
+        inside = client.get("endpoint_url") if isinstance(client, Mapping) else None
+        return bool(self.options.get("endpoint_url") or inside)
+
     def for_display(self) -> str:
         """The URI for people: in a log, an error, a plan, the journal."""
         return redact_uri(self.uri)

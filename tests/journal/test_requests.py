@@ -73,6 +73,10 @@ def test_what_nobody_can_answer_is_not_written(storage: Storage, tmp_path: Path)
         write_request(storage, "orders", "halt", 1)
     with pytest.raises(InvalidJobIdError):
         write_request(storage, "../orders", "stop", 1)
+    with pytest.raises(ValueError, match="rescale"):
+        write_request(storage, "orders", "rescale", 1)
+    with pytest.raises(ValueError, match="stop"):
+        write_request(storage, "orders", "stop", 1, rescale=RescaleRequest("history", 2))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,3 +134,11 @@ def test_a_request_that_is_forgotten_while_it_is_read_is_no_error(
     storage.delete(f"orders/requests/{name}.json")
     monkeypatch.setattr(type(storage), "list", lambda self, path: listed)
     assert pending_requests(storage, "orders", 3, set()) == []
+
+
+def test_w20_a_request_for_the_job_master_before_is_taken_by_the_next_one_of_the_deployment(storage: Storage) -> None:
+    asked = write_request(storage, "orders", "drain", 6)
+    write_request(storage, "orders", "stop", 4)  # of before the deployment
+    write_request(storage, "orders", "stop", 8)  # of another driver, which has the job by then
+    assert [one.name for one in pending_requests(storage, "orders", 7, set(), since=5)] == [asked]
+    assert pending_requests(storage, "orders", 7, set()) == []
