@@ -21,7 +21,8 @@ class Failover:
     counted, the others go on, and no checkpoint is taken until it runs again (R15).
 
     The run ends by a failure that trying again does not mend, or not in this driver, by one too many in a row, and by
-    any one while a stop waits for its savepoint: the next run begins at what is released either way.
+    any one while a stop waits for its savepoint: the next run begins at what is released either way. That a worker is
+    lost does not count: as at the beginning, the run ends if no other one has come within the checkpoint timeout.
     """
 
     def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider) -> None:
@@ -36,11 +37,16 @@ class Failover:
             parts.subtasks.begin(subtask, message.attempt)
         hopeless = message.terminal or message.driver_is_lost
         may_restart = not (hopeless or self._job.is_ending or parts.requests.stop is not None)
-        restart = parts.restarts.failed(subtask, now) if may_restart else None
+        restart = self._next_attempt(message, now) if may_restart else None
         if restart is None:
             self._end(message, now, spent=may_restart)
         else:
             self._restart(message, restart, now)
+
+    def _next_attempt(self, message: SubtaskFailed, now: float) -> Restart | None:
+        if message.worker_is_lost:
+            return Restart(0, 0.0)
+        return self._parts.restarts.failed(message.subtask, now)
 
     def _end(self, message: SubtaskFailed, now: float, *, spent: bool) -> None:
         attempts = self._parts.restarts.attempts

@@ -67,6 +67,8 @@ class SubtaskFailed:
     traceback: str | None = None
     driver_is_lost: bool = False
     """What every task of the driver needs is gone: no next attempt there comes further (Spark's JVM)."""
+    worker_is_lost: bool = False
+    """It is not the subtask that failed: nobody runs it any more. Its next attempt is for another worker to begin."""
     stack_trace: str = ""
     """Of the whole exception, as Python prints it: for the log, if this failure is the first one."""
 

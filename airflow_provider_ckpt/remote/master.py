@@ -6,6 +6,7 @@ published and acknowledged is in their logs, and where they are they tell it whe
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -42,7 +43,9 @@ from airflow_provider_ckpt.remote.correspondence import Correspondence, master_n
 from airflow_provider_ckpt.remote.errors import NotPlannedError
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
 from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.remote.vacancies import Vacancies
 from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
@@ -146,6 +149,7 @@ class Master:
         correspondence = Correspondence(
             storage, self._job_id, deployment, master_name(state.epoch), identify(), time.monotonic
         )
+        unfinished = [one for one in graph.subtasks if one not in journal.state.finished]
         gateway = RemoteGateway(
             correspondence,
             state.epoch,
@@ -153,8 +157,17 @@ class Master:
             inbox.put,
             look_interval=timing.poll,
             lost_after=timing.lost_after,
+            vacancies=Vacancies(unfinished, functools.partial(self._tell_vacant, state), time.monotonic()),
         )
         return job_master(owned, gateway, self._status, inbox).run()
+
+    def _tell_vacant(self, state: JobState, subtasks: list[SubtaskId]) -> None:
+        limit = self._remote.options.checkpoint_timeout
+        message = (
+            f"no worker runs {', '.join(subtasks)} (`ckpt worker … --subtask {subtasks[0]}` would): the run ends if "
+            f"none has begun after {limit:g} s, the checkpoint timeout"
+        )
+        self._status.say(LineKind.WAITING, message, state, subtasks=list(subtasks))
 
     @staticmethod
     def _note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:

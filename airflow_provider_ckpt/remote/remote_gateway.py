@@ -23,6 +23,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.remote.correspondence import Correspondence
 from airflow_provider_ckpt.remote.liveness import Liveness
 from airflow_provider_ckpt.remote.outbox import Outbox
+from airflow_provider_ckpt.remote.vacancies import Vacancies
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,8 @@ class RemoteGateway:
 
     ``correspondence``: of the JobMaster; ``epoch``: its own; ``deployment``: that of the workers. ``post``: its inbox.
     ``look_interval``: seconds between two looks at the workers; ``lost_after``: seconds without a sign of life after
-    which what a worker runs has failed. Whether anybody begins it again is not for here: it need not be the same
-    process. ``clock``: seconds that never go back. ``sleep``: waits so long, or less if there is something to say.
+    which nobody runs what a worker ran. Whether anybody begins it again is not for here: it need not be the same
+    process; ``vacancies`` tells of it. ``clock``: seconds that never go back.
     """
 
     def __init__(
@@ -59,10 +60,12 @@ class RemoteGateway:
         *,
         look_interval: float,
         lost_after: float,
+        vacancies: Vacancies,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._correspondence, self._epoch, self._deployment, self._post = correspondence, epoch, deployment, post
         self._interval, self._lost_after, self._clock = look_interval, lost_after, clock
+        self._vacancies = vacancies
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
         self._list_at = 0.0
@@ -95,6 +98,7 @@ class RemoteGateway:
         """Raises what the look at the workers has failed with for good."""
         if self._failure is not None:
             raise self._failure
+        self._vacancies.look(self._clock())
 
     def stop(self, *, after_batch: bool) -> None:
         """How the job ended is in the journal, which the workers read; here they are told to look. They end by
@@ -159,6 +163,7 @@ class RemoteGateway:
             with self._lock:
                 host.attempts[message.subtask] = message.attempt
                 self._host_of[message.subtask, message.attempt] = host.name
+            self._vacancies.taken(message.subtask, message.attempt)
         if isinstance(message, SubtaskDone):
             host.attempts.pop(message.subtask, None)
         self._post(replace(message, epoch=self._epoch))
@@ -178,4 +183,5 @@ class RemoteGateway:
     def _give_up(self, host: _Host, cause: str) -> None:
         """What it runs has failed. If it lives after all it is told to begin again, or finds that another one has."""
         for subtask, attempt in list(host.attempts.items()):
-            self._post(SubtaskFailed(self._epoch, subtask, attempt, cause, stack_trace=cause))
+            self._vacancies.left(subtask, attempt, self._clock())
+            self._post(SubtaskFailed(self._epoch, subtask, attempt, cause, worker_is_lost=True, stack_trace=cause))

@@ -50,6 +50,7 @@ class WorkerEnd(Enum):
     JOB_OVER = "the run is over"
     ASKED = "it was told to"
     NO_MASTER = "no JobMaster gives a sign of life"
+    SPARK_LOST = "its Spark is gone"
 
 
 _AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER)
@@ -178,6 +179,9 @@ class Worker:
                 gateway.pull_inputs(report.consumers)
             case SubtaskFenced():
                 self._refuse_fenced(f"{report.subtask} was taken over: {report.cause}", report.by)
+            case SubtaskFailed() if report.driver_is_lost:  # the JobMaster need not end for it, as a driver would
+                log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
+                self._end = self._end or WorkerEnd.SPARK_LOST
             case _:
                 self._note(report, gateway)
 

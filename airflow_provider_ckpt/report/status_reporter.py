@@ -135,6 +135,8 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         return LineKind.SOURCE_DROPPED, f"finished source {event.uid} is left out of the running query"
     if isinstance(event, SubtaskFinished):
         return LineKind.OPERATOR_FINISHED, f"{event.subtask} FINISHED"
+    if isinstance(event, SubtaskRestarting) and not event.number:
+        return LineKind.SUBTASK_RESTARTING, f"{event.subtask} waits for a worker, the others go on: {event.cause}"
     if isinstance(event, SubtaskRestarting):
         after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others go on"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"

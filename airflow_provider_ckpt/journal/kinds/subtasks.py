@@ -20,7 +20,7 @@ class Subtasks(StatePart):
 @dataclass(frozen=True)
 class SubtaskRestarting(JournalEvent):
     """``attempt`` of it failed; the next one begins after ``delay`` seconds, and the run goes on. ``number``: of the
-    restart, in a row of at most ``limit``."""
+    restart, in a row of at most ``limit``; 0 if it was its worker that was lost, and another one is to begin it."""
 
     subtask: SubtaskId
     attempt: str

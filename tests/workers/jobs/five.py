@@ -1,0 +1,67 @@
+"""Two sources with splits, a live one, two sinks: five vertices. While ``BASE/slow`` exists a split takes its time."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from tests.workers.jobs.rows import of_split
+
+BASE = Path(os.environ["CKPT_WORKERS_BASE"])
+SPLITS = int(os.environ.get("CKPT_WORKERS_SPLITS", "60"))
+SPLIT_SECONDS = 0.5
+
+job = Job("five")
+
+
+def rows_of(source: str, split: str) -> DataFrame:
+    """Each call is a reading of the split, and is noted: by whom, and which."""
+    with open(BASE / "readings.txt", "a") as readings:
+        readings.write(f"{source} {split} {os.getpid()}\n")
+    if (BASE / "slow").exists():
+        time.sleep(SPLIT_SECONDS)
+    ids = of_split(source, int(split))
+    return SparkSession.active().range(ids.start, ids.stop, 1, 1).select("id", F.lit(source).alias("kind"))
+
+
+@job.source(bounded=True, splits=[f"{n:03d}" for n in range(SPLITS)], parallelism=1)
+def history(read: object, split: str) -> DataFrame:
+    return rows_of("history", split)
+
+
+@job.source(bounded=True, splits=[f"{n:03d}" for n in range(SPLITS)], parallelism=1)
+def archive(read: object, split: str) -> DataFrame:
+    return rows_of("archive", split)
+
+
+@job.source(bounded="CKPT_WORKERS_BOUNDED" in os.environ, max_files_per_trigger=5)
+def live(read: DataStreamReader) -> DataFrame:
+    return read.schema("id long, kind string").json(str(BASE / "live"))
+
+
+@job.transform(inputs=[history, live])
+def orders(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("twice", F.col("id") * 2)
+
+
+if "CKPT_WORKERS_CHANGED" in os.environ:
+
+    @job.transform(inputs=[archive, live])
+    def cold(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("thrice", F.col("id") * 3)
+
+else:
+
+    @job.transform(inputs=[archive, live])
+    def cold(rows: DataFrame) -> DataFrame:
+        return rows
+
+
+job.sink("lake", orders, FileSink(str(BASE / "lake")))
+job.sink("cellar", cold, FileSink(str(BASE / "cellar"), format="json"))

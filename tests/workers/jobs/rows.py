@@ -1,0 +1,13 @@
+"""Which rows the job's sources have."""
+
+from __future__ import annotations
+
+ROWS = 20
+"""Of a split."""
+FIRST = {"history": 0, "archive": 1_000_000}
+FIRST_LIVE = 9_000_000
+
+
+def of_split(source: str, number: int) -> range:
+    first = FIRST[source] + number * ROWS
+    return range(first, first + ROWS)

@@ -1,0 +1,105 @@
+"""kill -9 of one process after the other, while the job runs: the others notice nothing, and every row comes once."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import wait_until
+from tests.workers.ending import finish
+from tests.workers.evidence import Evidence
+from tests.workers.world import GROUPS, PATIENCE, VERTICES, Member, World
+
+SEED = int(os.environ.get("CKPT_WORKERS_SEED", "1"))
+
+
+def kill_and_replace(world: World, evidence: Evidence, members: dict[str, Member], *killed: str) -> None:
+    """All of ``killed`` at once; whoever was not killed publishes on meanwhile, in the attempt that it is in."""
+    before = {vertex: evidence.attempts(vertex) for vertex in VERTICES}
+    for name in killed:
+        members[name].kill()
+    for name in killed:
+        members[name] = world.worker(*name.split("+"))
+    gone = [vertex for name in killed for vertex in name.split("+")]
+    for vertex in gone:
+        evidence.wait_for_attempt(vertex, len(before[vertex]) + 1)
+    evidence.wait_for_batches("live", "orders", "cold", *gone)
+    for vertex in VERTICES:
+        now, more = evidence.attempts(vertex), 1 if vertex in gone else 0
+        assert len(now) == len(before[vertex]) + more, f"{vertex} began again when {killed} was killed: {now}"
+    evidence.check()
+
+
+def check_readings(world: World, killed: int) -> None:
+    """A split is read again only if its reader was replaced; the first one of each source is read to plan, too."""
+    readings = [(source, split) for source, split, _ in world.readings() if int(split) > 0]
+    again = len(readings) - len(set(readings))
+    assert again <= killed, f"{again} splits were read more than once, {killed} readers were replaced"
+
+
+@pytest.mark.timeout(600)
+def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
+    """A portion of what is below, with three workers: one at random and the JobMaster, at once."""
+    rng = random.Random(SEED)
+    with World(tmp_path, splits=40) as world, Evidence(world) as evidence:
+        master = world.master()
+        members = world.workers(GROUPS)
+        master.wait_for("running")
+        evidence.wait_for_batches("live", "orders", "cold", more=1)
+        master.kill()
+        master = world.master()
+        kill_and_replace(world, evidence, members, rng.choice(GROUPS))
+        finish(world, evidence, master, members.values())
+        check_readings(world, killed=4)
+
+
+@pytest.mark.workers
+@pytest.mark.timeout(1500)
+def test_each_kind_of_process_is_killed(tmp_path: Path) -> None:
+    """In this order: the planner, half way; the worker of a streaming vertex; that of a source with splits; the
+    JobMaster; two workers at once; a worker and the JobMaster at once."""
+    with World(tmp_path, splits=400) as world, Evidence(world) as evidence:
+        kill_planner_half_way(world)
+        master, members = world.master(), world.workers()
+        master.wait_for("running")
+        evidence.wait_for_batches("orders", "cold", more=1)
+        kill_and_replace(world, evidence, members, "orders")
+        kill_and_replace(world, evidence, members, "history")
+        master = replace_master(world, evidence, master)
+        kill_and_replace(world, evidence, members, "archive", "cold")
+        kill_and_replace(world, evidence, members, "live")
+        master = replace_master(world, evidence, master, members, "history")
+        finish(world, evidence, master, members.values())
+        check_readings(world, killed=8)
+
+
+def kill_planner_half_way(world: World) -> None:
+    """Logs are open, Spark's folders are not all made, and nothing says that workers may begin."""
+    planner = world.start("plan")
+    logs = world.root / world.job_id / "vertices"
+    wait_until(lambda: len(list(logs.glob("*/0/log/00000000.json"))) >= 2, planner.tail, seconds=PATIENCE, every=0.001)
+    planner.kill()
+    assert not world.state().deployment, "the planner was killed too late to show anything"
+
+
+def replace_master(
+    world: World, evidence: Evidence, master: Member, members: dict[str, Member] | None = None, *killed: str
+) -> Member:
+    """Kill it, with workers or without, and start another one; no worker but those begins again (but what reads splits
+    begins a new attempt, in the same process)."""
+    before = {vertex: evidence.attempts(vertex) for vertex in VERTICES}
+    alive = [one for one in world.members if one.exit_code is None and one is not master]
+    master.kill()
+    if members is not None:
+        kill_and_replace(world, evidence, members, *killed)
+        alive = [one for one in alive if one.exit_code is None]
+    successor = world.master()
+    successor.wait_for("running")
+    evidence.wait_for_batches(*VERTICES)
+    for vertex in {*VERTICES} - {"history", "archive", *killed}:
+        assert evidence.attempts(vertex) == before[vertex], f"{vertex} began again for another master"
+    assert all(one.exit_code is None for one in alive), "a worker left"
+    return successor
