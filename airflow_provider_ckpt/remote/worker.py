@@ -6,7 +6,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from airflow_provider_ckpt.coordinator.commands import (
@@ -51,21 +51,24 @@ class WorkerEnd(Enum):
     ASKED = "it was told to"
     NO_MASTER = "no JobMaster gives a sign of life"
     SPARK_LOST = "its Spark is gone"
+    FAILED = "a subtask of it has failed"
 
 
-_AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER)
+_AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER, WorkerEnd.FAILED)
 """Another attempt goes on then: what runs comes to the end of its micro-batch first."""
 
 
 @dataclass(frozen=True)
 class WorkerPart:
     """What a worker runs. ``attempts``: subtask -> the attempt that owns its log: this process begins the next one.
-    ``by_split``: vertices whose subtasks read splits. ``plans``: of the first attempts begun here."""
+    ``by_split``: vertices whose subtasks read splits. ``plans``: of the first attempts begun here. ``restarts``: the
+    JobMaster has what fails begun again here; else whoever supervises this process begins another one."""
 
     deployment: int
     attempts: Mapping[SubtaskId, AttemptId]
     plans: Mapping[SubtaskId, VertexPlan]
     by_split: frozenset[str] = frozenset()
+    restarts: bool = False
 
 
 class Worker:
@@ -182,6 +185,10 @@ class Worker:
             case SubtaskFailed() if report.driver_is_lost:  # the JobMaster need not end for it, as a driver would
                 log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
                 self._end = self._end or WorkerEnd.SPARK_LOST
+            case SubtaskFailed() if not (self._part.restarts or report.terminal):
+                log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
+                self._end = self._end or WorkerEnd.FAILED
+                self._note(replace(report, worker_is_lost=True), gateway)  # the next attempt is for another worker
             case _:
                 self._note(report, gateway)
 

@@ -93,8 +93,7 @@ class Deployment:
             runner.stop()
             runner.close()
         self._batch_thread.shutdown(wait=False, cancel_futures=True)
-        event = DeploymentPrepared(self._claimed.taken.epoch, time.time(), self._options.params)
-        self._claimed.journal.write(event)
+        self._claimed.journal.write(DeploymentPrepared(self._claimed.taken.epoch, time.time()))
 
     def run(self) -> Outcome:
         """What :meth:`JobMaster.run` gives, and raises."""

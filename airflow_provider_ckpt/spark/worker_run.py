@@ -161,14 +161,15 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
 def _prepare_again(job: Job, options: RunOptions, storage: Storage, location: Location, state: JobState) -> PreparedJob:
     """The plan that was recorded, with its queries. It is not worked out anew: what comes to another one is refused.
     Raises OtherPlanError, and what :func:`prepare` raises."""
-    if dict(options.params) != dict(state.deployment_params):  # before Spark starts: the likeliest one to be forgotten
+    assert state.plan is not None
+    assert state.definition is not None
+    if dict(options.params) != dict(state.definition.params):  # before Spark starts: the likeliest one to be forgotten
         raise OtherPlanError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
     as_it_goes_on = replace(options, restore=RunOptions.restore)
     reach_root(job, options, storage, location)
     prepared = prepare(job, as_it_goes_on, storage, location, decide(storage, as_it_goes_on, state))
     if prepared.anew is not None:
         raise prepared.anew
-    assert state.plan is not None
     differs = [
         what
         for what, same in {
@@ -194,6 +195,7 @@ def _part(state: JobState, storage: Storage, prepared: PreparedJob, subtasks: tu
         {one: opened.attempt for one, opened in owners.items() if opened is not None},
         {one: first_plan(state, one) for one in subtasks},
         frozenset(vertex.uid for vertex in graph.vertices if vertex.splits),
+        restarts=prepared.options.restart_attempts > 0,
     )
 
 

@@ -90,14 +90,13 @@ class PlanRecorded(JournalEvent):
 class DeploymentPrepared(JournalEvent):
     """Everything is as this epoch's plan says: the logs are open, the Spark folders where it goes on from. Workers may
     begin, and a JobMaster that claims the next epoch for them (W9, W19). Before this nobody may: whoever has prepared
-    half of it is followed by another planner, which does it again. ``params``: with which the job was planned."""
+    half of it is followed by another planner, which does it again."""
 
     epoch: int
     at: float
-    params: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
 
     def apply(self, state: Epochs) -> None:
-        state.deployment, state.deployment_params = self.epoch, self.params
+        state.deployment = self.epoch
 
 
 @dataclass(frozen=True)

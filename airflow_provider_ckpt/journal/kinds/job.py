@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
@@ -23,8 +22,6 @@ class JobProgress(AnsweredRequests):
     deployment: int = field(default=0, metadata=LATER)
     """The epoch of the planner whose workers run the job, 0 if none do: it holds for one JobMaster after the other,
     until a driver takes the job over, or it ends (W4)."""
-    deployment_params: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
-    """The parameters that the job was planned with for the last deployment."""
 
 
 def _document(options: SubmittedOptions) -> dict[str, object]:
