@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.job import Job
+    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
+    from airflow_provider_ckpt.journal.errors import JobDeletedError
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+    from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
     from airflow_provider_ckpt.operators.job_request import (
         CheckpointedJobDrainOperator,
         CheckpointedJobRescaleOperator,
@@ -55,18 +59,22 @@ __all__ = [
     "CheckpointReleaseTrigger",
     "CheckpointSensor",
     "CheckpointView",
+    "CheckpointedJobCleanupOperator",
     "CheckpointedJobDrainOperator",
     "CheckpointedJobRescaleOperator",
     "CheckpointedJobStopOperator",
     "CheckpointedSparkJobOperator",
     "CkptError",
+    "DeletedJob",
     "FileSink",
     "Handle",
     "InvalidInputError",
     "Job",
     "JobAnswer",
     "JobClient",
+    "JobDeletedError",
     "JobNotEndedError",
+    "JobNotOverError",
     "JobNotRunningError",
     "JobRequest",
     "JobState",
@@ -87,9 +95,11 @@ __all__ = [
     "SinkContext",
     "SinkInput",
     "StageRequest",
+    "StagedOutputLeftError",
     "Storage",
     "TerminalError",
     "TransientError",
+    "UnreleasedOutputError",
     "__version__",
     "build_graph",
     "list_jobs",
@@ -104,18 +114,22 @@ _MODULES = {
     "CheckpointReleaseTrigger": "triggers.release",
     "CheckpointSensor": "sensors.checkpoint",
     "CheckpointView": "model.checkpoint_view",
+    "CheckpointedJobCleanupOperator": "operators.job_cleanup",
     "CheckpointedJobDrainOperator": "operators.job_request",
     "CheckpointedJobRescaleOperator": "operators.job_request",
     "CheckpointedJobStopOperator": "operators.job_request",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
+    "DeletedJob": "jobmaster.deletion",
     "FileSink": "sinks.file_sink",
     "Handle": "sinks.sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
     "JobAnswer": "client.job_request",
     "JobClient": "client.job_client",
+    "JobDeletedError": "journal.errors",
     "JobNotEndedError": "client.errors",
+    "JobNotOverError": "jobmaster.errors",
     "JobNotRunningError": "client.errors",
     "JobRequest": "client.job_request",
     "JobState": "journal.state",
@@ -136,9 +150,11 @@ _MODULES = {
     "SinkContext": "sinks.sink",
     "SinkInput": "sinks.sink",
     "StageRequest": "sinks.sink",
+    "StagedOutputLeftError": "jobmaster.errors",
     "Storage": "storage.storage",
     "TerminalError": "errors",
     "TransientError": "errors",
+    "UnreleasedOutputError": "jobmaster.errors",
     "build_graph": "job.chaining",
     "list_jobs": "client.job_client",
     "open_storage": "storage.opening",

@@ -11,12 +11,24 @@ import sys
 from collections.abc import Sequence
 
 from airflow_provider_ckpt import __version__
-from airflow_provider_ckpt.cli import checkpoints, doctor, jobs, master, plan, release, request, run, show, worker
+from airflow_provider_ckpt.cli import (
+    checkpoints,
+    delete,
+    doctor,
+    jobs,
+    master,
+    plan,
+    release,
+    request,
+    run,
+    show,
+    worker,
+)
 from airflow_provider_ckpt.cli.refusals import print_refusal
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
-COMMANDS = (run, plan, master, worker, jobs, show, checkpoints, request, release, doctor)
+COMMANDS = (run, plan, master, worker, jobs, show, checkpoints, request, release, delete, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -49,6 +49,7 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         "late_files": [
             {"operator": late.uid, "read": late.read, "paths": list(late.paths)} for late in state.late_files
         ],
+        "deletion": None if state.deletion is None else {"at": state.deletion.at, "was": state.deletion.was},
         "damage": list(state.damage),
     }
 

@@ -15,12 +15,13 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("jobs", help="list the jobs under a root")
     arguments.add_root(parser)
+    parser.add_argument("--deleted", action="store_true", help="list those that were deleted, too")
     arguments.add_json(parser, "print a JSON list")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    states = list_jobs(arguments.location(args))
+    states = list_jobs(arguments.location(args), deleted=args.deleted)
     rows: list[dict[str, Any]] = [
         {
             "job_id": state.job_id,

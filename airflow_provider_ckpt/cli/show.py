@@ -12,6 +12,7 @@ from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 
 LATE_FILES_SHOWN = 5
@@ -42,6 +43,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("job", state.job_id),
         ("status", shown_status(state)),
         ("cause", cause_first(state.cause) if state.cause else None),
+        ("deleted", _deleted(state)),
         ("mode", state.created.mode if state.created else None),
         ("first params", _params(state)),
         ("created", text.instant(state.created.at if state.created else None)),
@@ -58,6 +60,13 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("restarts", ", ".join(f"{subtask} {count}" for subtask, count in sorted(state.restarts.items()))),
         ("damage", "; ".join(state.damage)),
     ]
+
+
+def _deleted(state: JobState) -> str | None:
+    if state.deletion is None:
+        return None
+    undone = "" if state.status is JobStatus.DELETED else ", not complete: run `ckpt delete` again"
+    return f"{text.instant(state.deletion.at)}, was {state.deletion.was}{undone}"
 
 
 def _splits(state: JobState) -> list[str]:

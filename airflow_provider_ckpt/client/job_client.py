@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client.errors import (
     JobNotEndedError,
@@ -22,11 +21,13 @@ from airflow_provider_ckpt.client.errors import (
     RequestOvertakenError,
 )
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_decided
+from airflow_provider_ckpt.client.state_value import as_it_is
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -36,6 +37,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.job.job import Job
+    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.journal.events import CheckpointReleased
 
 Root = Location | str | os.PathLike[str] | Storage
@@ -45,16 +47,18 @@ POLL_SECONDS = 0.5
 """From one look at the journal to the next while something is waited for."""
 
 
-def list_jobs(root: Root) -> list[JobState]:
+def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
     """The state of every job under the root, by id. A journal that cannot be read says so in ``damage``.
 
-    Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
+    ``deleted``: those that are DELETED, too, of which little is left. Raises NoRootError, ForeignRootError,
+    NewerFormatError and the storage's errors.
     """
-    return journals.list_jobs(read_root(_opened(root)))
+    found = journals.list_jobs(read_root(_opened(root)))
+    return [state for state in found if deleted or state.status is not JobStatus.DELETED]
 
 
 def has_ended(state: JobState) -> bool:
-    """FINISHED, STOPPED or FAILED. After RESTARTING somebody is expected to run the job again."""
+    """FINISHED, STOPPED or FAILED, or deleted. After RESTARTING somebody is expected to run the job again."""
     return state.status is not None and state.status.has_ended
 
 
@@ -71,7 +75,7 @@ class JobClient:
     a later release has written, NewerFormatError or UnknownEventError.
 
     :param root: URI of the checkpoint root, a :class:`Location` if it takes storage options, or its storage (then
-        :meth:`release` has no options for the sinks).
+        :meth:`release` and :meth:`delete` have no options for the sinks).
     :param job_id: the job. Raises InvalidJobIdError.
     """
 
@@ -102,7 +106,7 @@ class JobClient:
             except NoRootError:  # the first job makes it one
                 return JobState(self.job_id)
             self._journal = journals.Journal(root, self.job_id)
-        return _as_it_is(self._journal.refresh())
+        return as_it_is(self._journal.refresh())
 
     def state(self) -> JobState:
         """As :meth:`look`, of a job that was run. Raises NoSuchJobError, which names the jobs that are there, and
@@ -207,13 +211,48 @@ class JobClient:
 
         ``job``: its definition, as it ran; only the sinks are used. ``driver_is_gone``: say so of a driver that cannot
         be seen from here; one that lives after all is overtaken, and ends. Raises as :meth:`state`, JobHasDriverError,
-        SinksMissingError, DefinitionChangedError, and what a sink fails with: then the rest can be asked for again.
+        JobDeletedError, SinksMissingError, DefinitionChangedError, and what a sink fails with: then the rest can be
+        asked for again.
         """
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
 
         self.state()
-        root = Location(self._root.uri) if isinstance(self._root, Storage) else Location.of(self._root)
-        return RollForward(self._storage(), job, self.job_id, root, driver_is_gone=driver_is_gone).run()
+        return RollForward(self._storage(), job, self.job_id, self._location(), driver_is_gone=driver_is_gone).run()
+
+    def delete(
+        self,
+        job: Job | None = None,
+        *,
+        unfinished: bool = False,
+        abandoned: bool = False,
+        discard_unreleased: bool = False,
+        keep_staged: bool = False,
+    ) -> DeletedJob:
+        """Delete what a job that is over has under the root, and what it has staged for its sinks; never what it
+        released. For good: the job's id stays taken, and is refused to every later run. Needs no Spark.
+
+        A FINISHED job is deleted without more words. Asked again for one that is deleted already, or was interrupted,
+        it deletes what is left. Raises as :meth:`state`, JobNotOverError, UnreleasedOutputError, CorruptJournalError,
+        StagedOutputLeftError, FencedError if it was overtaken.
+
+        :param job: its definition, if its sinks are others than file sinks with the root's storage options: those are
+            known from the journal. Only the sinks are used.
+        :param unfinished: also a job that is STOPPED or FAILED: what its next run would go on with is lost.
+        :param abandoned: also one that is RESTARTING, or whose driver was lost, if nobody runs it or is going to. One
+            whose driver is seen alive is refused.
+        :param discard_unreleased: also if it has completed what is not released (:meth:`release` does): that is lost.
+        :param keep_staged: leave alone what is staged in the targets of its sinks.
+        """
+        from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
+        from airflow_provider_ckpt.jobmaster.deletion import JobDeletion
+        from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
+        from airflow_provider_ckpt.jobmaster.log_checks import check_journal
+
+        root = read_root(self._storage())
+        check_journal(root, self.look())
+        self.state()
+        terms = DeletionTerms(unfinished, abandoned, discard_unreleased, keep_staged)
+        return JobDeletion(root, self.job_id, terms, sinks_of_job(job, self._location())).run()
 
     def _ask(
         self, kind: str, epoch: int | None, *, leaves: bool = False, rescale: RescaleRequest | None = None
@@ -230,6 +269,9 @@ class JobClient:
             gone = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
             raise JobNotRunningError(job_id=self.job_id, kind=kind, status=gone)
         return state.epoch
+
+    def _location(self) -> Location:
+        return Location(self._root.uri) if isinstance(self._root, Storage) else Location.of(self._root)
 
     def _storage(self) -> Storage:
         if self._opened is None:
@@ -250,14 +292,3 @@ def _not_rescaled(request: JobRequest, asked: RescaleRequest, seconds: float | N
 
 def _opened(root: Root) -> Storage:
     return root if isinstance(root, Storage) else open_storage(root)
-
-
-def _as_it_is(state: JobState) -> JobState:
-    """A journal that reads on changes the state that it has given."""
-    return JobState(**{field.name: _copied(getattr(state, field.name)) for field in fields(state)})
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: dict(each) if isinstance(each, dict) else each for name, each in value.items()}
-    return value.copy() if isinstance(value, list | set) else value

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 
@@ -30,7 +31,8 @@ _TOAST = 200
 
 
 class CheckpointHook(BaseHook):
-    """Reads a checkpoint root; of all methods only ``stop``, ``drain``, ``rescale`` and ``test_connection`` write.
+    """Reads a checkpoint root; of all methods only ``stop``, ``drain``, ``rescale``, ``delete`` and
+    ``test_connection`` write.
 
     :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON
         object for fsspec, login and password = key and secret of S3.
@@ -106,7 +108,7 @@ class CheckpointHook(BaseHook):
         return self._storage
 
     def jobs(self) -> list[JobState]:
-        """Every job under the root. Raises NoRootError."""
+        """Every job under the root that is not DELETED. Raises NoRootError."""
         return list_jobs(self.storage())
 
     def client(self, job_id: str) -> JobClient:
@@ -145,6 +147,26 @@ class CheckpointHook(BaseHook):
         Returns the request's name, as :meth:`stop`. Raises NoSuchJobError, JobNotRunningError, NotRescalableError."""
         with self._no_root_no_job(job_id):
             return self.client(job_id).rescale(uid, parallelism).name
+
+    def delete(
+        self,
+        job_id: str,
+        *,
+        unfinished: bool = False,
+        abandoned: bool = False,
+        discard_unreleased: bool = False,
+        keep_staged: bool = False,
+    ) -> DeletedJob:
+        """Delete what a job that is over has under the root, and what it has staged; never what it released. The
+        arguments are those of :meth:`JobClient.delete`, which also takes the job's definition, for sinks of other
+        kinds than files. Raises NoSuchJobError, JobNotOverError, UnreleasedOutputError, StagedOutputLeftError."""
+        with self._no_root_no_job(job_id):
+            return self.client(job_id).delete(
+                unfinished=unfinished,
+                abandoned=abandoned,
+                discard_unreleased=discard_unreleased,
+                keep_staged=keep_staged,
+            )
 
     @contextmanager
     def _no_root_no_job(self, job_id: str) -> Iterator[None]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.job.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
 
 JOB_ID_XCOM = "ckpt_job_id"
 """XCom key under which a task tells the id of its job as soon as it begins; for sensors of the same Dag run."""
@@ -56,3 +61,13 @@ class JobOfTask:
             return FoundJob(None, state)  # what is told there is from before it was cleared
         told = XCom.get_one(key=JOB_ID_XCOM, dag_id=self.dag_id, task_id=self.task_id, run_id=self.run_id)
         return FoundJob(told if isinstance(told, str) else None, state)
+
+
+def job_of_task(asking: BaseOperator, context: Context, task_id: str) -> JobOfTask:
+    """The job of another task of the Dag run in which ``asking`` is executed. Raises InvalidTaskArgumentError for a
+    task that the Dag has not."""
+    if asking.has_dag() and not asking.dag.has_task(task_id):  # type: ignore[no-untyped-call]
+        problem = f"the Dag has no such task.{did_you_mean(task_id, asking.dag.task_ids)}"
+        raise InvalidTaskArgumentError(argument="job_task_id", value=task_id, problem=problem)
+    ti = context["ti"]
+    return JobOfTask(ti.dag_id, ti.run_id, task_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError
+from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError, TransientError
 
 
 class TaskFencedError(OvertakenError):
@@ -39,6 +39,31 @@ class JobHasDriverError(InvalidInputError):
         "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be overtaken. "
         "Stop the job, or wait until the driver has left. If you know that it is gone, on a host that cannot be seen "
         "from here, say so (driver_is_gone, `ckpt release --driver-is-gone`)"
+    )
+
+
+class JobNotOverError(InvalidInputError):
+    """A job that is not over is not deleted. ``data``: job_id, status, why, remedy."""
+
+    template = "job {job_id!r} is {status} and is not deleted: {why}. {remedy}"
+
+
+class UnreleasedOutputError(InvalidInputError):
+    """``data``: job_id, status, completed and released: the last checkpoints that are."""
+
+    template = (
+        "job {job_id!r} is {status} and is not deleted: it has completed checkpoint {completed}, and released "
+        "{released}. What lies between would be lost: release it first (`ckpt release`, JobClient.release), or say "
+        "that it is to be lost (discard_unreleased, `ckpt delete --discard-unreleased`)"
+    )
+
+
+class StagedOutputLeftError(TransientError):
+    """The deletion has begun, nobody runs the job any more, and it is not complete. ``data``: job_id, sink, cause."""
+
+    template = (
+        "what sink {sink} of job {job_id!r} has staged could not be deleted: {cause}. Delete the job again to go on; "
+        "if the target is gone for good, leave there what is there (keep_staged, `ckpt delete --keep-staged`)"
     )
 
 

@@ -1,10 +1,11 @@
-"""Whether the logs of the subtasks have what is known to have been in them, and whether that still counts."""
+"""Whether the logs of a job and of its subtasks have what is known to have been in them, and whether it counts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError, SubtaskLogReopenedError
+from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -12,6 +13,18 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import vertices_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+def check_journal(storage: Storage, state: JobState) -> None:
+    """Raises CorruptJournalError: of a damaged journal, and of one that is gone while what the job wrote beside it is
+    there. An absence is no answer then: the job is not new."""
+    if state.damage:
+        raise CorruptJournalError(job_id=state.job_id, reason="; ".join(state.damage))
+    if not state.epoch and storage.list(vertices_path(state.job_id)):
+        reason = "it holds nothing, though queries of the job have written beside it: bring it back from a backup"
+        raise CorruptJournalError(job_id=state.job_id, reason=reason)
 
 
 def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:

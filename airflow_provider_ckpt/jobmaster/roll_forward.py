@@ -64,9 +64,9 @@ class RollForward:
         """Release what is completed and unreleased, in order; [] if there is nothing. Whatever the status of the job
         was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it would have.
 
-        Raises JobHasDriverError, SinksMissingError, DefinitionChangedError, DefinitionNotRecordedError,
-        OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError, FencedError, and what a sink
-        fails with.
+        Raises JobHasDriverError, JobDeletedError, SinksMissingError, DefinitionChangedError,
+        DefinitionNotRecordedError, OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError,
+        FencedError, and what a sink fails with.
         """
         journal = Journal(self._storage, self._job_id)
         try:
@@ -90,6 +90,7 @@ class RollForward:
 
     def _admit(self, state: JobState) -> None:
         """Asked once more of the very state that the claim follows."""
+        state.refuse_deleted()
         definition = state.definition
         if not state.unreleased or definition is None:
             if state.damage:

@@ -25,6 +25,16 @@ class DefinitionNotRecordedError(InvalidInputError):
     )
 
 
+class JobDeletedError(InvalidInputError):
+    """``data``: job_id, status (DELETING or DELETED), at (when that began, in UTC), was."""
+
+    template = (
+        "job {job_id!r} is {status} since {at}, and was {was} before: nothing says any more what it has read, and what "
+        "it released is still where its sinks put it. Beginning anew would release that once more; use another job id "
+        "(a cleared Airflow task has one with on_clear='restart')"
+    )
+
+
 class FencedError(OvertakenError):
     """A later driver owns the job (R3, R8): stop at once, write nothing, release nothing."""
 

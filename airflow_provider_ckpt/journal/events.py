@@ -11,6 +11,7 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import (
     CheckpointReleased,
     CheckpointTriggered,
 )
+from airflow_provider_ckpt.journal.kinds.deletion import DeletionBegun
 from airflow_provider_ckpt.journal.kinds.epochs import (
     DeploymentPrepared,
     EpochClaimed,
@@ -24,17 +25,20 @@ from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDr
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished, SubtaskRestarting
 from airflow_provider_ckpt.journal.snapshot import StateSnapshot
+from airflow_provider_ckpt.journal.tombstone import JobDeleted
 
 __all__ = [
     "CheckpointAborted",
     "CheckpointCompleted",
     "CheckpointReleased",
     "CheckpointTriggered",
+    "DeletionBegun",
     "DeploymentPrepared",
     "EpochClaimed",
     "Event",
     "GraphChanged",
     "JobCreated",
+    "JobDeleted",
     "LateFilesFound",
     "PlanRecorded",
     "RequestAnswered",
@@ -75,5 +79,7 @@ Event = (
     | SubtaskFinished
     | SubtaskRestarting
     | RequestAnswered
+    | DeletionBegun
+    | JobDeleted
     | StateSnapshot
 )

@@ -112,6 +112,11 @@ class Journal:
                 event.apply(self._state)
             self._state.position = entry.number
 
+    @property
+    def is_compact(self) -> bool:
+        """Whether nothing lies behind the snapshot with which it begins. Of what was read."""
+        return self._log.head == self._log.next_number - 1
+
     # ---- owning
 
     def claim(
@@ -125,7 +130,7 @@ class Journal:
         deployment: int = 0,
     ) -> int:
         """Take the job over: append the next epoch, and return it. ``releases_only``, ``deployment``: see
-        :class:`EpochClaimed`.
+        :class:`EpochClaimed`; the first is of who claims it to run nothing.
 
         ``worker`` says where this driver lives. ``admit`` is given the state that the claim will follow, and may
         raise: then nothing is written. Nobody can come in between: the claim is made by create-if-absent of the

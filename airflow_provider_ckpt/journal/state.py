@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
-from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError
+from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, JobDeletedError
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges, size, union
@@ -53,6 +55,19 @@ class JobState(Epochs):
         if self.plan is not None and self.plan.definition is None:
             raise DefinitionNotRecordedError(job_id=self.job_id)
         return None if self.plan is None else self.plan.definition
+
+    def refuse_deleted(self) -> None:
+        """Raises JobDeletedError. Asked by whoever goes on with the job, or releases for it, of the very state that the
+        claim follows."""
+        if self.deletion is not None:
+            at = datetime.fromtimestamp(self.deletion.at, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+            was = self.deletion.was or "not RUNNING yet"
+            raise JobDeletedError(job_id=self.job_id, status=self.status, at=at, was=was)
+
+    @property
+    def has_finished(self) -> bool:
+        """It is FINISHED, or was when it was deleted."""
+        return JobStatus.FINISHED in (self.status, self.deletion.was if self.deletion is not None else None)
 
     def since(self, uid: str) -> int:
         """The epoch from which on the attempts of a vertex or source count."""

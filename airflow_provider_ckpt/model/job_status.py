@@ -21,6 +21,10 @@ class JobStatus(str, Enum):
     """Every source has ended, and everything is released. Running the job again has nothing to do."""
     FAILED = "FAILED"
     """Another run would fail the same way. One that is told that the cause was mended (``resume_failed``) goes on."""
+    DELETING = "DELETING"
+    """What the job had is being deleted, or that was interrupted. Nobody can run it; who deletes it again goes on."""
+    DELETED = "DELETED"
+    """What the job had is gone. Nobody can run a job of this id under the root any more."""
 
     __str__ = str.__str__  # in an f-string, too: Python 3.12 and 3.11 differ about enums there
 
@@ -37,7 +41,12 @@ class JobStatus(str, Enum):
     @property
     def is_terminal(self) -> bool:
         """Flink's *globally terminal*: nobody goes on with the job by himself."""
-        return self in (JobStatus.FINISHED, JobStatus.FAILED)
+        return self in (JobStatus.FINISHED, JobStatus.FAILED) or self.is_deleted
+
+    @property
+    def is_deleted(self) -> bool:
+        """From the moment on from which no driver takes the job."""
+        return self in (JobStatus.DELETING, JobStatus.DELETED)
 
     @property
     def has_ended(self) -> bool:

@@ -102,7 +102,7 @@ def find_beginning(
     """``ti``: the task instance; ``job_id``, ``on_clear``, ``retries``: of the Airflow operator. Reads a few journals.
 
     Without a pointer a task whose name has run the job counts as cleared: Airflow forgets what it stored together with
-    the Dag run, and a new run of the same name would find its job FINISHED, and do nothing.
+    the Dag run, and a new run of the same name would find its job FINISHED, and do nothing. Raises JobDeletedError.
     """
     own_id = default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
     base_id = check_job_id(job_id or own_id)
@@ -116,6 +116,8 @@ def find_beginning(
         generation = _free_generation(hook, base_id, generation + 1)
     found_id = check_job_id(with_generation(base_id, generation))
     state = _journaled(hook, found_id)
+    if state is not None:
+        state.refuse_deleted()  # no driver needs to be submitted for that
     return Beginning(found_id, own_id, generation, cleared, on_clear == "resume", before, state)
 
 

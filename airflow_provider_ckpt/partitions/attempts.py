@@ -20,9 +20,32 @@ def fenced(records: Iterable[Numbered]) -> frozenset[AttemptId]:
     return frozenset(opens[:-1])
 
 
-class LivingAttempts(Collection[str]):
+class _Unlistable(Collection[str]):
+    """Answers ``in``, and cannot be listed."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("attempts that are not known, or are yet to come, are in it: ask with 'in'")
+
+    def __len__(self) -> int:
+        raise TypeError("attempts that are not known, or are yet to come, are in it: ask with 'in'")
+
+
+class AllAttemptsBut(_Unlistable):
+    """The names of all attempts of any job but those of one that is over: what they stage may be asked for."""
+
+    def __init__(self, over: Iterable[str]) -> None:
+        self._over = frozenset(over)
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._over
+
+    def __repr__(self) -> str:
+        return f"AllAttemptsBut({sorted(self._over)})"
+
+
+class LivingAttempts(_Unlistable):
     """The names of attempts of any subtask that may still publish, known or not: those of ``epoch`` and later ones, but
-    for the ``fenced``. Answers ``in``, and cannot be listed. What cannot be told is in it, and is left alone."""
+    for the ``fenced``. What cannot be told is in it, and is left alone."""
 
     def __init__(self, epoch: int, fenced: Iterable[AttemptId]) -> None:
         """``epoch``: of the driver that asks; every log of the job was opened in it, or has come to its end."""
@@ -32,12 +55,6 @@ class LivingAttempts(Collection[str]):
     def __contains__(self, name: object) -> bool:
         attempt = AttemptId.find(name) if isinstance(name, str) else None
         return attempt is None or (attempt.epoch >= self._epoch and attempt not in self._fenced)
-
-    def __iter__(self) -> Iterator[str]:
-        raise TypeError("attempts that are yet to come are not known: ask with 'in'")
-
-    def __len__(self) -> int:
-        raise TypeError("attempts that are yet to come are not known: ask with 'in'")
 
     def __repr__(self) -> str:
         return f"LivingAttempts({self._epoch}, {sorted(map(str, self._fenced))})"

@@ -13,9 +13,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
-from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
+from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
 from airflow_provider_ckpt.job.options import Duration, parse_duration
-from airflow_provider_ckpt.job.suggestions import did_you_mean
 from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
@@ -183,14 +182,7 @@ class CheckpointSensor(BaseSensorOperator):
         )
 
     def _task(self, context: Context) -> JobOfTask | None:
-        if self.job_task_id is None:
-            return None
-        ti = context["ti"]
-        if self.has_dag() and not self.dag.has_task(self.job_task_id):  # type: ignore[no-untyped-call]
-            known = self.dag.task_ids
-            problem = f"the Dag has no such task.{did_you_mean(self.job_task_id, known)}"
-            raise InvalidTaskArgumentError(argument="job_task_id", value=self.job_task_id, problem=problem)
-        return JobOfTask(ti.dag_id, ti.run_id, self.job_task_id)
+        return None if self.job_task_id is None else job_of_task(self, context, self.job_task_id)
 
     def _wanted(self) -> int | Literal["final", "next"] | None:
         if self.checkpoint is None:

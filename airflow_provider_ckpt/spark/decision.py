@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.log_checks import check_journal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
-from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.query.done import Done
-from airflow_provider_ckpt.storage.layout import job_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -41,12 +40,10 @@ class Decision:
 
 
 def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
-    """Raises CorruptJournalError, JobFailedTerminallyError, RestoreRefusedError. Reads, writes nothing."""
-    if state.damage:
-        raise CorruptJournalError(job_id=options.job_id, reason="; ".join(state.damage))
-    if not state.epoch and storage.list(f"{job_path(options.job_id)}/vertices"):
-        reason = "it holds nothing, though queries of the job have written beside it: bring it back from a backup"
-        raise CorruptJournalError(job_id=options.job_id, reason=reason)
+    """Raises CorruptJournalError, JobDeletedError, JobFailedTerminallyError, RestoreRefusedError. Reads, writes
+    nothing."""
+    check_journal(storage, state)
+    state.refuse_deleted()
     if state.status is JobStatus.FAILED and not options.resume_failed:
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     going_on = goes_on(storage, options.job_id, options.restore, state)

@@ -25,9 +25,13 @@ def job_path(job_id: str) -> str:
     return check_job_id(job_id)
 
 
+JOURNAL = "journal"
+"""Name of the folder of a job that stays when the job is deleted."""
+
+
 def journal_path(job_id: str) -> str:
     """Folder of the job's journal, an append log."""
-    return f"{job_path(job_id)}/journal"
+    return f"{job_path(job_id)}/{JOURNAL}"
 
 
 def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
@@ -36,8 +40,13 @@ def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
     return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"
 
 
+def vertices_path(job_id: str) -> str:
+    """Folder of what the job's subtasks have, a folder for each vertex, and one in it for each subtask."""
+    return f"{job_path(job_id)}/vertices"
+
+
 def subtask_path(job_id: str, vertex: str, subtask: int) -> str:
-    return f"{job_path(job_id)}/vertices/{_segment(vertex)}/{subtask:d}"
+    return f"{vertices_path(job_id)}/{_segment(vertex)}/{subtask:d}"
 
 
 def subtask_log_path(job_id: str, vertex: str, subtask: int) -> str:

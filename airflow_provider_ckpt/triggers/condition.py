@@ -46,7 +46,8 @@ class CheckpointCondition:
     * ``watermark`` (epoch seconds): a checkpoint that covers all windows that end then or earlier.
 
     A job that FAILED for good, or FINISHED without it, will not get there by itself: that fails the wait, unless
-    ``wait_for_restart`` says that somebody will run the job again. One that STOPPED may be gone on with in a moment: so
+    ``wait_for_restart`` says that somebody will run the job again. Of one that was deleted it is known how far it had
+    come, and nobody runs it again. One that STOPPED may be gone on with in a moment: so
     a job ends whose worker goes, and Airflow retries its task. It is waited for as one whose driver is gone.
     """
 
@@ -102,8 +103,7 @@ class CheckpointCondition:
         return "at its end" if come == MAX_WATERMARK else _shown_time(come / 1000)
 
     def _reached(self, state: JobState) -> bool:
-        finished = state.status is JobStatus.FINISHED
-        if self.checkpoint == "final" and (not finished or (self.released and state.has_unreleased)):
+        if self.checkpoint == "final" and (not state.has_finished or (self.released and state.has_unreleased)):
             return False
         if isinstance(self.checkpoint, int) and self._newest(state) < self.checkpoint:
             return False
@@ -131,7 +131,7 @@ class CheckpointCondition:
 
     def _has_passed(self, state: JobState, instant: float) -> bool:
         """Of a job that FINISHED every window is closed."""
-        if state.status is JobStatus.FINISHED and not (self.released and state.has_unreleased):
+        if state.has_finished and not (self.released and state.has_unreleased):
             return True
         come = self._watermark(state)
         return come is not None and come >= instant * 1000
@@ -155,6 +155,8 @@ class CheckpointCondition:
     def _hopeless(self, state: JobState) -> bool:
         """FINISHED has released everything, unless a driver is about to: then only what is not even completed is
         hopeless. Behind a job that FAILED nobody comes by himself to release what it completed."""
+        if state.deletion is not None:  # nobody runs it again
+            return True
         if self.wait_for_restart or not has_ended(state) or state.status is JobStatus.STOPPED:
             return False
         if state.status is JobStatus.FAILED or not state.has_unreleased:

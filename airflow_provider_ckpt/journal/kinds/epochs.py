@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
+from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import ADDED, JournalEvent
-from airflow_provider_ckpt.journal.kinds.job import JobProgress
 from airflow_provider_ckpt.journal.kinds.sources import Sources
 from airflow_provider_ckpt.journal.kinds.splits import Splits, forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.journal.kinds.subtasks import Subtasks
@@ -19,7 +19,7 @@ from airflow_provider_ckpt.model.worker import Worker
 
 
 @dataclass
-class Epochs(JobProgress, Checkpoints, Sources, Splits, Subtasks):
+class Epochs(Deletion, Checkpoints, Sources, Splits, Subtasks):
     epoch: int = 0
     attempt: str | None = None
     worker: Worker = field(default_factory=Worker)
@@ -47,7 +47,7 @@ class EpochClaimed(JournalEvent):
     at: float
     releases_only: bool = field(default=False, metadata=LATER)
     """It is no run: the job's status stands until the release is done and says what it leaves, so also if whoever
-    releases is killed."""
+    releases is killed. So of a deletion, until it has begun."""
     deployment: int = field(default=0, metadata=LATER)
     """The epoch of the deployment whose JobMaster claims: its workers go on, with what they were handed out (W4)."""
 

@@ -1,0 +1,52 @@
+"""``ckpt delete``: delete what a job that is over has under its root."""
+
+from __future__ import annotations
+
+import argparse
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.job_client import job_client
+from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.report.exit_code import ExitCode
+
+_WHAT = (
+    "delete what a FINISHED job has under the root, and what it has staged for its sinks, never what it released; its "
+    "id stays taken"
+)
+_TERMS = {
+    "--unfinished": "also a job that is STOPPED or FAILED; what its next run would go on with is lost",
+    "--abandoned": "also one that is RESTARTING, or whose driver was lost, if nobody runs it, or is going to",
+    "--discard-unreleased": "also if it has completed what is not released; `ckpt release` would release it",
+    "--keep-staged": "leave alone what is staged in the targets of its sinks",
+}
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("delete", help=_WHAT, description=f"{_WHAT[0].upper()}{_WHAT[1:]}.")
+    arguments.add_job(parser)
+    parser.add_argument(
+        "definition",
+        metavar="FILE.py:JOB",
+        nargs="?",
+        help="the Job as it ran, if it has other sinks than files, or such with storage options of their own",
+    )
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=TEXT", help="as the job ran with it")
+    for option, what in _TERMS.items():
+        parser.add_argument(option, action="store_true", help=what)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    params = arguments.assignments("--param", args.param)
+    job = None if args.definition is None else load_job(args.definition, params)
+    terms = {name: getattr(args, name) for name in (option[2:].replace("-", "_") for option in _TERMS)}
+    deleted = job_client(args).delete(job, **terms)
+    if deleted.already:
+        print(f"job {args.job} is DELETED already")
+        return ExitCode.FINISHED
+    print(f"job {args.job} (it was {deleted.was}) is deleted: {deleted.files} files, {deleted.bytes} bytes")
+    for uid, places in deleted.staged.items():
+        print(f"sink {uid}: {places} staged batches deleted")
+    for uid in deleted.left:
+        print(f"sink {uid}: what is staged was left where it is")
+    return ExitCode.FINISHED

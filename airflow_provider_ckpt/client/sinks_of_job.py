@@ -1,0 +1,26 @@
+"""The sinks of a job that was run, for who has its definition, or has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.sinks.binding import bind_sinks
+from airflow_provider_ckpt.sinks.recorded import recorded_sinks
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.storage.location import Location
+
+
+def sinks_of_job(job: Job | None, root: Location) -> Callable[[JobState], dict[str, BoundSink]]:
+    """Those of the ``job`` as it is given, and of the others those that the journal has recorded well enough. A state
+    without a plan has none: the job has staged nothing, or is deleted."""
+
+    def of_state(state: JobState) -> dict[str, BoundSink]:
+        if state.plan is None:
+            return {}
+        definition = state.plan.definition
+        recorded = {} if definition is None else recorded_sinks(definition, state.job_id, root)
+        return recorded if job is None else {**recorded, **bind_sinks(job, state.job_id, root)}
+
+    return of_state

@@ -1,0 +1,68 @@
+"""Which jobs may be deleted, and what may be lost by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, UnreleasedOutputError
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
+
+_RELEASE = "stop the job, or wait until it is over"
+_SAY = "If nobody runs it, or is going to, say so (abandoned, `ckpt delete --abandoned`); else {remedy}"
+
+
+@dataclass(frozen=True)
+class DeletionTerms:
+    """What is agreed to beforehand; a job that is FINISHED needs nothing of it.
+
+    ``unfinished``: a job that STOPPED or FAILED, too; what the next run would have gone on with is lost.
+    ``abandoned``: one that is RESTARTING, or whose driver was lost, too: nobody runs it, or is going to. One whose
+    driver is seen alive is refused in any case.
+    ``discard_unreleased``: also if completed checkpoints are not released; their rows are lost.
+    ``keep_staged``: leave alone what the job has staged in the targets of its sinks.
+    """
+
+    unfinished: bool = False
+    abandoned: bool = False
+    discard_unreleased: bool = False
+    keep_staged: bool = False
+
+    def check(self, state: JobState) -> None:
+        """Raises JobNotOverError, UnreleasedOutputError. A deletion that has begun is not asked again."""
+        if state.deletion is not None:
+            return
+        if state.is_held or state.status is JobStatus.RESTARTING:
+            self._check_abandoned(state)
+        elif state.status is not JobStatus.FINISHED and not (self.unfinished or self.abandoned):
+            self._refuse(
+                state,
+                "it has not FINISHED, and the next run would go on with what it has",
+                "Run it to its end, or say that this is to be lost (unfinished, `ckpt delete --unfinished`)",
+            )
+        if state.has_unreleased and not self.discard_unreleased:
+            raise UnreleasedOutputError(
+                job_id=state.job_id,
+                status=state.status,
+                completed=state.last_completed,
+                released=f"up to {state.last_released}" if state.last_released else "none",
+            )
+
+    def _check_abandoned(self, state: JobState) -> None:
+        if not state.is_held:
+            if not self.abandoned:
+                self._refuse(state, "the next run is expected to go on with it", _SAY.format(remedy=_RELEASE))
+            return
+        alive = is_alive(state.worker)
+        if alive:
+            self._refuse(state, "its driver lives", f"{_RELEASE[0].upper()}{_RELEASE[1:]}")
+        if not self.abandoned:
+            seen = (
+                "is gone" if alive is False else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
+            )
+            self._refuse(state, f"it was not told how it ended, and its driver {seen}", _SAY.format(remedy=_RELEASE))
+
+    def _refuse(self, state: JobState, why: str, remedy: str) -> None:
+        shown = state.status or "not RUNNING yet"
+        raise JobNotOverError(job_id=state.job_id, status=shown, why=why, remedy=remedy)

@@ -1,0 +1,132 @@
+"""Delete a job that is over, as a task: behind the tasks that read what it released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from airflow_provider_ckpt.client.errors import NoSuchJobError
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.hooks.job_of_task import job_of_task
+from airflow_provider_ckpt.model.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+
+
+class CheckpointedJobCleanupOperator(BaseOperator):
+    """Delete what a job has under the checkpoint root, and what it has staged for its sinks; never what it released.
+
+    By default a FINISHED job only. Succeeds for a job that was deleted already, and for one that never began: it may
+    stand behind a task that did not run. Fails for good, with what to do, for a job that is not over; what it has is
+    what a retry or a cleared task would go on with. The job's id stays taken: clearing the task of a deleted job
+    fails it, unless it has ``on_clear="restart"``.
+
+    Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``: ``status`` DELETED, or None if there was no
+    job; ``was``: the job's status before; what was deleted now under the root; ``staged``: by sink, the batches deleted
+    in its target; ``left``: sinks whose target was not looked at, as they are no file sinks.
+
+    :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
+    :param job_task_id: instead: id of the task of this Dag that runs the job. Not for a mapped task.
+    :param unfinished: also a job that is STOPPED or FAILED; what the next run would go on with is lost.
+    :param abandoned: also one that is RESTARTING (its task failed, and nobody is going to try again), or whose driver
+        was lost. One whose driver is seen alive is refused.
+    :param discard_unreleased: also if it has completed what is not released.
+    :param keep_staged: leave alone what is staged in the targets of its sinks.
+    :param ckpt_conn_id: connection of type ``ckpt``. (templated)
+    :param root: root URI, goes before the connection's. (templated)
+    """
+
+    template_fields: Sequence[str] = ("job_id", "ckpt_conn_id", "root")
+    ui_color = "#e2d4f0"
+
+    def __init__(
+        self,
+        *,
+        job_id: str | None = None,
+        job_task_id: str | None = None,
+        unfinished: bool = False,
+        abandoned: bool = False,
+        discard_unreleased: bool = False,
+        keep_staged: bool = False,
+        ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
+        root: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if (job_id is None) == (job_task_id is None):
+            problem = "say which job: one of job_id and job_task_id"
+            raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
+        self.job_id = job_id
+        self.job_task_id = job_task_id
+        self.unfinished = unfinished
+        self.abandoned = abandoned
+        self.discard_unreleased = discard_unreleased
+        self.keep_staged = keep_staged
+        self.ckpt_conn_id = ckpt_conn_id
+        self.root = root
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        with airflow_failures():
+            job_id = self._job_id(context)
+            if job_id is None:
+                self.log.info("Task %s has begun no job in this Dag run: there is nothing to delete", self.job_task_id)
+                return _result(None, None)
+            try:
+                deleted = self._delete(job_id)
+            except NoSuchJobError as error:
+                self.log.info("There is nothing to delete: %s", error)
+                return _result(job_id, None)
+            self._tell(deleted)
+            return _result(job_id, deleted)
+
+    def _delete(self, job_id: str) -> DeletedJob:
+        return CheckpointHook(self.ckpt_conn_id, root=self.root).delete(
+            job_id,
+            unfinished=self.unfinished,
+            abandoned=self.abandoned,
+            discard_unreleased=self.discard_unreleased,
+            keep_staged=self.keep_staged,
+        )
+
+    def _job_id(self, context: Context) -> str | None:
+        """None: the task has not begun in this Dag run, or not since it was cleared. Raises
+        InvalidTaskArgumentError."""
+        if self.job_task_id is None:
+            return self.job_id
+        return job_of_task(self, context, self.job_task_id).find().job_id
+
+    def _tell(self, deleted: DeletedJob) -> None:
+        if deleted.already:
+            self.log.info("Job %s is deleted already", deleted.job_id)
+            return
+        self.log.info(
+            "Deleted job %s, which was %s: %s files, %s bytes; staged batches by sink: %s",
+            deleted.job_id,
+            deleted.was,
+            deleted.files,
+            deleted.bytes,
+            dict(deleted.staged) or "none",
+        )
+        if deleted.left:
+            self.log.warning("What is staged for %s was left where it is", ", ".join(deleted.left))
+
+
+def _result(job_id: str | None, deleted: DeletedJob | None) -> dict[str, Any]:
+    if deleted is None:
+        return {"job_id": job_id, "status": None, "was": None, "files": 0, "bytes": 0, "staged": {}, "left": []}
+    return {
+        "job_id": deleted.job_id,
+        "status": str(JobStatus.DELETED),
+        "was": None if deleted.was is None else str(deleted.was),
+        "files": deleted.files,
+        "bytes": deleted.bytes,
+        "staged": dict(deleted.staged),
+        "left": list(deleted.left),
+    }
