@@ -1,12 +1,13 @@
-"""Deletes a job that is over: all it has under the root, and what it has staged for its sinks. Never what it released.
+"""Deletes a job that is over (R16): all it has under the root, and what it has staged. Never what it released.
 
 1.  Claim the journal, as who runs nothing: whoever had the job writes no more. The terms are asked of the very state
     that the claim follows.
 2.  ``DeletionBegun`` is the commit point. Before it nothing is deleted, and a driver that claims the job goes on with
     it. Behind it every driver and every release is refused, and only another deletion claims the job.
-3.  What is staged in the targets of the sinks goes first: the journal still tells the sinks, and the attempts.
-4.  Then everything in the job's folder but the journal, in any order: nobody reads it any more.
-5.  ``JobDeleted``, a snapshot of the little that is left, and the journal is truncated to it. That stays for ever.
+3.  What is staged in the targets of the sinks goes, and everything in the job's folder but the journal, in any order:
+    nobody reads it any more. The journal still tells the sinks, and whose attempts have staged.
+4.  ``JobDeleted``: nothing is left. A snapshot of the little that is known still, to which the journal is truncated. It
+    stays for ever.
 
 A deletion that dies anywhere, or is overtaken by another one, is completed by the next. An overtaken one may go on
 deleting whenever it likes: nobody writes under this id again, so there is nothing that it could take from anybody. The

@@ -1,4 +1,4 @@
-"""Which jobs may be deleted, and what may be lost by it."""
+"""Which jobs may be deleted, and what may be lost by it (R16)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 
-_RELEASE = "stop the job, or wait until it is over"
-_SAY = "If nobody runs it, or is going to, say so (abandoned, `ckpt delete --abandoned`); else {remedy}"
+_ABANDONED = "If nobody runs it, or is going to, say so (abandoned, `ckpt delete --abandoned`); else wait for its end"
+_UNFINISHED = "Run it to its end, or say that this is to be lost (unfinished, `ckpt delete --unfinished`)"
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,8 @@ class DeletionTerms:
         """Raises JobNotOverError, UnreleasedOutputError. A deletion that has begun is not asked again."""
         if state.deletion is not None:
             return
-        if state.is_held or state.status is JobStatus.RESTARTING:
-            self._check_abandoned(state)
-        elif state.status is not JobStatus.FINISHED and not (self.unfinished or self.abandoned):
-            self._refuse(
-                state,
-                "it has not FINISHED, and the next run would go on with what it has",
-                "Run it to its end, or say that this is to be lost (unfinished, `ckpt delete --unfinished`)",
-            )
+        if state.status is not JobStatus.FINISHED:
+            self._check_unfinished(state)
         if state.has_unreleased and not self.discard_unreleased:
             raise UnreleasedOutputError(
                 job_id=state.job_id,
@@ -49,19 +43,19 @@ class DeletionTerms:
                 released=f"up to {state.last_released}" if state.last_released else "none",
             )
 
-    def _check_abandoned(self, state: JobState) -> None:
-        if not state.is_held:
-            if not self.abandoned:
-                self._refuse(state, "the next run is expected to go on with it", _SAY.format(remedy=_RELEASE))
-            return
+    def _check_unfinished(self, state: JobState) -> None:
         alive = is_alive(state.worker)
-        if alive:
-            self._refuse(state, "its driver lives", f"{_RELEASE[0].upper()}{_RELEASE[1:]}")
-        if not self.abandoned:
+        if alive:  # also one that has told an end, and is leaving: it may still stage
+            self._refuse(state, "its driver lives", "Stop the job, or wait until the driver has left")
+        if state.is_held and not self.abandoned:
             seen = (
                 "is gone" if alive is False else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             )
-            self._refuse(state, f"it was not told how it ended, and its driver {seen}", _SAY.format(remedy=_RELEASE))
+            self._refuse(state, f"its driver has told no end, and {seen}", _ABANDONED)
+        if state.status is JobStatus.RESTARTING and not self.abandoned:
+            self._refuse(state, "the next run is expected to go on with it", _ABANDONED)
+        if not (self.unfinished or self.abandoned):
+            self._refuse(state, "it has not FINISHED, and the next run would go on with what it has", _UNFINISHED)
 
     def _refuse(self, state: JobState, why: str, remedy: str) -> None:
         shown = state.status or "not RUNNING yet"

@@ -115,6 +115,15 @@ def of_restarts() -> list[ev.Event]:
     ]
 
 
+def of_a_deletion() -> list[ev.Event]:
+    """Of a job that FINISHED."""
+    return [
+        ev.EpochClaimed(2, "manual~t1~delete", Worker(), 200.0, releases_only=True),
+        ev.DeletionBegun(JobStatus.FINISHED, 200.5, ("0001-01-cd", "0001-ab")),
+        ev.JobDeleted(201.0),
+    ]
+
+
 def random_events(seed: int, count: int) -> list[ev.Event]:
     """What a coordinator might write; checkpoints follow one another as it writes them."""
     rng = random.Random(seed)

@@ -28,6 +28,7 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFo
 from tests.journal.samples import (
     GRAPH,
     WORKER,
+    of_a_deletion,
     of_deployments,
     of_rescaling,
     of_restarts,
@@ -54,6 +55,7 @@ def test_every_event_survives_its_json() -> None:
         *of_splits(),
         *of_restarts(),
         *of_rescaling(),
+        *of_a_deletion(),
         *of_deployments(),
         ev.StateSnapshot(folded(one_of_each()), 3.0),
     ]
@@ -293,6 +295,7 @@ def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading()
     state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()])
     state.deployment = 7
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
+    state.deletion = ev.DeletionBegun(None, 1.0)
     names = {field.name for field in fields(JobState)} - {"damage", "position"}
     assert state_to_json(state).keys() == names | {"format", "version"}
 

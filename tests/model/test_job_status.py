@@ -23,8 +23,9 @@ def named(predicate: str) -> set[str]:
     [
         ("is_alive", {"CREATED", "RUNNING"}),
         ("is_resumable", {"RESTARTING", "STOPPED"}),
-        ("is_terminal", {"FINISHED", "FAILED"}),
-        ("has_ended", {"FINISHED", "STOPPED", "FAILED"}),
+        ("is_terminal", {"FINISHED", "FAILED", "DELETING", "DELETED"}),
+        ("is_deleted", {"DELETING", "DELETED"}),
+        ("has_ended", {"FINISHED", "STOPPED", "FAILED", "DELETING", "DELETED"}),
         ("ended_well", {"FINISHED", "STOPPED"}),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = "airflow_provider_ckpt"
 _NO_SPARK = (
+    "tests/client/",
     "tests/storage/",
     "tests/partitions/",
     "tests/journal/",

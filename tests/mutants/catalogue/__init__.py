@@ -7,6 +7,7 @@ out of the code.
 from __future__ import annotations
 
 from tests.mutants.catalogue.coordinator import COORDINATOR
+from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.journal import JOURNAL
 from tests.mutants.catalogue.partitions import PARTITIONS
 from tests.mutants.catalogue.rescaling import RESCALING
@@ -15,4 +16,4 @@ from tests.mutants.catalogue.spark_files import SPARK_FILES
 from tests.mutants.catalogue.spark_run import SPARK_RUN
 from tests.mutants.catalogue.storage import STORAGE
 
-MUTANTS = (*STORAGE, *PARTITIONS, *JOURNAL, *COORDINATOR, *RESCALING, *SINKS, *SPARK_FILES, *SPARK_RUN)
+MUTANTS = (*STORAGE, *PARTITIONS, *JOURNAL, *DELETION, *COORDINATOR, *RESCALING, *SINKS, *SPARK_FILES, *SPARK_RUN)

@@ -1,0 +1,156 @@
+"""A job that is over, as its drivers have left it: two vertices, a file sink with released and with staged output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.staged_files import StagedFiles
+from airflow_provider_ckpt.storage.layout import frozen_path, metadata_path, subtask_log_path, subtask_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.staging import counted
+
+GRAPH = JobGraph(
+    (
+        JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True),
+        JobVertex("v", ("v",), ("v",), (), ("lake",), bounded=False),
+    ),
+    (),
+)
+GONE = replace(identify(), started="0")
+HERE = identify()
+ELSEWHERE = Worker(host="worker-7", pid=4711)
+
+
+@dataclass(frozen=True)
+class SinkOn(FileSink):
+    """Through a storage that is given."""
+
+    storage: Any = None
+
+    def bind(self, context: SinkContext) -> BoundFileSink:
+        return self.bind_to(self.storage, context)
+
+
+class PastJob:
+    """``folder``: with the root and the lake; an empty one is filled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root, self.lake = folder, folder / "root", folder / "lake"
+        self.storage = open_root(open_storage(self.root))
+        self.sink = FileSink(str(self.lake))
+
+    @classmethod
+    def run(
+        cls, folder: Path, status: JobStatus | None = JobStatus.FINISHED, worker: Worker = GONE, *, released: int = 2
+    ) -> PastJob:
+        """Two checkpoints, of which so many are ``released``, and a batch behind them that no checkpoint covers."""
+        job = cls(folder)
+        journal = job.claimed("shop~t1", worker)
+        definition = JobDefinition("streaming", {}, {}, {"lake": SinkDefinition("checkpoint", job.sink.definition())})
+        journal.write(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))
+        journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, definition))
+        journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
+        job._history()
+        job._batches(journal, released)
+        if status is not None and status is not JobStatus.RUNNING:
+            journal.write(ev.StatusChanged(status, 5.0, "boom" if status is JobStatus.FAILED else None))
+        return job
+
+    def claimed(self, attempt: str, worker: Worker = GONE) -> Journal:
+        journal = Journal(self.storage, "orders")
+        journal.claim(attempt, worker, 1.0)
+        return journal
+
+    def _history(self) -> None:
+        log = self._log("history")
+        log.open(AttemptId(1, 0, "h1"))
+        log.publish(Batch(0, {}))
+        log.end_of_data("finish")
+        log.end_of_partition()
+        home = subtask_path("orders", "history", 0)
+        for path in (f"{home}/partition/a/0.parquet", f"{home}/spark/0001-h1/commits/0", f"{home}/spark/0001-h1.json"):
+            self.storage.create(path, b"data")
+        self.storage.create(frozen_path("orders", "history"), b"{}")
+        write_request(self.storage, "orders", "stop", 1)
+
+    def _batches(self, journal: Journal, released: int) -> None:
+        log, bound = self._log("v"), self.sink.bind(SinkContext("orders", "lake"))
+        log.open(AttemptId(1, 0, "a1"))
+        for number in (1, 2):
+            handle = self.stage("0001-a1", number)
+            log.publish(Batch(number, {}, handles={"lake": handle}))
+            snapshot = log.barrier(1, number)
+            journal.write(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {SubtaskId("v/0"): snapshot}, {}))
+            self.storage.create(metadata_path("orders", number), b"{}")
+            if number <= released:
+                journal.write(ev.CheckpointReleased(number, 2.0, {"lake": bound.release([handle], number)}))
+        log.publish(Batch(3, {}, handles={"lake": self.stage("0001-a1", 3)}))
+
+    def _log(self, vertex: str) -> SubtaskLog:
+        log = SubtaskLog(self.storage, subtask_log_path("orders", vertex, 0))
+        log.load()
+        return log
+
+    def stage(self, attempt: str, batch: int) -> Handle:
+        """As :meth:`BoundSink.stage` leaves it."""
+        lake = open_storage(self.lake)
+        files = StagedFiles(lake, SinkContext("orders", "lake"))
+        request = StageRequest(attempt, batch, f"n{batch}", counted)
+        lake.create(f"{files.place(request.id)}/part-00000.json", b"{}")
+        return files.handle(request, 1, 0, [("part-00000.json", 2)])
+
+    def definition(self, lake: Storage) -> Job:
+        """The job as it ran, with its sink behind ``lake``."""
+        job = Job("orders")
+
+        @job.source(uid="v")
+        def live(read: Any) -> Any:
+            raise AssertionError("nothing calls the job's functions")
+
+        job.sink("lake", live, SinkOn(str(self.lake), storage=lake))
+        return job
+
+    @property
+    def client(self) -> JobClient:
+        return JobClient(self.root, "orders")
+
+    def staged(self) -> list[str]:
+        """Ids of what is staged."""
+        return open_storage(self.lake).list("_ckpt/orders/lake/staging")
+
+    def output(self) -> dict[str, bytes]:
+        """All in the lake that is not staged: what was released, and what says so."""
+        files = [path for path in self.lake.rglob("*") if path.is_file() and "staging" not in path.parts]
+        return {str(path.relative_to(self.lake)): path.read_bytes() for path in files}
+
+    def parts(self) -> list[str]:
+        """What the job has under the root."""
+        return self.storage.list("orders")
+
+    def files(self) -> dict[str, bytes]:
+        """All of it but the journal."""
+        home = self.root / "orders"
+        found = [path for path in home.rglob("*") if path.is_file() and "journal" not in path.parts]
+        return {str(path.relative_to(home)): path.read_bytes() for path in found}
