@@ -11,7 +11,7 @@ from datetime import timedelta
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_ckpt import CheckpointedSparkJobOperator, CheckpointSensor
+from airflow_provider_ckpt import CheckpointedJobCleanupOperator, CheckpointedSparkJobOperator, CheckpointSensor
 
 START = pendulum.datetime(2026, 1, 1)
 LAKE = "{{ var.value.shop_lake }}"
@@ -20,9 +20,11 @@ SMALL = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", "spar
 # A batch of a day. Every Dag run is a job of its own, which reads that day's folder and writes that day's folder.
 # A retry goes on where the try before was. A day is done again by clearing its task: "restart" makes it another job,
 # and the job file's mode="overwrite" lets that job's release replace what the day had. A backfill is many such Dag
-# runs, side by side: no two of them share a job or a folder.
+# runs, side by side: no two of them share a job or a folder. What the job had under the root is deleted behind it; one
+# that has not FINISHED is kept, for whoever clears its task. A teardown does not decide whether the run has failed;
+# without setups= it is not what makes a cleared task run its job again.
 with DAG("daily_revenue", schedule="@daily", start_date=START, catchup=False, tags=["ckpt"]) as daily_revenue:
-    CheckpointedSparkJobOperator(
+    revenue = CheckpointedSparkJobOperator(
         task_id="revenue",
         job="jobs/daily_revenue_job.py:job",
         job_params={"lake": LAKE, "day": "{{ ds }}"},
@@ -31,6 +33,8 @@ with DAG("daily_revenue", schedule="@daily", start_date=START, catchup=False, ta
         retry_delay=timedelta(minutes=1),
         conf=SMALL,
     )
+    clean = CheckpointedJobCleanupOperator(task_id="clean", job_task_id="revenue")
+    revenue >> clean.as_teardown()
 
 # An endless job in daily pieces. Every Dag run continues the same job (job_id) and stops it with a savepoint a little
 # before the next one is due. Two runs at once would take the job from each other: max_active_runs=1. A cleared run

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.FINISHED
     print(f"job {args.job} (it was {deleted.was}) is deleted: {deleted.files} files, {deleted.bytes} bytes")
     for uid, places in deleted.staged.items():
-        print(f"sink {uid}: {places} staged batches deleted")
+        print(f"sink {uid}: staged batches deleted: {places}")
     for uid in deleted.left:
         print(f"sink {uid}: what is staged was left where it is")
     return ExitCode.FINISHED

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, DeletionBegun, PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint import OperatorState
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
@@ -206,3 +206,43 @@ def test_a_job_without_event_time_is_not_waited_for() -> None:
     assert (verdict.outcome, "no source has one (@job.source)" in verdict.message) == ("failed", True)
     assert outcome(found, None, watermark=NOON, wait_for_restart=True) == "wait"
     assert outcome(state("CREATED"), None, watermark=NOON) == "wait", "its plan is not known yet"
+
+
+def deleted(was: str, completed: int = 9, status: str = "DELETED", released: int | None = None) -> JobState:
+    return state(status, completed, released, deletion=DeletionBegun(JobStatus(was), 5.0))
+
+
+@pytest.mark.parametrize("status", ["DELETING", "DELETED"])
+@pytest.mark.parametrize(
+    ("was", "checkpoint", "expected"),
+    [
+        ("FINISHED", "final", "reached"),
+        ("FINISHED", 9, "reached"),
+        ("FINISHED", 12, "failed"),
+        ("STOPPED", 9, "reached"),
+        ("STOPPED", "final", "failed"),
+        ("FAILED", 12, "failed"),
+    ],
+)
+def test_of_a_job_that_was_deleted_it_is_known_how_far_it_had_come(
+    status: str, was: str, checkpoint: Any, expected: str
+) -> None:
+    assert outcome(deleted(was, status=status), checkpoint) == expected
+
+
+def test_nobody_is_expected_to_run_a_deleted_job_again() -> None:
+    found = CheckpointCondition("orders", 12, wait_for_restart=True).judge(deleted("STOPPED"))
+    assert found.outcome == "failed"
+    assert "Job orders is DELETED" in found.message
+
+
+def test_what_a_deleted_job_had_not_released_was_lost() -> None:
+    assert outcome(deleted("FAILED", released=8), 9) == "failed"
+    assert outcome(deleted("FAILED", released=8), 9, released=False) == "reached"
+
+
+def test_of_what_a_deleted_job_ran_only_its_end_is_known() -> None:
+    assert outcome(deleted("FINISHED"), None, watermark=100.0) == "reached"
+    assert outcome(deleted("STOPPED"), None, watermark=100.0) == "failed"
+    assert outcome(deleted("FINISHED"), None, finished="history") == "failed"
+    assert outcome(deleted("FINISHED"), None, since=0.0) == "failed"

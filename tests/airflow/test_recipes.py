@@ -16,6 +16,8 @@ from airflow.sdk import DAG
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.journal import list_jobs
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.sinks.manifests import released_files
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
@@ -70,12 +72,17 @@ def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
 ) -> None:
     order(lake, "day=2026-01-01", "a.json", (1, "A", 10.0), (2, "A", 5.0), (3, "B", 1.0))
     order(lake, "day=2026-01-02", "a.json", (4, "A", 7.0))
-    dag_run, _ = run(dags["daily_revenue"], logical_date=SECOND)
-    assert dag_run.state == "success"
+    dag_run, tasks = run(dags["daily_revenue"], logical_date=SECOND)
+    assert (dag_run.state, tasks["clean"].state) == ("success", "success")
+    assert tasks["clean"].xcom_pull(task_ids="clean")["was"] == "FINISHED"
+    assert [(one.job_id, one.status) for one in jobs(lake)] == [
+        (tasks["revenue"].xcom_pull(task_ids="revenue")["job_id"], JobStatus.DELETED)
+    ]
     revenue: Any = dags["daily_revenue"].get_task("revenue")
     revenue.job_params = {"lake": str(lake), "day": "2026-01-01"}  # dag.test makes a new Dag run, and clears none
     store, retries = StateStore(), revenue.retries
-    revenue.execute(context(store, max_tries=retries))
+    first = revenue.execute(context(store, max_tries=retries))["job_id"]
+    assert CheckpointHook("ckpt_default").delete(first).was is JobStatus.FINISHED
     assert rows(lake / "revenue" / "day=2026-01-01") == [{"shop": "A", "revenue": 15.0}, {"shop": "B", "revenue": 1.0}]
     order(lake, "day=2026-01-01", "b.json", (5, "B", 2.0))
     revenue.execute(context(store, try_number=2, max_tries=retries + 1, clear_number=1))
@@ -102,8 +109,12 @@ def test_dag_runs_that_continue_one_job_release_every_row_once(
         assert dag_run.state == "success"
         assert tasks["feed"].xcom_pull(task_ids="feed")["status"] == "STOPPED"
     assert rows(lake / "large_orders") == wanted
-    (state,) = list_jobs(read_root(open_storage(str(lake.parent / "root"))))
+    (state,) = jobs(lake)
     assert (state.job_id, state.epoch) == ("orders_feed", 2)
+
+
+def jobs(lake: Path) -> list[JobState]:
+    return list_jobs(read_root(open_storage(str(lake.parent / "root"))))
 
 
 def _stop_once(lake: Path, wanted: list[dict[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, StatusChanged
@@ -287,6 +288,31 @@ def test_a_cleared_task_can_start_over_under_a_new_job_id_and_its_retries_stay_w
 
 def finish(journal: Journal, attempt: str) -> None:
     record(journal, "RUNNING", "FINISHED", attempt=attempt, completed=1)
+
+
+def test_a_task_whose_job_was_deleted_submits_nothing_and_fails_for_good(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
+) -> None:
+    """A clear that goes on with a job which is gone, or begins it anew under its id, would release its rows twice."""
+    store = StateStore()
+    spark_submit.play(FINISHED)
+    make().execute(context(store))
+    finish(journal(JOB_ID), f"{JOB_ID}~t1")
+    JobClient(root, JOB_ID).delete()
+    for cleared in (context(store, try_number=2, max_tries=3), context(StateStore())):
+        with pytest.raises(AirflowFailException, match=r"is DELETED since .* use another job id .*on_clear='restart'"):
+            make().execute(cleared)
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_cleared_task_whose_job_was_deleted_can_start_over_also_if_airflow_has_forgotten_it(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
+) -> None:
+    finish(journal(JOB_ID), f"{JOB_ID}~t1")
+    JobClient(root, JOB_ID).delete()
+    spark_submit.play(FINISHED)
+    make(on_clear="restart").execute(context(StateStore()))
+    assert spark_submit.calls[0].options["job_id"] == f"{JOB_ID}~g1"
 
 
 def test_a_dag_run_that_was_deleted_and_made_again_does_not_find_its_job_finished(

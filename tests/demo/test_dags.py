@@ -41,7 +41,7 @@ def test_the_examples_folder_is_a_dags_folder(bag: Any) -> None:
     assert bag == {
         "errors": {},
         "dags": {
-            "daily_revenue": ["revenue"],
+            "daily_revenue": ["clean", "revenue"],
             "flights": ["clean"],
             "flights_report": ["count_by_month", "released"],
             "orders_feed": ["feed", "until_now"],

@@ -1,0 +1,240 @@
+"""Deleting a job that is over, as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.sdk.execution_time.xcom import XCom
+
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.journaled import complete, driver, end
+from tests.airflow.support import StateStore, context
+from tests.client.past_job import PastJob
+
+JobOf = Callable[[str], Journal]
+NOTHING: dict[str, Any] = {"status": None, "was": None, "files": 0, "bytes": 0, "staged": {}, "left": []}
+
+
+def operator(root: str | Path, **arguments: Any) -> CheckpointedJobCleanupOperator:
+    given = {"job_id": "orders", "root": str(root), "ckpt_conn_id": None, **arguments}
+    return CheckpointedJobCleanupOperator(task_id="clean", **given)
+
+
+def clean(root: str | Path, **arguments: Any) -> dict[str, Any]:
+    return operator(root, **arguments).execute(context(StateStore()))
+
+
+def status_of(root: Storage, job_id: str = "orders") -> JobStatus | None:
+    return Journal(root, job_id).replay().status
+
+
+def test_a_finished_job_is_deleted_and_what_was_is_told(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    files, output = job.files(), job.output()
+    told = clean(job.root)
+    assert told == {
+        "job_id": "orders",
+        "status": "DELETED",
+        "was": "FINISHED",
+        "files": len(files),
+        "bytes": sum(map(len, files.values())),
+        "staged": {"lake": 1},
+        "left": [],
+    }
+    assert {type(value) for value in told.values()} == {str, int, dict, list}
+    assert (job.parts(), job.staged(), job.output()) == (["journal"], [], output)
+
+
+def test_a_retry_finds_it_deleted(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    clean(job.root)
+    assert clean(job.root) == {**NOTHING, "job_id": "orders", "status": "DELETED", "was": "FINISHED"}
+
+
+def test_a_job_that_never_began_is_no_failure(tmp_path: Path, root: Storage) -> None:
+    assert clean(root.uri) == {**NOTHING, "job_id": "orders"}
+    assert clean(tmp_path / "no root yet") == {**NOTHING, "job_id": "orders"}
+    assert not (tmp_path / "no root yet").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "term", "words"),
+    [
+        ("FAILED", "unfinished", "it has not FINISHED"),
+        ("STOPPED", "unfinished", "it has not FINISHED"),
+        ("RESTARTING", "abandoned", "the next run is expected"),
+        ("RUNNING", "abandoned", "its driver has told no end"),
+    ],
+)
+def test_a_job_that_is_not_over_is_kept_for_the_next_run_unless_it_is_said(
+    root: Storage, journal: JobOf, status: str, term: str, words: str
+) -> None:
+    job = driver(journal("orders"))
+    if status != "RUNNING":
+        end(job, status)
+    with pytest.raises(AirflowFailException, match=f"is {status} and is not deleted: {words}"):
+        clean(root.uri)
+    assert status_of(root) == status
+    assert clean(root.uri, **{term: True})["was"] == status
+
+
+def test_r16_what_is_completed_and_not_released_fails_it_for_good(root: Storage, journal: JobOf) -> None:
+    job = driver(journal("orders"))
+    complete(job, 1, released=False)
+    end(job, "FAILED")
+    with pytest.raises(AirflowFailException, match="`ckpt release`"):
+        clean(root.uri, unfinished=True)
+    assert clean(root.uri, unfinished=True, discard_unreleased=True)["status"] == "DELETED"
+
+
+def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    job.lake.rename(tmp_path / "away")
+    job.lake.symlink_to(job.lake)  # an error, and no absence
+    with pytest.raises(AirflowException, match="sink lake") as told:
+        clean(job.root)
+    assert not isinstance(told.value, AirflowFailException)
+    assert clean(job.root, keep_staged=True)["left"] == ["lake"]
+
+
+def test_which_job_is_said_once() -> None:
+    for given in ({"job_id": None}, {"job_task_id": "orders"}):
+        with pytest.raises(InvalidTaskArgumentError, match="one of job_id and job_task_id"):
+            operator("/ckpt", **given)
+
+
+# ---- the job of a task
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What Airflow answers about the task ``revenue``."""
+    given: dict[str, Any] = {"states": {}, "xcom": None}
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: {"r1": given["states"]})
+    monkeypatch.setattr(XCom, "get_one", lambda **asked: given["xcom"] if asked["task_id"] == "revenue" else None)
+    return given
+
+
+@pytest.mark.parametrize("state", ["success", "failed"])
+def test_the_job_is_that_which_its_task_has_told(
+    root: Storage, journal: JobOf, told: dict[str, Any], state: str
+) -> None:
+    told.update(states={"revenue": state}, xcom="shop.revenue.r1~g1")
+    for job_id in ("shop.revenue.r1", "shop.revenue.r1~g1"):
+        end(driver(journal(job_id)), "FINISHED")
+    assert clean(root.uri, job_id=None, job_task_id="revenue")["job_id"] == "shop.revenue.r1~g1"
+    assert status_of(root, "shop.revenue.r1") is JobStatus.FINISHED
+
+
+@pytest.mark.parametrize("state", [None, "skipped", "upstream_failed", "failed"])
+def test_a_task_that_has_begun_no_job_is_no_failure(root: Storage, told: dict[str, Any], state: str | None) -> None:
+    told.update(states={} if state is None else {"revenue": state})
+    assert clean(root.uri, job_id=None, job_task_id="revenue") == {**NOTHING, "job_id": None}
+
+
+def test_a_mapped_task_is_refused(root: Storage, told: dict[str, Any]) -> None:
+    told.update(states={"revenue_0": "success"})
+    with pytest.raises(AirflowFailException, match="mapped"):
+        clean(root.uri, job_id=None, job_task_id="revenue")
+
+
+def test_a_task_that_the_dag_has_not_is_refused(root: Storage) -> None:
+    with DAG("shop", schedule=None):
+        cleaning = operator(root.uri, job_id=None, job_task_id="reveneu")
+        CheckpointedJobCleanupOperator(task_id="revenue", job_id="x")
+    with pytest.raises(AirflowFailException, match=r"no such task.*revenue"):
+        cleaning.execute(context(StateStore()))
+
+
+# ---- in a Dag
+
+
+def day(root: Storage, *, job_fails: bool = False, read_fails: bool = False) -> DAG:
+    with DAG(f"day_{job_fails}_{read_fails}", schedule=None, params={"job": "orders"}) as dag:
+
+        @task
+        def revenue(ti: Any = None) -> None:
+            if job_fails:
+                raise AirflowFailException("before its job began")
+            ti.xcom_push(JOB_ID_XCOM, "orders")
+
+        @task
+        def read() -> None:
+            if read_fails:
+                raise AirflowFailException("no")
+
+        named = CheckpointedJobCleanupOperator(task_id="named", job_id="{{ params.job }}", root=root.uri)
+        clean = CheckpointedJobCleanupOperator(task_id="clean", job_task_id="revenue", root=root.uri)
+        revenue() >> read() >> [clean.as_teardown(), named.as_teardown()]
+    return dag
+
+
+def test_a_teardown_deletes_the_job_when_all_is_read(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
+    end(driver(journal("orders")), "FINISHED")
+    dag_run, tasks = run(day(root))
+    assert dag_run.state == "success"
+    deleted = [tasks[name].xcom_pull(task_ids=name) for name in ("clean", "named")]
+    assert [(one["job_id"], one["status"]) for one in deleted] == [("orders", "DELETED")] * 2
+    assert status_of(root) is JobStatus.DELETED
+
+
+def test_a_teardown_deletes_it_also_when_reading_failed_and_the_run_is_no_success(
+    run: Callable[..., Any], root: Storage, journal: JobOf
+) -> None:
+    end(driver(journal("orders")), "FINISHED")
+    dag_run, tasks = run(day(root, read_fails=True))
+    assert (dag_run.state, tasks["clean"].state) == ("failed", "success")
+    assert status_of(root) is JobStatus.DELETED
+
+
+def test_a_teardown_of_a_run_whose_job_never_began_does_not_fail(run: Callable[..., Any], root: Storage) -> None:
+    dag_run, tasks = run(day(root, job_fails=True))
+    assert (dag_run.state, tasks["read"].state) == ("failed", "upstream_failed")
+    assert (tasks["clean"].state, tasks["named"].state) == ("success", "success")
+
+
+def test_a_teardown_keeps_a_job_that_is_not_over(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
+    end(driver(journal("orders")), "FAILED")
+    dag_run, tasks = run(day(root, read_fails=True))
+    assert (dag_run.state, tasks["clean"].state) == ("failed", "failed")
+    assert status_of(root) is JobStatus.FAILED
+
+
+def test_a_teardown_without_setups_has_no_task_run_again_when_another_is_cleared(root: Storage) -> None:
+    """The trap: ``as_teardown(setups=revenue)`` makes the job's task a setup, which is cleared with any task behind."""
+    dag = day(root)
+    assert cleared_with(dag, "read") == {"read", "clean", "named"}
+    revenue: Any = dag.get_task("revenue")
+    dag.get_task("clean").as_teardown(setups=revenue)
+    assert cleared_with(dag, "read") == {"read", "clean", "named", "revenue"}
+
+
+def cleared_with(dag: DAG, task_id: str) -> set[str]:
+    """As the button does it: with what is downstream."""
+    return set(dag.partial_subset(task_id, include_downstream=True, include_upstream=False).task_ids)
+
+
+# ---- the hook
+
+
+def test_the_hook_deletes_and_lists_what_is_left(tmp_path: Path, journal: JobOf) -> None:
+    end(driver(journal("visits")), "FINISHED")
+    job = PastJob.run(tmp_path)
+    hook = CheckpointHook(None, root=str(job.root))
+    assert hook.delete("orders").staged == {"lake": 1}
+    assert [state.job_id for state in hook.jobs()] == ["visits"]
+    assert hook.job("orders").status is JobStatus.DELETED
+    assert open_storage(job.root).list("orders") == ["journal"]

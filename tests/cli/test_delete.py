@@ -1,0 +1,132 @@
+"""``ckpt delete``, and what the other commands say of a job that was deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.journal.events import DeletionBegun
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from tests.client.past_job import PastJob
+
+Told = pytest.CaptureFixture[str]
+Ckpt = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ckpt(tmp_path: Path, capsys: Told) -> Ckpt:
+    """(exit code, standard output, standard error) of a command about the root."""
+
+    def run(command: str, *arguments: str) -> tuple[int, str, str]:
+        code = main([command, *arguments, "--root", str(tmp_path / "root")])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
+    job = PastJob.run(tmp_path)
+    files = job.files()
+    size = sum(map(len, files.values()))
+    assert ckpt("delete", "orders") == (
+        0,
+        f"job orders (it was FINISHED) is deleted: {len(files)} files, {size} bytes\n"
+        "sink lake: staged batches deleted: 1\n",
+        "",
+    )
+    assert job.parts() == ["journal"]
+    assert ckpt("delete", "orders") == (0, "job orders is DELETED already\n", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "released", "option"),
+    [
+        (JobStatus.STOPPED, 2, "--unfinished"),
+        (JobStatus.RUNNING, 2, "--abandoned"),
+        (JobStatus.FINISHED, 1, "--discard-unreleased"),
+    ],
+)
+def test_what_is_refused_names_the_option_with_which_it_is_not(
+    tmp_path: Path, ckpt: Ckpt, status: JobStatus, released: int, option: str
+) -> None:
+    job = PastJob.run(tmp_path, status, released=released)
+    code, out, err = ckpt("delete", "orders")
+    assert (code, out) == (2, "")
+    assert f"job 'orders' is {status} and is not deleted" in err
+    assert f"`ckpt delete {option}`" in err
+    assert "vertices" in job.parts()
+    assert ckpt("delete", "orders", option)[0] == 0
+    assert job.parts() == ["journal"]
+
+
+def test_staged_output_that_is_left_is_named(tmp_path: Path, ckpt: Ckpt) -> None:
+    job = PastJob.run(tmp_path)
+    _, out, _ = ckpt("delete", "orders", "--keep-staged")
+    assert out.splitlines()[1:] == ["sink lake: what is staged was left where it is"]
+    assert len(job.staged()) == 1
+
+
+def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckpt) -> None:
+    """Here: where the lake is by now."""
+    job = PastJob.run(tmp_path)
+    moved = job.lake.rename(tmp_path / "moved")
+    file = tmp_path / "orders.py"
+    file.write_text(
+        "from airflow_provider_ckpt import FileSink, Job\n"
+        "job = Job('orders')\n"
+        "LAKE = job.param('lake')\n"
+        "@job.source\n"
+        "def v(read):\n"
+        "    raise AssertionError\n"
+        "job.sink('lake', v, FileSink(LAKE))\n"
+    )
+    code, out, _ = ckpt("delete", "orders", f"{file}:job", "--param", f"lake={moved}")
+    assert (code, out.splitlines()[1:]) == (0, ["sink lake: staged batches deleted: 1"])
+    assert list((moved / "_ckpt/orders/lake/staging").iterdir()) == []
+
+
+def test_a_job_that_was_never_run_is_refused(tmp_path: Path, ckpt: Ckpt) -> None:
+    assert ckpt("delete", "orders")[0] == 2
+    PastJob.run(tmp_path)
+    code, _, err = ckpt("delete", "visits")
+    assert code == 2
+    assert "there is no job 'visits'" in err
+
+
+def test_a_deleted_job_is_listed_if_that_is_asked_for_and_shown_with_what_it_was(tmp_path: Path, ckpt: Ckpt) -> None:
+    PastJob.run(tmp_path)
+    ckpt("delete", "orders")
+    assert "no jobs" in ckpt("jobs")[1]
+    assert ckpt("jobs", "--deleted")[1].splitlines()[1].split() == ["orders", "DELETED", "2", "2", "2", "-"]
+    assert json.loads(ckpt("jobs", "--json")[1]) == []
+    shown = ckpt("show", "orders")[1]
+    assert "status          DELETED\n" in shown
+    assert ", was FINISHED\n" in shown
+    view = json.loads(ckpt("show", "orders", "--json")[1])
+    assert (view["status"], view["deletion"]["was"], view["last_released"]) == ("DELETED", "FINISHED", 2)
+    assert view["checkpoints"] == []
+
+
+def test_a_deletion_that_was_interrupted_is_shown_with_what_to_do(tmp_path: Path, ckpt: Ckpt) -> None:
+    job = PastJob.run(tmp_path)
+    deleting = Journal(job.storage, "orders")
+    deleting.claim("t~delete", Worker(), 9.0, releases_only=True)
+    deleting.write(DeletionBegun(JobStatus.FINISHED, 9.0))
+    assert "DELETING" in ckpt("jobs")[1]
+    shown = ckpt("show", "orders")[1]
+    assert "1970-01-01 00:00:09Z, was FINISHED, not complete: run `ckpt delete` again" in shown
+    assert ckpt("delete", "orders")[0] == 0
+    assert "not complete" not in ckpt("show", "orders")[1]
+
+
+def test_other_jobs_have_no_deletion_to_show(tmp_path: Path, ckpt: Ckpt) -> None:
+    PastJob.run(tmp_path)
+    assert "deleted" not in ckpt("show", "orders")[1]
+    assert json.loads(ckpt("show", "orders", "--json")[1])["deletion"] is None
