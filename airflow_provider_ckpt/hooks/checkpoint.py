@@ -22,6 +22,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -151,6 +152,7 @@ class CheckpointHook(BaseHook):
     def delete(
         self,
         job_id: str,
+        job: Job | None = None,
         *,
         unfinished: bool = False,
         abandoned: bool = False,
@@ -158,10 +160,11 @@ class CheckpointHook(BaseHook):
         keep_staged: bool = False,
     ) -> DeletedJob:
         """Delete what a job that is over has under the root, and what it has staged; never what it released. The
-        arguments are those of :meth:`JobClient.delete`, which also takes the job's definition, for sinks of other
-        kinds than files. Raises NoSuchJobError, JobNotOverError, UnreleasedOutputError, StagedOutputLeftError."""
+        arguments are those of :meth:`JobClient.delete`. Raises NoSuchJobError, JobNotOverError, UnreleasedOutputError,
+        StagedOutputLeftError."""
         with self._no_root_no_job(job_id):
             return self.client(job_id).delete(
+                job,
                 unfinished=unfinished,
                 abandoned=abandoned,
                 discard_unreleased=discard_unreleased,

@@ -62,8 +62,9 @@ class StagedOutputLeftError(TransientError):
     """The deletion has begun, nobody runs the job any more, and it is not complete. ``data``: job_id, sink, cause."""
 
     template = (
-        "what sink {sink} of job {job_id!r} has staged could not be deleted: {cause}. Delete the job again to go on; "
-        "if the target is gone for good, leave there what is there (keep_staged, `ckpt delete --keep-staged`)"
+        "what sink {sink} of job {job_id!r} has staged could not be deleted: {cause}. Delete the job again to go on, "
+        "with its definition if the sink has storage options of its own; if the target is gone for good, leave there "
+        "what is there (keep_staged, `ckpt delete --keep-staged`)"
     )
 
 

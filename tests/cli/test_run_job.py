@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,3 +179,21 @@ def test_the_status_of_a_job_whose_driver_was_killed_says_so(
         assert "RUNNING (its driver is gone" in capsys.readouterr().out
     assert main(["show", "orders", "--root", str(pipeline.root), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["driver_alive"] is False
+
+
+def test_a_job_that_was_deleted_does_not_begin_anew_beside_what_it_released(pipeline: Pipeline) -> None:
+    delete = ["delete", "orders", "--root", str(pipeline.root)]
+    pipeline.run_until([2, 4], "stop")
+    output = {path: path.read_bytes() for path in pipeline.target.rglob("*") if path.is_file()}
+    assert main(delete) == 2  # it is STOPPED
+    assert main([*delete, "--unfinished"]) == 0
+    assert [path.name for path in (pipeline.root / "orders").iterdir()] == ["journal"]
+    again = pipeline.run()
+    assert again.returncode == 2
+    assert "job 'orders' is DELETED since" in again.stderr
+    shutil.rmtree(pipeline.root / "orders")  # by hand: then its sink still knows
+    by_hand = pipeline.run()
+    assert by_hand.returncode == 2
+    assert "holds what a job of that name released" in by_hand.stderr
+    assert {path: path.read_bytes() for path in output} == output
+    assert pipeline.rows() == [2, 4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.client.past_job import ELSEWHERE, GONE, HERE, PastJob
+from tests.client.past_job import ELSEWHERE, GONE, GRAPH, HERE, PastJob
 from tests.client.shelf import Shelf
 
 Make = Callable[..., PastJob]
@@ -221,6 +222,15 @@ def test_a_sink_of_another_kind_is_named_and_cleaned_up_with_the_definition(make
     assert (again.left, again.staged) == ((), {"lake": 1})
 
 
+def test_of_a_journal_that_does_not_tell_its_sinks_what_is_staged_is_left_and_named(make: Make) -> None:
+    job = make(None)
+    journal = job.claimed("t2")
+    journal.write(ev.PlanRecorded(GRAPH, {}, 6.0))
+    journal.write(ev.StatusChanged(FINISHED, 7.0))
+    assert job.client.delete().left == ("lake",)
+    assert (job.parts(), len(job.staged())) == (["journal"], 1)
+
+
 def test_a_target_that_cannot_be_reached_stops_the_deletion_and_it_goes_on_when_asked_again(make: Make) -> None:
     job = make()
     away = job.folder / "away"
@@ -280,6 +290,17 @@ def test_whoever_follows_its_journal_sees_it_deleted(make: Make) -> None:
     job.client.delete()
     assert watching.wait(lambda state: state.status is JobStatus.DELETED, timeout=60, poll=0).has_finished
     assert JobClient(job.root, "orders").wait(timeout=0).status is JobStatus.DELETED
+
+
+def test_in_an_object_store_no_folder_is_left_to_be_listed(make: Make) -> None:
+    job = make()
+    memory = open_storage(f"memory://{uuid.uuid4().hex}")
+    for path, _ in job.storage.files(""):
+        memory.create(path, job.storage.read(path))
+    assert JobClient(memory, "orders").delete().was is FINISHED
+    assert memory.list("orders") == ["journal"]
+    assert JobClient(memory, "orders").delete().already
+    memory.delete_tree("")
 
 
 def test_the_storage_of_a_root_will_do(make: Make) -> None:
