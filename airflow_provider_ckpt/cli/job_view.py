@@ -29,6 +29,8 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         "attempt": state.attempt,
         "driver": {name: getattr(state.worker, name) for name in _DRIVER},
         "driver_alive": driver_alive,
+        "deployment": state.deployment or None,
+        "unfinished_subtasks": [one for one in state.graph().subtasks if one not in state.finished],
         "last_triggered": state.last_triggered or None,
         "last_completed": state.last_completed or None,
         "last_released": state.last_released or None,

@@ -51,6 +51,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("attempt", state.attempt),
         ("driver", _driver(worker)),
         ("application", worker.application_id),
+        ("workers", _workers(state)),
         ("last completed", state.last_completed or "none"),
         ("last released", state.last_released or "none"),
         ("completed", state.completed_count),
@@ -60,6 +61,14 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("restarts", ", ".join(f"{subtask} {count}" for subtask, count in sorted(state.restarts.items()))),
         ("damage", "; ".join(state.damage)),
     ]
+
+
+def _workers(state: JobState) -> str | None:
+    """Of a job that is prepared for workers: which subtasks they have to run."""
+    if not state.deployment:
+        return None
+    unfinished = [one for one in state.graph().subtasks if one not in state.finished]
+    return f"prepared in epoch {state.deployment}, to run: {', '.join(unfinished) or 'nothing more'}"
 
 
 def _deleted(state: JobState) -> str | None:

@@ -1,0 +1,34 @@
+"""What `ckpt show` says of a job that workers run."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.show import summary
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from tests.journal.samples import WORKER, of_deployments, of_rescaling
+
+
+def test_which_subtasks_workers_have_to_run_is_shown() -> None:
+    state = JobState("orders")
+    for event in of_rescaling():
+        event.apply(state)
+    assert dict(summary(state))["workers"] is None
+    for event in of_deployments():
+        event.apply(state)
+    ev.SubtaskFinished(SubtaskId("history/2"), "0007-01-ab", 133.0).apply(state)
+    left = ["history/0", "history/1", "history/3"]
+    assert dict(summary(state))["workers"] == f"prepared in epoch 7, to run: {', '.join(left)}"
+    view = job_view(state, None)
+    assert (view["deployment"], view["unfinished_subtasks"]) == (7, left)
+
+
+def test_a_job_that_ended_or_was_taken_over_has_no_workers() -> None:
+    for last in (ev.StatusChanged(JobStatus.STOPPED, 140.0), ev.EpochClaimed(9, "try", WORKER, 140.0)):
+        state = JobState("orders")
+        for event in (*of_rescaling(), *of_deployments(), last):
+            event.apply(state)
+        assert dict(summary(state))["workers"] is None
+        assert job_view(state, None)["deployment"] is None
