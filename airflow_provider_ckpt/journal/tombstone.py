@@ -10,9 +10,10 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 
 _STAYS = (
     *("job_id", "epoch", "attempt", "last_triggered", "last_completed", "completed_count", "aborted_count"),
-    *("last_released", "deletion", "damage", "position"),
+    *("last_released", "releases", "deletion", "damage", "position"),
 )
-"""Of the state: who the job was and how far it had come. Not what it ran."""
+"""Of the state: who the job was and how far it had come. Not what it ran. ``releases``, the last 100: who tells of each
+(``CheckpointReleaseTrigger``) looks now and then, and the job may be deleted right behind its end."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, JobCreated
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -256,3 +257,21 @@ def test_it_is_stored_without_secrets_and_made_again(root: Storage) -> None:
     module, _, name = path.rpartition(".")
     made = getattr(importlib.import_module(module), name)(**json.loads(json.dumps(arguments)))
     assert (made.job_id, made.sink, made.ckpt_conn_id) == ("orders", "out", "lake")
+
+
+def test_releases_of_a_job_that_is_deleted_right_behind_its_end_are_told(root: Storage, journal: Journals) -> None:
+    store = Store()
+    writer = created(journal("orders"))
+    release(writer, 1, lake=10)
+    Watcher(root.uri, store).until()
+
+    def over() -> None:
+        release(writer, 2, lake=20)
+        end(writer, "FINISHED")
+        JobClient(root, "orders").delete()
+
+    # that a journal was cut is asked for by each sixteenth look only
+    events = Watcher(root.uri, store).until(over, *[lambda: None] * 10)
+    assert checkpoints(events) == [(1, 2)]
+    assert events[0]["sinks"] == {"lake": {"rows": 20, "files": 1}}
+    assert Watcher(root.uri, store).until() == []

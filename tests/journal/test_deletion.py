@@ -73,10 +73,11 @@ def test_a_claim_of_another_deletion_changes_nothing_of_it() -> None:
     assert (state.status, state.deletion) == (JobStatus.DELETING, begun)
 
 
-def test_of_what_the_job_ran_nothing_stays_in_the_state() -> None:
+def test_of_the_state_stays_how_far_the_job_had_come_and_not_what_it_ran() -> None:
     state = folded(*finished(), *of_a_deletion())
     left = JobState("orders", epoch=2, attempt="manual~t1~delete", last_triggered=3, last_completed=2)
     left.completed_count, left.aborted_count, left.last_released = 1, 1, 2
+    left.releases = {2: ev.CheckpointReleased(2, 122.0, {"lake": {"files": 3, "rows": 40}})}
     left.status, left.deletion = JobStatus.DELETED, ev.DeletionBegun(JobStatus.FINISHED, 200.5)
     assert state == left
 
