@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
-FIRST_AFTER = 10.0
+FIRST_AFTER = 15.0
 """Seconds from when a subtask has no worker to when that is told: one that is started now takes a few."""
 AGAIN_AFTER = 120.0
 

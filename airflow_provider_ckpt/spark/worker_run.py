@@ -73,7 +73,7 @@ class WorkerRun:
             )
             return ExitCode.FAILED
         subtasks = chosen(state, self.asked)
-        prepared = _prepare_again(job, options, storage, location, state)
+        prepared = prepare_again(job, options, storage, location, state)
         return self._run(prepared, storage, journal, subtasks, on_status)
 
     def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
@@ -158,7 +158,7 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _prepare_again(job: Job, options: RunOptions, storage: Storage, location: Location, state: JobState) -> PreparedJob:
+def prepare_again(job: Job, options: RunOptions, storage: Storage, location: Location, state: JobState) -> PreparedJob:
     """The plan that was recorded, with its queries. It is not worked out anew: what comes to another one is refused.
     Raises OtherPlanError, and what :func:`prepare` raises."""
     assert state.plan is not None

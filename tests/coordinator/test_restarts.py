@@ -13,7 +13,8 @@ from airflow_provider_ckpt.coordinator.commands import (
     RestartSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.effects import EndJob
+from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
+from airflow_provider_ckpt.coordinator.messages import StopRequested
 from airflow_provider_ckpt.coordinator.reports import (
     SourceAtEnd,
     SubtaskAtEndOfData,
@@ -244,3 +245,42 @@ def test_a_run_that_ends_restarts_nothing() -> None:
     h.ack(MID)
     h.fail(SRC, terminal=True)  # it waits for the release
     assert not only(RestartSubtask, h.fail(MID))
+
+
+# -- a worker that is lost
+
+
+def lost(h: Harness, subtask: SubtaskId = MID) -> list[Effect]:
+    return h.handle(SubtaskFailed(1, subtask, h.attempts[subtask], "its worker has left", worker_is_lost=True))
+
+
+@pytest.mark.parametrize("attempts", [0, 2])
+def test_w9_a_lost_worker_counts_as_no_failure_and_another_one_begins_the_next_attempt(attempts: int) -> None:
+    h = Harness(CHAIN, restart_attempts=attempts, restart_delay=1.0, tolerable_failed=0)
+    for number in range(3):
+        h.at(10.0 * (number + 1))
+        effects = lost(h)
+        assert names(effects) == ["CheckpointAborted", "SubtaskRestarting", "RestartSubtask"]
+        (told,) = events(SubtaskRestarting, effects)
+        assert (told.number, told.delay) == (0, 0.0)
+        h.next_attempt(MID)
+        h.running(MID)
+    assert h.c.status == "RUNNING"
+    h.fail(MID)
+    assert len(only(EndJob, h.effects)) == (0 if attempts else 1), "a failure of the subtask itself counts as ever"
+
+
+def test_w9_the_run_ends_if_no_other_worker_comes_within_the_checkpoint_timeout() -> None:
+    h = Harness(CHAIN, timeout=60.0)
+    lost(h)
+    h.at(59.0)
+    assert not h.c.is_over
+    h.at(60.0)
+    assert end(h)[0] == "RESTARTING"
+
+
+def test_w9_a_stop_that_waits_for_its_savepoint_ends_with_a_lost_worker_too() -> None:
+    h = Harness(CHAIN)
+    h.handle(StopRequested("stop"))
+    lost(h)
+    assert end(h)[0] == "RESTARTING"

@@ -1,0 +1,54 @@
+"""Subtasks that nobody runs: when the JobMaster tells of them."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.remote.vacancies import AGAIN_AFTER, FIRST_AFTER, Vacancies
+
+A, B = map(SubtaskId, ("a/0", "b/0"))
+FIRST = AttemptId(1, 1, "x")
+SECOND = FIRST.next("y")
+
+
+class Told(list[list[SubtaskId]]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.vacancies = Vacancies([B, A], self.append, 0.0)
+
+    def at(self, now: float) -> list[list[SubtaskId]]:
+        """What is told then."""
+        self.clear()
+        self.vacancies.look(now)
+        return list(self)
+
+
+def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
+    told = Told()
+    assert told.at(FIRST_AFTER - 1) == []
+    assert told.at(FIRST_AFTER) == [[A, B]]
+    assert told.at(FIRST_AFTER + 1) == []
+    told.vacancies.taken(A, FIRST)
+    assert told.at(FIRST_AFTER + AGAIN_AFTER) == [[B]]
+    told.vacancies.taken(B, FIRST)
+    assert told.at(FIRST_AFTER + 2 * AGAIN_AFTER) == []
+
+
+def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
+    told = Told()
+    told.vacancies.taken(A, FIRST)
+    assert told.at(FIRST_AFTER) == [[B]]
+    told.vacancies.left(A, FIRST, 20.0)
+    assert told.at(20.0 + FIRST_AFTER - 1) == []
+    assert told.at(20.0 + FIRST_AFTER) == [[A, B]]
+
+
+def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() -> None:
+    told = Told()
+    for subtask in (A, B):
+        told.vacancies.taken(subtask, FIRST)
+    told.vacancies.taken(A, SECOND)
+    told.vacancies.left(A, FIRST, 1.0)
+    assert told.at(1000.0) == []
+    told.vacancies.left(A, SECOND, 1000.0)
+    assert told.at(1000.0 + FIRST_AFTER) == [[A]]
