@@ -60,6 +60,10 @@ sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
 chaos: setup ## kill -9 of real processes
 	$(PYTEST) -m chaos --timeout 1800
 
+.PHONY: workers
+workers: setup ## JobMasters and workers in processes of their own: killed, frozen, told to leave, taken over
+	$(PYTEST) tests/workers -m "workers or not workers" --timeout 1800
+
 .PHONY: mutants
 mutants: setup ## deliberate defects, each of which a test must notice (CKPT_MUTANTS=fast: those without Spark)
 	$(PY) -m tests.mutants

@@ -22,7 +22,7 @@ def check_left(members: Iterable[Member], code: int) -> None:
 
 def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: Path) -> None:
     """All of them are told; what the second ones begin with is the savepoint, and nothing is read again."""
-    with World(tmp_path, splits=400) as world, Evidence(world) as evidence:
+    with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         master, members = world.master(), world.workers(GROUPS)
         master.wait_for("running")
         evidence.wait_for_batches(*VERTICES, more=1)
@@ -37,7 +37,7 @@ def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: P
 
 
 def test_one_driver_takes_over_from_all_of_them(tmp_path: Path) -> None:
-    with World(tmp_path, splits=400) as world, Evidence(world) as evidence:
+    with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         world.plan()
         check_refused(world)
         master, members = world.master("--no-plan"), world.workers(GROUPS)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.waiting import wait_until
 from tests.workers.ending import finish
 from tests.workers.evidence import Evidence
-from tests.workers.world import GROUPS, PATIENCE, VERTICES, Member, World
+from tests.workers.world import PATIENCE, VERTICES, Member, World
 
 SEED = int(os.environ.get("CKPT_WORKERS_SEED", "1"))
 
@@ -42,16 +42,15 @@ def check_readings(world: World, killed: int) -> None:
 
 @pytest.mark.timeout(600)
 def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
-    """A portion of what is below, with three workers: one at random and the JobMaster, at once."""
-    rng = random.Random(SEED)
-    with World(tmp_path, splits=40) as world, Evidence(world) as evidence:
-        master = world.master()
-        members = world.workers(GROUPS)
+    """A portion of what is below, with few processes: a worker at random and the JobMaster, at once."""
+    groups = ("history+live", "archive+orders+cold")
+    with World(tmp_path, splits=30) as world, Evidence(world) as evidence:
+        master, members = world.master(), world.workers(groups)
         master.wait_for("running")
         evidence.wait_for_batches("live", "orders", "cold", more=1)
         master.kill()
         master = world.master()
-        kill_and_replace(world, evidence, members, rng.choice(GROUPS))
+        kill_and_replace(world, evidence, members, random.Random(SEED).choice(groups))
         finish(world, evidence, master, members.values())
         check_readings(world, killed=4)
 
@@ -61,7 +60,7 @@ def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
 def test_each_kind_of_process_is_killed(tmp_path: Path) -> None:
     """In this order: the planner, half way; the worker of a streaming vertex; that of a source with splits; the
     JobMaster; two workers at once; a worker and the JobMaster at once."""
-    with World(tmp_path, splits=400) as world, Evidence(world) as evidence:
+    with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         kill_planner_half_way(world)
         master, members = world.master(), world.workers()
         master.wait_for("running")

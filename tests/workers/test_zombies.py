@@ -31,7 +31,7 @@ def count(evidence: Evidence) -> dict[str, int]:
 def test_only_the_newest_attempt_counts_of_frozen_workers_and_of_twins(tmp_path: Path) -> None:
     """A worker stands still until it counts as lost, another one takes its place, and it wakes up; then a twin of that
     one is started: whoever opened the log last has the subtask, the other one leaves and says why."""
-    with World(tmp_path, splits=400) as world, Evidence(world) as evidence:
+    with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         master, members = world.master("--lost-after", "5s"), world.workers(GROUPS)
         master.wait_for("running")
         evidence.wait_for_batches(*VERTICES, more=1)
@@ -63,7 +63,7 @@ def check_overtaken(worker: Member) -> None:
 def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> None:
     """A master on another host stands still, and goes on beside the next one; then there is none for a while; then a
     worker, and the JVM of another one, end while a master is there."""
-    with World(tmp_path, splits=400) as world, Evidence(world) as evidence:
+    with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         zombie, members = world.master(CKPT_WORKERS_HOST="another-host"), world.workers(GROUPS)
         zombie.wait_for("running")
         evidence.wait_for_batches(*VERTICES, more=1)

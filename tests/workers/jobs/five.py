@@ -15,7 +15,7 @@ from tests.workers.jobs.rows import of_split
 
 BASE = Path(os.environ["CKPT_WORKERS_BASE"])
 SPLITS = int(os.environ.get("CKPT_WORKERS_SPLITS", "60"))
-SPLIT_SECONDS = 0.5
+SPLIT_SECONDS = 4.0
 
 job = Job("five")
 
