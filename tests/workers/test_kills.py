@@ -56,7 +56,7 @@ def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.workers
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(1800)
 def test_each_kind_of_process_is_killed(tmp_path: Path) -> None:
     """In this order: the planner, half way; the worker of a streaming vertex; that of a source with splits; the
     JobMaster; two workers at once; a worker and the JobMaster at once."""

@@ -14,7 +14,7 @@ from tests.workers.ending import finish
 from tests.workers.evidence import Evidence
 from tests.workers.world import GROUPS, PATIENCE, VERTICES, Member, World
 
-pytestmark = [pytest.mark.workers, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.workers, pytest.mark.timeout(1800)]
 BY_SPLIT = ("history", "archive")
 
 

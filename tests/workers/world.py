@@ -23,7 +23,7 @@ JOB_ID = "five"
 VERTICES = ("history", "archive", "live", "orders", "cold")
 GROUPS = ("history+archive", "live", "orders+cold")
 """Fewer processes, where it does not matter which of them runs what."""
-PATIENCE = 150.0
+PATIENCE = 300.0
 """Five JVMs begin on two cores, beside whatever else the machine does."""
 CONF = {
     "spark.master": "local[1]",
