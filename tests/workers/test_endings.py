@@ -59,9 +59,6 @@ def check_refused(world: World) -> None:
     assert "history/0" in mistyped.lines("refused")[0]["message"]
     assert changed.wait(PATIENCE) == REFUSED, changed.tail()
     assert "the output of 'cold' changed" in changed.lines("refused")[0]["message"]
-    forgotten = world.worker("cold", flags=("--param", "day=1"))
-    assert forgotten.wait(PATIENCE) == REFUSED, forgotten.tail()
-    assert "the parameters" in forgotten.lines("refused")[0]["message"]
 
 
 def test_a_batch_job_ends_by_itself_though_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
