@@ -101,7 +101,7 @@ def of_deployments() -> list[ev.Event]:
     worker = Worker("host-b", "boot-2", 99, "7")
     return [
         ev.EpochClaimed(7, "plan", worker, 130.0),
-        ev.DeploymentPrepared(7, 131.0, {"day": "2026-11-23"}),
+        ev.DeploymentPrepared(7, 131.0),
         ev.EpochClaimed(8, "master", worker, 132.0, deployment=7),
     ]
 

@@ -122,9 +122,9 @@ class World:
     def master(self, *flags: str, **env: str) -> Member:
         return self.start("master", *flags, env=env)
 
-    def worker(self, *subtasks: str, flags: tuple[str, ...] = (), **env: str) -> Member:
+    def worker(self, *subtasks: str, **env: str) -> Member:
         asked = [each for subtask in subtasks for each in ("--subtask", subtask)]
-        return self.start("worker", *asked, *flags, env=env)
+        return self.start("worker", *asked, env=env)
 
     def workers(self, groups: Iterable[str] = VERTICES) -> dict[str, Member]:
         """One of each group of vertices, by its name."""
