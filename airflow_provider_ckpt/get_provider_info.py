@@ -28,7 +28,13 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "sensors": [_modules(f"{package}.sensors.checkpoint")],
         "hooks": [_modules(f"{package}.hooks.checkpoint", f"{package}.hooks.spark_submit")],
-        "triggers": [_modules(f"{package}.triggers.checkpoint", f"{package}.triggers.release")],
+        "triggers": [
+            _modules(
+                f"{package}.triggers.checkpoint",
+                f"{package}.triggers.release",
+                f"{package}.triggers.spark_application",
+            )
+        ],
         "extra-links": [f"{package}.operators.links.SparkUILink", f"{package}.operators.links.OutputLink"],
         "connection-types": [
             {

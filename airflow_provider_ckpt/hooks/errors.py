@@ -19,3 +19,10 @@ class InvalidCkptConnectionError(InvalidInputError):
 
 class InvalidTaskArgumentError(InvalidInputError):
     template = "{argument}={value!r} cannot be used: {problem}."
+
+
+class NotDeferrableError(InvalidInputError):
+    template = (
+        "deferrable=True cannot be used with the Spark connection {conn_id!r} (master {master}, deploy mode "
+        "{deploy_mode}): {problem}."
+    )

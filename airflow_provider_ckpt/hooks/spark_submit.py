@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -20,6 +20,10 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import redact
 
 _PR_SET_PDEATHSIG = 1
+_DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
+"""What spark-submit says, on Kubernetes, of a driver that it does not wait for; the Spark provider reads what it says
+of one that it waits for."""
+_ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 class CheckpointedSparkSubmitHook(SparkSubmitHook):
@@ -29,7 +33,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
     in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
     root; its options go to the driver in the environment, and its secrets are blotted out of every line this hook logs
-    or puts into an exception.
+    or puts into an exception. ``conf``: of Spark, besides the user's.
     """
 
     def __init__(
@@ -41,8 +45,10 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         py_files: Sequence[str] = (),
         on_status: Callable[[StatusLine], None],
         location: Location | None = None,
+        conf: Mapping[str, str] | None = None,
     ) -> None:
         self.__dict__.update(base.__dict__)
+        self._conf = {**self._conf, **(conf or {})}
         self._name = name
         self._application_args = list(application_args)
         # Set here and not on the Airflow operator, whose fields are shown as rendered templates.
@@ -61,6 +67,12 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def exit_code(self) -> int | None:
         """Exit code of spark-submit, which in client mode is the driver's; None before its end."""
         return None if self._submit_sp is None else self._submit_sp.poll()
+
+    @property
+    def application_id(self) -> str | None:
+        """Of a driver in YARN's or Kubernetes' cluster mode, as spark-submit told it; None if it did not."""
+        found = self._yarn_application_id if self._is_yarn else self._kubernetes_application_id
+        return found if found is not None and _ID.fullmatch(found) else None
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         if sys.platform == "linux":
@@ -96,6 +108,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         for line in lines:
             told = parse_line(line)
             if told is None:
+                self._note_driver(line)
                 yield self._redact(line)
                 continue
             status = told.redacted(self._redact)
@@ -104,6 +117,11 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             if status.traceback is not None:
                 self.log.info("%s", status.traceback)
             self._on_status(status)
+
+    def _note_driver(self, line: str) -> None:
+        told = _DEPLOYED.search(line) if self._is_kubernetes else None
+        if told is not None:
+            self._kubernetes_application_id, self._kubernetes_driver_pod = told.groups()
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
         """For logs and errors: without secrets, and without the options, which are the operator's rendered fields."""

@@ -42,7 +42,7 @@ class Beginning:
         """An earlier try of this task claimed the job, and nobody has cleared the task since."""
         if self.before is None or self.state is None or self.cleared:
             return False
-        return self.before.epoch is not None or _is_own(self.state, self.own_id)
+        return self.before.epoch is not None or is_own(self.state, self.own_id)
 
     def adjusted(self, options: RunOptions) -> RunOptions:
         if self.is_retry:
@@ -104,12 +104,12 @@ def find_beginning(
     Without a pointer a task whose name has run the job counts as cleared: Airflow forgets what it stored together with
     the Dag run, and a new run of the same name would find its job FINISHED, and do nothing. Raises JobDeletedError.
     """
-    own_id = default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
+    own_id = own_job_id(ti)
     base_id = check_job_id(job_id or own_id)
     generation = before.generation if before else 0
     if before is None:
         state = _journaled(hook, base_id)
-        cleared = state is not None and _is_own(state, own_id)
+        cleared = state is not None and is_own(state, own_id)
     else:
         cleared = was_cleared(before, ti, retries, clear_number)
     if cleared and on_clear == "restart":
@@ -119,6 +119,11 @@ def find_beginning(
     if state is not None:
         state.refuse_deleted()  # no driver needs to be submitted for that
     return Beginning(found_id, own_id, generation, cleared, on_clear == "resume", before, state)
+
+
+def own_job_id(ti: Any) -> str:
+    """The id of the job that a task instance runs unless it is given one; its attempts are named after it anyway."""
+    return default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
 
 
 def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int:
@@ -134,6 +139,6 @@ def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
     return state if is_journaled(state) else None
 
 
-def _is_own(state: JobState, own_id: str) -> bool:
+def is_own(state: JobState, own_id: str) -> bool:
     """Whether the last driver of the job was started by a task of this name."""
     return (state.attempt or "").startswith(f"{own_id}~t")

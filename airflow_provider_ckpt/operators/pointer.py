@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_provider_ckpt.hooks.application import Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
@@ -75,8 +76,14 @@ class Pointer:
     clear_number: int | None = None
     """Of the Dag run: how often something in it was cleared. None in a pointer of before it was kept."""
 
+    submission: Submission | None = None
+    """Of the driver that a deferred task waits for."""
+
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
+        found = {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
+        if self.submission is None:
+            del found["submission"]
+        return found
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
@@ -101,6 +108,7 @@ class Pointer:
             generation=value["generation"],
             epoch=epoch if isinstance(epoch, int) else None,
             clear_number=clear_number if isinstance(clear_number, int) else None,
+            submission=Submission.from_json(value.get("submission")),
         )
 
     def after(self, line: StatusLine) -> Pointer:
@@ -122,6 +130,18 @@ class Pointer:
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
+        )
+
+    def after_end(self, told: Mapping[str, Any]) -> Pointer:
+        """``told``: where the job stands, by the names of :meth:`summary`."""
+        status = told["status"]
+        return replace(
+            self,
+            status=self.status if status is None else JobStatus(status),
+            epoch=told["epoch"],
+            checkpoint=told["checkpoint"],
+            released=told["released"],
+            finished_operators=tuple(told["finished_operators"]),
         )
 
     def as_of(self, state: JobState) -> Pointer:

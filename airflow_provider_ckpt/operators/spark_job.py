@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import Asset, BaseHook
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_durati
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS, TEMPLATED, check_arguments, described, option_values
 from airflow_provider_ckpt.operators.beginning import find_beginning
-from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
+from airflow_provider_ckpt.operators.deferrable_submit import DeferrableSubmitOperator
 from airflow_provider_ckpt.operators.job_file import resolve_job
 from airflow_provider_ckpt.operators.links import LINKS, LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
@@ -41,7 +41,7 @@ _OURS = ("application", "application_args", "java_class")
 _REQUEST_SECONDS = 2.0
 
 
-class CheckpointedSparkJobOperator(SparkSubmitOperator):
+class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     """Run a :class:`~airflow_provider_ckpt.Job` on Spark; a retry resumes it from its last checkpoint.
 
     Every argument of ``SparkSubmitOperator`` works as there (``conn_id``, ``conf``, ``packages``, ``files``,
@@ -55,6 +55,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
       ``py_files``, no status lines are seen (the result is read from the journal), and storage options, if
       there are any, show in the Spark configuration (``appMasterEnv``/``driverEnv``; a standalone cluster
       refuses them): prefer instance roles there.
+    * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs, and
+      a retry finds the driver again instead of starting a second one. Refused everywhere else.
 
     Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators}``.
 
@@ -68,6 +70,11 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         kills a task that is marked failed, cleared or timed out after five seconds; a worker that is shut down may have
         more: give less than its own grace period.
     :param name: name of the Spark application, the job id by default. (templated)
+    :param deferrable: submit the driver, do not wait for its end, and wait in the triggerer instead. Airflow's
+        ``[operators] default_deferrable`` does not switch it on: in client mode it would be refused.
+        ``execution_timeout`` bounds the wait, too; a driver that took too long is asked to leave with a savepoint.
+    :param poll_interval: deferred, from one look at the job's journal to the next. The cluster is asked every
+        ``status_poll_interval`` seconds, 60 at least, while the journal stands still.
     """
 
     __doc__ = (__doc__ or "").rstrip(" ") + described()
@@ -105,6 +112,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         allow_non_restored_state: bool = RunOptions.allow_non_restored_state,
         stop_grace: Duration = 4.0,
         name: str | None = None,
+        deferrable: bool = False,
+        poll_interval: Duration = 10.0,
         **kwargs: Any,
     ) -> None:
         given = {argument: value for argument, value in locals().items() if argument in ARGUMENTS}
@@ -118,7 +127,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         if on_clear not in ("resume", "restart"):
             raise InvalidTaskArgumentError(argument="on_clear", value=on_clear, problem="write resume or restart")
         check_arguments(given)
-        super().__init__(name=name, **kwargs)  # type: ignore[arg-type]
+        super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
         self.ckpt_conn_id = ckpt_conn_id
@@ -131,6 +140,9 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         self._hook = None  # a retry inside one process (dag.test) must not reuse the last try's
         self._killed = False
         with airflow_failures():
+            self._check_where()
+            if self._deferral is not None and (ended := self._gone_on(context, self._deferral)) is not None:
+                return ended
             run = self._begin(context)
             if run.ended_well:
                 return self._told(context, run.result())
@@ -145,6 +157,8 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
                 run.writer.flush()
             if self._killed and run.pointer.status is not JobStatus.FINISHED:
                 raise run.was_killed()
+            if self._deferral is not None:
+                self._defer_behind(run, self._deferral)
             return self._told(context, run.result())
 
     def _told(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +204,6 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
     def _begin(self, context: Context) -> TaskRun:
         """Find the job of this task, look back on a retry, leave the pointer. The state store is read and written
         once."""
-        self._check_spark_connection()
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number
@@ -206,23 +219,20 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
         begun.tell(self.log)
         if begun.cleared:
             self._forget_cluster_job(store)
-        options = begun.adjusted(self._options(hook.root_uri, begun.job_id, f"{begun.own_id}~t{ti.try_number}"))
+        attempt = f"{begun.own_id}~t{ti.try_number}"
+        options = begun.adjusted(self._options(hook.root_uri, begun.job_id, attempt))
         new = Pointer(
             begun.job_id, hook.root_uri, ti.try_number, ti.max_tries, begun.generation, clear_number=clear_number
         )
         pointer = begun.pointer(new)
+        if self._deferral is not None and not pointer.status.ended_well:
+            after = 0 if begun.state is None else begun.state.epoch
+            pointer = replace(pointer, submission=self._deferral.cluster.submission(attempt, after))
         hook.storage()  # opened here: a kill has no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
         ti.xcom_push(JOB_ID_XCOM, begun.job_id)
         return TaskRun(hook, writer, options, begun.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
-
-    def _check_spark_connection(self) -> None:
-        """The Spark provider takes a connection that does not exist for YARN. Raises SparkConnectionMissingError."""
-        try:
-            BaseHook.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            raise SparkConnectionMissingError(conn_id=self._conn_id) from None
 
     def _forget_cluster_job(self, store: Any) -> None:
         # The Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
@@ -242,7 +252,10 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             raise self._ckpt_run.was_killed()
         run = self._ckpt_run
         base = super()._get_hook()
-        options = run.options
+        options, submission = run.options, run.pointer.submission
+        conf = (
+            {} if self._deferral is None or submission is None else self._deferral.cluster.conf(submission, base._conf)
+        )
         if (base._connection["deploy_mode"] or "client") == "client":
             options = replace(options, job=resolve_job(options.job, self._job_folders()))
         self.application = str(DRIVER)
@@ -253,6 +266,7 @@ class CheckpointedSparkJobOperator(SparkSubmitOperator):
             py_files=[str(package_zip())],
             on_status=run.see,
             location=run.hook.settings(),
+            conf=conf,
         )
 
     def _job_folders(self) -> list[Path]:

@@ -1,0 +1,87 @@
+"""Where a driver can outlive the task that submits it, and is found again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ckpt.hooks.application import ApplicationStatus, Submission
+from airflow_provider_ckpt.hooks.errors import NotDeferrableError
+from airflow_provider_ckpt.hooks.kubernetes_drivers import LABEL, KubernetesDrivers
+from airflow_provider_ckpt.hooks.yarn_applications import ADDRESS, YarnApplications
+
+if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+_WAITS = {
+    "yarn": "spark.yarn.submit.waitAppCompletion",
+    "kubernetes": "spark.kubernetes.submission.waitAppCompletion",
+}
+_CLIENT = (
+    "in client mode the driver is a child of the task and ends with it. Use deploy_mode='cluster' on YARN or "
+    "Kubernetes, or leave deferrable out: the task then holds its worker slot while the job runs"
+)
+_ELSEWHERE = (
+    "only YARN and Kubernetes run a Python driver that outlives its task. Leave deferrable out, or submit there"
+)
+_TAGS, _ATTEMPTS = "spark.yarn.tags", "spark.yarn.maxAppAttempts"
+
+
+def status_of(cluster: str, extra: Mapping[str, Any], *, kerberos: bool) -> ApplicationStatus:
+    """``extra``: of the Spark connection. Raises KeyError and ImportError, see :class:`YarnApplications`."""
+    if cluster == "yarn":
+        return YarnApplications.of(extra, kerberos=kerberos)
+    return KubernetesDrivers()
+
+
+@dataclass(frozen=True)
+class DeferrableCluster:
+    """``name``: ``yarn`` or ``kubernetes``."""
+
+    name: str
+    namespace: str | None
+    kerberos: bool
+    status: ApplicationStatus
+
+    @classmethod
+    def of(cls, hook: SparkSubmitHook, extra: Mapping[str, Any]) -> DeferrableCluster:
+        """``hook``: the Spark provider's, not used to submit anything yet; ``extra``: of its connection. Raises
+        NotDeferrableError."""
+        connection = hook._connection
+        master, mode = connection["master"], connection["deploy_mode"] or "client"
+
+        def refused(problem: str) -> NotDeferrableError:
+            return NotDeferrableError(conn_id=hook._conn_id, master=master, deploy_mode=mode, problem=problem)
+
+        name = "kubernetes" if master.startswith("k8s") else "yarn" if master.startswith("yarn") else None
+        if master.startswith("local") or (mode != "cluster" and name is not None):
+            raise refused(_CLIENT)
+        if name is None:
+            raise refused(_ELSEWHERE)
+        if str(hook._conf.get(_WAITS[name], "false")).strip().lower() != "false":
+            raise refused(f"{_WAITS[name]} has spark-submit wait for the driver. Leave it out of conf")
+        if hook._post_submit_commands:
+            raise refused("post_submit_commands run on a worker behind the driver's end, and no worker is there then")
+        if name == "kubernetes" and not connection["namespace"]:
+            raise refused("where to look for the driver is not known. Give the Spark connection's extra a namespace")
+        kerberos = name == "yarn" and bool(connection["keytab"] and connection["principal"])
+        try:
+            status = status_of(name, extra, kerberos=kerberos)
+        except KeyError:
+            raise refused(f"the Spark connection's extra needs {ADDRESS} (http://rm.example.com:8088)") from None
+        except ImportError as error:
+            raise refused(f"YARN is asked with Kerberos, which needs requests-kerberos ({error})") from error
+        return cls(name, connection["namespace"], kerberos, status)
+
+    def submission(self, attempt: str, after_epoch: int) -> Submission:
+        tag = f"ckpt-{uuid.uuid4().hex}"
+        return Submission(self.name, tag, attempt, after_epoch, self.namespace, self.kerberos)
+
+    def conf(self, submission: Submission, given: Mapping[str, Any]) -> dict[str, str]:
+        """What makes the driver findable, and Airflow the only one who starts it again. ``given``: the user's."""
+        if self.name == "kubernetes":
+            return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}
+        tags = ",".join(filter(None, [str(given.get(_TAGS) or ""), submission.tag]))
+        return {_TAGS: tags, _ATTEMPTS: str(given.get(_ATTEMPTS, 1))}

@@ -1,0 +1,85 @@
+"""What Kubernetes says about a driver, asked for its pod."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
+
+LABEL = "ckpt-submission"
+"""On the driver's pod; its value is the submission's tag."""
+_CONTAINER = "spark-kubernetes-driver"
+_TIMEOUT = (5.0, 30.0)
+"""Seconds, to connect and to read."""
+_STATES = {
+    "Pending": ApplicationState.RUNNING,
+    "Running": ApplicationState.RUNNING,
+    "Succeeded": ApplicationState.ENDED,
+    "Failed": ApplicationState.ENDED,
+}
+"""A phase ``Unknown``: the node does not answer."""
+
+
+class KubernetesDrivers:
+    """``connect`` gives a ``CoreV1Api``; as the Spark provider does it, unless something else is given: the cluster of
+    the section ``[kubernetes_executor]`` of Airflow's configuration, which needs the provider cncf.kubernetes."""
+
+    def __init__(self, connect: Callable[[], Any] | None = None) -> None:
+        self._connect = connect or _configured
+        self._api: Any = None
+
+    def report(self, submission: Submission) -> ApplicationReport:
+        try:
+            pods = self._pods(submission)
+        except Exception as error:  # of the network, of credentials, no JSON: all of them say nothing about the pod
+            self._api = None  # its token may be over
+            status = getattr(error, "status", None)
+            problem = f"answers {status}" if status else f"does not answer ({type(error).__name__})"
+            told = f"Kubernetes {problem} when asked for the driver of application {submission.shown}"
+            return ApplicationReport(ApplicationState.UNKNOWN, told)
+        if not pods:
+            where = f"in namespace {submission.namespace}"
+            told = f"Kubernetes has no driver of application {submission.shown} {where}"
+            return ApplicationReport(ApplicationState.GONE, told)
+        found = [_report(pod) for pod in pods]
+        return next((one for one in found if one.state is not ApplicationState.ENDED), found[0])
+
+    def _pods(self, submission: Submission) -> list[dict[str, Any]]:
+        if self._api is None:
+            self._api = self._connect()
+        by_id = f"spark-app-selector={submission.application_id},spark-role=driver"
+        answer = self._api.list_namespaced_pod(
+            submission.namespace,
+            label_selector=by_id if submission.application_id else f"{LABEL}={submission.tag}",
+            _preload_content=False,
+            _request_timeout=_TIMEOUT,
+        )
+        pods: list[dict[str, Any]] = json.loads(answer.data)["items"]
+        return pods
+
+
+def _configured() -> Any:
+    from airflow.providers.cncf.kubernetes import kube_client
+
+    return kube_client.get_kube_client()
+
+
+def _report(pod: Mapping[str, Any]) -> ApplicationReport:
+    meta, status = pod.get("metadata") or {}, pod.get("status") or {}
+    number = (meta.get("labels") or {}).get("spark-app-selector")
+    phase, ended = status.get("phase"), _ended(status)
+    # Beside a sidecar that stays (Istio) a pod runs on behind its driver.
+    state = ApplicationState.ENDED if ended else _STATES.get(str(phase), ApplicationState.UNKNOWN)
+    how = f", exit code {ended.get('exitCode')} ({ended.get('reason')})" if ended else ""
+    return ApplicationReport(state, f"Driver pod {meta.get('name')} is {phase}{how}", number)
+
+
+def _ended(status: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How the driver's container ended."""
+    for one in status.get("containerStatuses") or []:
+        if one.get("name") == _CONTAINER:
+            told: dict[str, Any] | None = (one.get("state") or {}).get("terminated")
+            return told
+    return None

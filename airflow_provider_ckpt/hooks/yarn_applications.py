@@ -1,0 +1,110 @@
+"""What YARN's ResourceManager says about an application, asked over its REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
+
+if TYPE_CHECKING:
+    from requests.auth import AuthBase
+
+ADDRESS = "yarn_resourcemanager_webapp_address"
+"""In the Spark connection's extra; the name is the Spark provider's."""
+_TIMEOUT = (5.0, 30.0)
+"""Seconds, to connect and to read; as the Spark provider's hook has it."""
+_RUNNING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+_ENDED = ("FINISHED", "FAILED", "KILLED")
+_LONGEST = 500
+
+
+class YarnApplications:
+    """``address``: of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``; a user and a password in it
+    are used, and never shown."""
+
+    def __init__(self, address: str, auth: AuthBase | None = None) -> None:
+        self._base = (address if "://" in address else f"http://{address}").rstrip("/")
+        self._auth = auth
+
+    @classmethod
+    def of(cls, extra: Mapping[str, Any], *, kerberos: bool) -> YarnApplications:
+        """``extra``: of the Spark connection. Raises KeyError without an address, ImportError without
+        requests-kerberos."""
+        address = str(extra.get(ADDRESS) or "").strip()
+        if not address:
+            raise KeyError(ADDRESS)
+        return cls(address, _kerberos() if kerberos else None)
+
+    def report(self, submission: Submission) -> ApplicationReport:
+        wanted, by_id = submission.shown, submission.application_id
+        path = f"/{quote(by_id)}" if by_id else f"?applicationTags={quote(submission.tag)}"
+        try:
+            status, body = self._get(f"/ws/v1/cluster/apps{path}")
+        except (
+            Exception
+        ) as error:  # of the network, of Kerberos, no JSON: all of them say nothing about the application
+            told = f"YARN at {self._host} does not say how application {wanted} is ({type(error).__name__})"
+            return ApplicationReport(ApplicationState.UNKNOWN, told)
+        if status == 404 and _is_unknown_there(body):
+            return self._gone(wanted)
+        app = _application(body, is_list=by_id is None) if status == 200 else None
+        if app is None:
+            told = f"YARN at {self._host} answers {status} when asked for application {wanted}"
+            return ApplicationReport(ApplicationState.UNKNOWN, told)
+        return _report(app) if app else self._gone(wanted)
+
+    def _get(self, path: str) -> tuple[int, Any]:
+        import requests
+
+        answer = requests.get(
+            self._base + path, auth=self._auth, timeout=_TIMEOUT, headers={"Accept": "application/json"}
+        )
+        return answer.status_code, answer.json()
+
+    @property
+    def _host(self) -> str:
+        parts = urlsplit(self._base)
+        return parts.netloc.rpartition("@")[2]
+
+    def _gone(self, wanted: str) -> ApplicationReport:
+        return ApplicationReport(ApplicationState.GONE, f"YARN at {self._host} knows no application {wanted}")
+
+
+def _kerberos() -> AuthBase:
+    from requests_kerberos import HTTPKerberosAuth  # type: ignore[import-not-found,unused-ignore]
+
+    auth: AuthBase = HTTPKerberosAuth()
+    return auth
+
+
+def _is_unknown_there(body: Any) -> bool:
+    """A proxy's 404, or that of a wrong path, is no word of the ResourceManager's."""
+    told = body.get("RemoteException") if isinstance(body, dict) else None
+    return isinstance(told, dict) and told.get("exception") == "NotFoundException"
+
+
+def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
+    """Empty: there is none. None: the answer is not understood. Of several the one that runs."""
+    if not isinstance(body, dict):
+        return None
+    if not is_list:
+        return body["app"] if isinstance(body.get("app"), dict) else None
+    if "apps" not in body:
+        return None
+    apps = (body["apps"] or {}).get("app", []) if isinstance(body["apps"] or {}, dict) else None
+    if not isinstance(apps, list) or not all(isinstance(app, dict) for app in apps):
+        return None
+    return next((app for app in apps if app.get("state") in _RUNNING), apps[0] if apps else {})
+
+
+def _report(app: Mapping[str, Any]) -> ApplicationReport:
+    state, number = str(app.get("state")), str(app.get("id"))
+    if state in _RUNNING:
+        return ApplicationReport(ApplicationState.RUNNING, f"YARN application {number} is {state}", number)
+    if state not in _ENDED:
+        return ApplicationReport(ApplicationState.UNKNOWN, f"YARN application {number} is {state}", number)
+    diagnostics = " ".join(str(app.get("diagnostics") or "").split())[:_LONGEST]
+    told = f"YARN application {number} ended {state}, {app.get('finalStatus')}"
+    return ApplicationReport(ApplicationState.ENDED, f"{told}: {diagnostics}" if diagnostics else told, number)

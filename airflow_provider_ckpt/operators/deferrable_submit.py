@@ -1,0 +1,197 @@
+"""The deferrable half of an Airflow operator that submits a driver: what it does instead of waiting for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    TaskDeferralTimeout,
+)
+
+from airflow_provider_ckpt.hooks.deferrable_cluster import DeferrableCluster
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.operators.deferral import LEAST_STATUS_INTERVAL, Deferral, LookBack, ask_to_leave
+from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
+from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from airflow_provider_ckpt.operators.task_run import TaskRun
+from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_WITHOUT = {
+    "yarn_rm_auth": "it cannot be handed to the triggerer. Give keytab and principal in the Spark connection, or a "
+    "user and a password in the address of its ResourceManager",
+    "post_submit_commands": "they run on a worker behind the driver's end, and no worker is there then",
+}
+
+
+class DeferrableSubmitOperator(SparkSubmitOperator):
+    """Abstract. The journal says how the driver ended; what the task is told of it comes with the trigger's event
+    alone, as ``dag.test()`` hands over nothing else."""
+
+    ckpt_conn_id: str | None
+    root: str | None
+    job_id: str | None
+    on_clear: str
+
+    def __init__(self, *, deferrable: bool, poll_interval: Duration, **kwargs: Any) -> None:
+        if deferrable:
+            _refuse_early(kwargs)
+        super().__init__(**kwargs)
+        self.deferrable = deferrable
+        self._poll_interval = parse_duration(poll_interval, "poll_interval")
+        if self._poll_interval <= 0:
+            raise InvalidTaskArgumentError(argument="poll_interval", value=poll_interval, problem="give more than 0")
+        self._deferral: Deferral | None = None
+
+    def execute_resumable(self, context: Context) -> None:
+        """Called by SparkSubmitOperator.execute in cluster mode, to submit the driver and to wait for it."""
+        if self._deferral is None:
+            super().execute_resumable(context)
+            return
+        hook = self._hook
+        assert isinstance(hook, CheckpointedSparkSubmitHook)
+        try:
+            hook.submit(self.application)
+        except RuntimeError:
+            if hook.exit_code != 0:
+                raise
+            # It says too little for an id (its log level), and has submitted: the driver is found by its tag.
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+        """Called by Airflow when the trigger has fired."""
+        with airflow_failures():
+            if event is None:
+                raise AirflowFailException("The trigger ended without an event")
+            verdict = DriverVerdict(**event)
+            self.log.info("%s", verdict.message)
+            if verdict.outcome == "left":
+                result: dict[str, Any] = self.execute(context)  # type: ignore[assignment, func-returns-value]
+                return result
+            return self._ended(context, verdict)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Called by Airflow for a task that was deferred; a driver that took too long is not left behind."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralTimeout:
+            pointer = Pointer.from_json(context["task_state_store"].get(KEY))
+            if pointer is not None:
+                ask_to_leave(pointer, self.ckpt_conn_id, self.log.warning)
+            raise
+
+    def _told(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    # ---- before the submission
+
+    def _check_where(self) -> None:
+        """Refuse before anything is written. The Spark provider takes a connection that does not exist for YARN. Raises
+        SparkConnectionMissingError, NotDeferrableError."""
+        try:
+            connection = BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            raise SparkConnectionMissingError(conn_id=self._conn_id) from None
+        self._deferral = self._deferral_to(connection.extra_dejson) if self.deferrable else None
+
+    def _deferral_to(self, extra: dict[str, Any]) -> Deferral:
+        try:
+            base = SparkSubmitOperator._get_hook(self)
+        except RuntimeError as error:  # Kubernetes without the provider for it
+            problem = f"deferrable=True needs it: {error}"
+            raise InvalidTaskArgumentError(argument="conn_id", value=self._conn_id, problem=problem) from error
+        cluster = DeferrableCluster.of(base, extra)
+        # So the Spark provider's hook has spark-submit not wait, and knows how to kill what it submitted.
+        self._yarn_track_via_rm_api = cluster.name == "yarn"
+        self._track_driver_via_k8s_api = cluster.name == "kubernetes"
+        return Deferral(
+            cluster,
+            extra,
+            self._conn_id,
+            self.ckpt_conn_id,
+            self._poll_interval,
+            max(LEAST_STATUS_INTERVAL, float(self._status_poll_interval)),
+        )
+
+    def _gone_on(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
+        """What a driver that an earlier try left makes of this one: it is waited for if it lives, or may live; its end
+        is the task's if nobody has cleared that. None: a driver has to be submitted."""
+        back = deferral.look_back(context, self.root, self.job_id, self.retries or 0)
+        if back is None:
+            return None
+        self.log.info("An earlier try left a driver. %s", back.verdict.message)
+        if back.verdict.outcome == "wait":
+            self._attach(context, deferral, back)
+        if back.cleared or back.verdict.outcome in ("retry", "left"):
+            return None
+        return self._ended(context, back.verdict)
+
+    def _attach(self, context: Context, deferral: Deferral, back: LookBack) -> NoReturn:
+        ti, leaving = context["ti"], back.cleared and self.on_clear == "restart"
+        pointer = back.pointer
+        if leaving:  # its pointer stays: what begins behind it has to know that the task was cleared
+            self.log.info("Cleared: its driver is asked to leave, and the job starts over behind it")
+        else:
+            number = context["dag_run"].clear_number
+            pointer = replace(pointer, try_number=ti.try_number, max_tries=ti.max_tries, clear_number=number)
+            self._writer(context, pointer).write()
+            self.log.info("It may be running: this try waits for it, and submits nothing")
+        ti.xcom_push(JOB_ID_XCOM, pointer.job_id)
+        self._wait_for(deferral, pointer, leaving=leaving)
+
+    # ---- behind it
+
+    def _defer_behind(self, run: TaskRun, deferral: Deferral) -> NoReturn:
+        hook, submission = self._hook, run.pointer.submission
+        assert isinstance(hook, CheckpointedSparkSubmitHook)
+        assert submission is not None
+        submission = deferral.submitted(submission, hook.application_id)
+        run.writer.pointer = replace(run.pointer, submission=submission, application_id=submission.application_id)
+        run.writer.flush()  # a retry finds the driver by its tag, too, which is noted already
+        self._wait_for(deferral, run.pointer)
+
+    def _wait_for(self, deferral: Deferral, pointer: Pointer, *, leaving: bool = False) -> NoReturn:
+        trigger = deferral.trigger(pointer, leaving=leaving)
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=self.execution_timeout)
+        raise AssertionError("defer() raises")
+
+    def _ended(self, context: Context, verdict: DriverVerdict) -> dict[str, Any]:
+        """Raises AirflowFailException for what no other try would mend, AirflowException for the rest."""
+        result = verdict.result or {}
+        pointer = Pointer.from_json(context["task_state_store"].get(KEY))
+        if pointer is not None and result:
+            writer = self._writer(context, pointer)
+            writer.pointer = pointer.after_end(result)
+            writer.flush()
+        if verdict.outcome == "failed":
+            raise AirflowFailException(verdict.message)
+        if verdict.outcome != "succeeded":
+            raise AirflowException(verdict.message)
+        return self._told(context, result)
+
+    def _writer(self, context: Context, pointer: Pointer) -> PointerWriter:
+        return PointerWriter(context["task_state_store"], pointer, clock=time.monotonic, warn=self.log.warning)
+
+
+def _refuse_early(given: dict[str, Any]) -> None:
+    """While the Dag is read. Raises InvalidTaskArgumentError."""
+    for argument, problem in _WITHOUT.items():
+        if given.get(argument):
+            raise InvalidTaskArgumentError(argument=argument, value="…", problem=f"with deferrable=True {problem}")
+    if given.get("deploy_mode") == "client":
+        problem = (
+            "with deferrable=True the driver has to outlive the task: use deploy_mode='cluster' on YARN or Kubernetes"
+        )
+        raise InvalidTaskArgumentError(argument="deploy_mode", value="client", problem=problem)

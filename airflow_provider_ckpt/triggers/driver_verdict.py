@@ -1,0 +1,124 @@
+"""What has become of a driver that runs in a cluster, for the task that waits for it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.model.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
+
+Outcome = Literal["wait", "succeeded", "failed", "retry", "left"]
+
+
+@dataclass(frozen=True)
+class DriverVerdict:
+    """``failed``: for good; ``retry``: another try may help; ``left``: it was asked to make room, and did: its job is
+    submitted again. ``result``: where the job stands, None if that is not known."""
+
+    outcome: Outcome
+    message: str
+    result: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def judge(
+    state: JobState,
+    submission: Submission,
+    report: ApplicationReport | None = None,
+    *,
+    was_asked_to_leave: bool = False,
+) -> DriverVerdict:
+    """By the journal, the one authority for how a job ended; by the cluster only when the journal tells no end.
+
+    ``report``: what the cluster said *before* ``state`` was read (else an end that was journaled in between would be
+    missed), None if it was not asked. ``was_asked_to_leave``: a stop that the journal tells was asked for by whoever
+    killed the task, or made room for another driver.
+    """
+    shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
+    if state.damage:
+        return DriverVerdict("failed", f"The journal of job {state.job_id} is damaged: {'; '.join(state.damage)}")
+    told = _told(state)
+    if state.status is not None and is_over(state, submission):
+        return _ended(state, state.status, report, was_asked_to_leave)
+    if report is None or not _is_over(report, submission):
+        where = f". {report.message}" if report is not None else ""
+        return DriverVerdict("wait", f"{shown}{where}", told)
+    if is_overtaken(state, submission):
+        return _overtaken(state, report, was_asked_to_leave)
+    left = "and no driver took the job" if state.epoch <= submission.after_epoch else "and the journal tells no end"
+    why = f"{shown}, but its driver is gone, {left}. {report.message}"
+    return DriverVerdict("left" if was_asked_to_leave else "retry", why, told)
+
+
+def is_own(state: JobState, submission: Submission) -> bool:
+    """Whether the driver has the job, or was the last to have it."""
+    return state.epoch > submission.after_epoch and state.attempt == submission.attempt
+
+
+def is_over(state: JobState, submission: Submission) -> bool:
+    """The driver has journaled how it ended."""
+    return is_own(state, submission) and state.status is not None and not state.status.is_alive
+
+
+def is_overtaken(state: JobState, submission: Submission) -> bool:
+    return state.epoch > submission.after_epoch and state.attempt != submission.attempt
+
+
+def is_unsure(state: JobState, submission: Submission) -> bool:
+    """The cluster has to be asked at once: the driver is about to go, and perhaps the cluster starts it once more."""
+    return is_overtaken(state, submission) or (is_over(state, submission) and state.status is JobStatus.RESTARTING)
+
+
+def _is_over(report: ApplicationReport, submission: Submission) -> bool:
+    if report.state is ApplicationState.GONE:
+        return submission.is_forgettable
+    return report.state is ApplicationState.ENDED
+
+
+def _ended(
+    state: JobState, status: JobStatus, report: ApplicationReport | None, was_asked_to_leave: bool
+) -> DriverVerdict:
+    shown, told = f"Job {state.job_id} is {status}", _told(state)
+    runs = report is not None and report.state is ApplicationState.RUNNING
+    if status is JobStatus.RESTARTING and report is not None and runs:
+        return DriverVerdict("wait", f"{shown}, and its driver is about to leave. {report.message}", told)
+    if was_asked_to_leave:
+        return DriverVerdict("left", f"{shown}: its driver was asked to leave, and did", told)
+    if status is JobStatus.FAILED:
+        why = f"Job {state.job_id} failed for good: {cause_first(state.cause or 'unknown')}"
+        return DriverVerdict("failed", why, told)
+    if status.ended_well:
+        return DriverVerdict("succeeded", shown, told)
+    why = f"Job {state.job_id}: {cause_first(state.cause or 'its run failed')}. A retry goes on"
+    return DriverVerdict("retry", why, told)
+
+
+def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
+    """A retry would take the job back from a driver that runs it. One that only released (`ckpt release`) does not."""
+    told, by = _told(state), f"epoch {state.epoch}, attempt {state.attempt}"
+    if was_asked_to_leave:
+        return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({by})", told)
+    if state.status is JobStatus.FINISHED:
+        return DriverVerdict("succeeded", f"Job {state.job_id} is FINISHED, by another driver ({by})", told)
+    if state.status is JobStatus.RESTARTING:
+        return DriverVerdict("retry", f"Job {state.job_id} is RESTARTING ({by}). {report.message}", told)
+    return DriverVerdict("failed", f"Job {state.job_id}: another driver has taken it over ({by})", told)
+
+
+def _told(state: JobState) -> dict[str, Any]:
+    """As much of it as a task returns."""
+    return {
+        "job_id": state.job_id,
+        "status": None if state.status is None else str(state.status),
+        "epoch": state.epoch or None,
+        "checkpoint": state.last_completed or None,
+        "released": state.last_released or None,
+        "finished_operators": state.finished_operators(),
+    }

@@ -1,0 +1,169 @@
+"""Wait for the driver of a job, in a cluster, without a worker slot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.hooks.application import ApplicationStatus, NotAsked, Submission
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.deferrable_cluster import status_of
+from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
+from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
+from airflow_provider_ckpt.triggers.threads import in_thread
+
+_NAMES = (
+    "job_id",
+    "submission",
+    "spark_conn_id",
+    "ckpt_conn_id",
+    "root",
+    "leaving",
+    "poll_interval",
+    "status_interval",
+)
+SETTLING = 12.0
+"""Seconds before the first event of each run. The worker's word that its task is deferred reaches the scheduler up to
+five seconds late, and behind a resumed task costs it a try (apache/airflow#71580)."""
+_OVER = ("failed", "success", "skipped", "removed")
+_KILL_TRIES, _KILL_PAUSE = 3, 2.0
+
+
+class SparkApplicationTrigger(BaseTrigger):
+    """Fires once, with a :class:`DriverVerdict` as JSON, when the driver has ended.
+
+    Serialized without secrets: connections are looked up where it runs. Running twice (another triggerer took over)
+    does no harm. What goes wrong is logged, and tried again: an exception would cost the task a try.
+
+    ``submission``: a :class:`Submission` as JSON. ``root``: URI. ``leaving``: the driver is to make room for another
+    one. ``poll_interval``: seconds between looks at the journal; ``status_interval``: between questions to the cluster
+    while the journal stands still.
+    """
+
+    _sleep = staticmethod(asyncio.sleep)
+
+    def __init__(
+        self,
+        *,
+        job_id: str,
+        submission: Mapping[str, Any],
+        spark_conn_id: str,
+        ckpt_conn_id: str | None,
+        root: str,
+        leaving: bool = False,
+        poll_interval: float = 10.0,
+        status_interval: float = 60.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.job_id = job_id
+        self.submission = submission
+        self.spark_conn_id = spark_conn_id
+        self.ckpt_conn_id = ckpt_conn_id
+        self.root = root
+        self.leaving = leaving
+        self.poll_interval = poll_interval
+        self.status_interval = status_interval
+        self._shown: str | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        path = f"{type(self).__module__}.{type(self).__qualname__}"
+        return path, {name: getattr(self, name) for name in _NAMES}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        await self._sleep(SETTLING)
+        yield TriggerEvent((await self._wait()).to_json())  # type: ignore[no-untyped-call]
+
+    async def _wait(self) -> DriverVerdict:
+        watch: DriverWatch | None = None
+        while True:
+            try:
+                watch = watch or await self._watch()
+                verdict = await in_thread(watch.look)
+                if verdict.outcome != "wait":
+                    return verdict
+                self._say(verdict.message)
+            except (TerminalError, AirflowNotFoundException) as error:
+                return DriverVerdict("failed", str(error))
+            except Exception as error:  # of Airflow's API, of a file system's driver: the driver may well live
+                self._say(f"Job {self.job_id} cannot be looked at ({type(error).__name__}): {error}")
+            await self._sleep(self.poll_interval)
+
+    async def on_kill(self) -> None:
+        """Called when a user killed the task, and by mistake when another triggerer took it over, and when the task was
+        cleared, which goes on with the driver. So Airflow is asked what has become of the task."""
+        for left in reversed(range(_KILL_TRIES)):
+            try:
+                state = await in_thread(self._state_of_task)
+                if state not in _OVER:
+                    self.log.info("The task is %s: its driver goes on", state)
+                    return
+                await self._ask_to_leave(state)
+                return
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}"
+                self.log.warning("The driver of job %s could not be asked to leave: %s", self.job_id, problem)
+                if left:
+                    await self._sleep(_KILL_PAUSE)
+
+    async def _ask_to_leave(self, state_of_task: str) -> None:
+        watch = await self._watch()
+        shown = self._submission.shown
+        if await in_thread(lambda: watch.ask_to_leave(watch.state())):
+            said = "asked its driver to take a savepoint and leave"
+            self.log.info("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
+        else:
+            said = "no driver has the job. If its application waits for resources, kill it there"
+            self.log.warning("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
+
+    def _state_of_task(self) -> str:
+        """As Airflow has it. Of a task in a Dag run that is gone: removed."""
+        ti = self.task_instance
+        if ti is None:
+            return "not known"
+        mapped = ti.map_index is not None and ti.map_index >= 0
+        found = RuntimeTaskInstance.get_task_states(
+            dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index if mapped else None
+        )
+        name = f"{ti.task_id}_{ti.map_index}" if mapped else ti.task_id
+        states = found.get(ti.run_id, {})
+        return "removed" if name not in states else str(states[name] or "none")
+
+    @property
+    def _submission(self) -> Submission:
+        found = Submission.from_json(self.submission)
+        if found is None:
+            raise ValueError(f"{self.submission!r} is no submission")
+        return found
+
+    async def _watch(self) -> DriverWatch:
+        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
+        await hook.asettings()
+        every = max(1, round(self.status_interval / self.poll_interval))
+        submission, status = self._submission, await self._status()
+        return DriverWatch(hook, self.job_id, submission, status, every=every, leaving=self.leaving)
+
+    async def _status(self) -> ApplicationStatus:
+        submission = self._submission
+        try:
+            connection = await BaseHook.aget_connection(self.spark_conn_id)
+            extra = await connection.aextra_dejson()
+            return status_of(submission.cluster, extra, kerberos=submission.kerberos)
+        except AirflowNotFoundException:
+            return NotAsked(f"the Airflow connection {self.spark_conn_id!r} does not exist")
+        except KeyError as error:
+            return NotAsked(f"the extra of the Airflow connection {self.spark_conn_id!r} lacks {error}")
+        except ImportError as error:
+            return NotAsked(f"{error}, in the triggerer")
+
+    def _say(self, message: str) -> None:
+        """Once, until it is another one."""
+        if message != self._shown:
+            self._shown = message
+            self.log.info("%s", message)
