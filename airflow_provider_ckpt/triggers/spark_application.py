@@ -90,7 +90,7 @@ class SparkApplicationTrigger(BaseTrigger):
                     return verdict
                 self._say(verdict.message)
             except (TerminalError, AirflowNotFoundException) as error:
-                return DriverVerdict("failed", str(error))
+                return DriverVerdict("retry", str(error))  # a worker may have what the triggerer lacks, and decides
             except Exception as error:  # of Airflow's API, of a file system's driver: the driver may well live
                 self._say(f"Job {self.job_id} cannot be looked at ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)

@@ -1,0 +1,230 @@
+"""What a deferred task makes of its driver: of a real journal, and of a cluster that plays its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.journal.errors import UnknownEventError
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.storage.errors import StorageUnreachableError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
+from tests.airflow.journaled import complete, driver, end
+
+RUNNING, ENDED, GONE, UNKNOWN = (ApplicationState(one) for one in ("RUNNING", "ENDED", "GONE", "UNKNOWN"))
+SUBMITTED = Submission("yarn", "ckpt-1", "t1", 0, application_id="application_1_1", is_submitted=True, is_seen=True)
+
+
+@dataclass
+class PlayedStatus:
+    """Says one state after the other, the last one again and again; ``meanwhile`` happens just before it answers."""
+
+    states: Sequence[ApplicationState]
+    meanwhile: Callable[[], object] = lambda: None
+    asked: list[Submission] = field(default_factory=list)
+
+    def report(self, submission: Submission) -> ApplicationReport:
+        self.meanwhile()
+        state = self.states[min(len(self.asked), len(self.states) - 1)]
+        self.asked.append(submission)
+        return ApplicationReport(state, f"It is {state}", "application_1_1" if state in (RUNNING, ENDED) else None)
+
+
+@pytest.fixture
+def writer(journal: Callable[[str], Journal]) -> Journal:
+    return journal("orders")
+
+
+@pytest.fixture
+def watch(root: Storage) -> Callable[..., DriverWatch]:
+    def build(*states: ApplicationState, submission: Submission = SUBMITTED, **arguments: Any) -> DriverWatch:
+        status = arguments.pop("status", None) or PlayedStatus(states or (UNKNOWN,))
+        return DriverWatch(CheckpointHook(None, root=root.uri), "orders", submission, status, **arguments)
+
+    return build
+
+
+def requests(root: Storage) -> list[dict[str, Any]]:
+    return [json.loads(root.read(f"orders/requests/{name}")) for name in root.list("orders/requests")]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [("FINISHED", "succeeded"), ("STOPPED", "succeeded"), ("FAILED", "failed"), ("RESTARTING", "retry")],
+)
+@pytest.mark.parametrize("cluster", [UNKNOWN, ENDED, GONE])
+def test_the_journal_says_how_the_job_ended(
+    watch: Any, writer: Journal, status: str, outcome: str, cluster: ApplicationState
+) -> None:
+    complete(driver(writer), 1, 2)
+    end(writer, status, "no such column: shop")
+    verdict = watch(cluster).look(asks=True)
+    assert verdict.outcome == outcome
+    assert verdict.result == {
+        "job_id": "orders",
+        "status": status,
+        "epoch": 1,
+        "checkpoint": 2,
+        "released": 2,
+        "finished_operators": [],
+    }
+    assert ("no such column: shop" in verdict.message) == (outcome in ("failed", "retry"))
+
+
+def test_an_end_of_before_the_driver_came_is_not_its_own(watch: Any, writer: Journal) -> None:
+    """As of a job that yesterday's Dag run stopped; the name of the attempt may be the same, too."""
+    end(driver(writer), "STOPPED")
+    later = Submission("yarn", "ckpt-2", "t1", 1, application_id="application_1_2", is_submitted=True, is_seen=True)
+    assert watch(RUNNING, submission=later).look(asks=True).outcome == "wait"
+    verdict = watch(ENDED, submission=later).look(asks=True)
+    assert verdict.outcome == "retry"
+    assert "no driver took the job" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("cluster", "outcome"), [(RUNNING, "wait"), (UNKNOWN, "wait"), (ENDED, "retry"), (GONE, "retry")]
+)
+def test_a_driver_that_died_without_a_word_is_told_by_the_cluster(
+    watch: Any, writer: Journal, cluster: ApplicationState, outcome: str
+) -> None:
+    driver(writer)
+    verdict = watch(cluster).look(asks=True)
+    assert verdict.outcome == outcome
+    assert f"It is {cluster}" in verdict.message
+
+
+def test_one_that_was_never_seen_there_is_not_gone_and_who_reads_the_log_learns_why(watch: Any) -> None:
+    unseen = Submission("yarn", "ckpt-1", "t1", 0, application_id="application_1_1", is_submitted=True)
+    verdict = watch(GONE, submission=unseen).look(asks=True)
+    assert verdict.outcome == "wait"
+    assert "does this ask the cluster that the driver was submitted to?" in verdict.message
+
+
+def test_one_that_was_seen_and_is_gone_is_gone(watch: Any) -> None:
+    unseen = Submission("yarn", "ckpt-1", "t1", 0, is_submitted=True)
+    watching = watch(RUNNING, GONE, submission=unseen)
+    assert [watching.look(asks=True).outcome for _ in range(2)] == ["wait", "retry"]
+    assert watching.submission.application_id == "application_1_1"
+
+
+def test_one_that_was_never_submitted_is_not_waited_for(watch: Any) -> None:
+    """The worker was lost before spark-submit had done it."""
+    assert watch(GONE, submission=Submission("yarn", "ckpt-1", "t1", 0)).look(asks=True).outcome == "retry"
+
+
+def test_an_end_that_was_journaled_while_the_cluster_was_asked_counts(watch: Any, writer: Journal) -> None:
+    driver(writer)
+    status = PlayedStatus([ENDED], meanwhile=lambda: end(writer, "FINISHED"))
+    assert watch(status=status).look(asks=True).outcome == "succeeded"
+
+
+def test_the_cluster_is_asked_only_when_the_journal_stands_still(watch: Any, writer: Journal) -> None:
+    status = PlayedStatus([RUNNING])
+    watching = watch(status=status, every=3)
+    driver(writer)
+    for number in range(1, 6):
+        complete(writer, number)
+        watching.look()
+    assert status.asked == []
+    for _ in range(6):
+        watching.look()
+    assert len(status.asked) == 2
+
+
+def test_a_run_that_failed_is_tried_again_only_when_its_driver_has_left(watch: Any, writer: Journal) -> None:
+    end(driver(writer), "RESTARTING", "executor lost")
+    watching = watch(RUNNING, ENDED)
+    assert [watching.look().outcome for _ in range(2)] == ["wait", "retry"]
+
+
+@pytest.mark.parametrize(("cluster", "outcome"), [(RUNNING, "wait"), (UNKNOWN, "wait"), (ENDED, "failed")])
+def test_a_job_that_another_driver_has_taken_over_is_not_taken_back(
+    watch: Any, writer: Journal, journal: Callable[[str], Journal], cluster: ApplicationState, outcome: str
+) -> None:
+    driver(writer)
+    driver(journal("orders"), "of another Dag")
+    verdict = watch(cluster).look()
+    assert verdict.outcome == outcome
+    if outcome == "failed":
+        assert "another driver has taken it over (epoch 2, attempt of another Dag)" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [("FINISHED", "succeeded"), ("RESTARTING", "retry"), ("STOPPED", "failed")]
+)
+def test_what_another_driver_left_is_an_end_if_it_is_final_and_a_retry_if_it_only_released(
+    watch: Any, writer: Journal, journal: Callable[[str], Journal], status: str, outcome: str
+) -> None:
+    driver(writer)
+    end(driver(journal("orders"), "another"), status)
+    assert watch(ENDED).look().outcome == outcome
+
+
+def test_a_stop_of_whoever_killed_the_task_is_no_success(watch: Any, writer: Journal, root: Storage) -> None:
+    driver(writer)
+    watching = watch(RUNNING)
+    assert watching.ask_to_leave(watching.state())
+    end(writer, "STOPPED")
+    assert watching.look().outcome == "left"
+    (request,) = requests(root)
+    assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 1, True)
+
+
+def test_a_stop_that_somebody_asked_for_is_a_success(watch: Any, writer: Journal, root: Storage) -> None:
+    driver(writer)
+    CheckpointHook(None, root=root.uri).stop("orders")
+    end(writer, "STOPPED")
+    assert watch(RUNNING).look().outcome == "succeeded"
+
+
+def test_a_driver_that_has_not_taken_the_job_or_has_left_it_cannot_be_asked(watch: Any, writer: Journal) -> None:
+    watching = watch()
+    assert not watching.ask_to_leave(watching.state())
+    driver(writer, "of another Dag")
+    assert not watching.ask_to_leave(watching.state())
+    driver(writer, "t1")
+    end(writer, "STOPPED")
+    assert not watching.ask_to_leave(watching.state())
+
+
+@pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED", "RESTARTING"])
+def test_one_that_is_to_make_room_is_asked_once_when_it_can_be_and_any_end_will_do(
+    watch: Any, writer: Journal, root: Storage, status: str
+) -> None:
+    watching = watch(UNKNOWN, leaving=True)
+    assert watching.look().outcome == "wait"
+    assert requests(root) == []
+    driver(writer)
+    assert [watching.look().outcome for _ in range(3)] == ["wait"] * 3
+    assert len(requests(root)) == 1
+    end(writer, status)
+    assert watching.look().outcome == "left"
+
+
+def test_one_that_died_instead_of_making_room_made_room(watch: Any, writer: Journal) -> None:
+    driver(writer)
+    assert watch(ENDED, leaving=True).look(asks=True).outcome == "left"
+
+
+def test_a_storage_that_does_not_answer_is_waited_for_and_another_format_is_not(
+    watch: Any, writer: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver(writer)
+    watching = watch(ENDED)
+    errors: list[Exception] = [StorageUnreachableError(uri="s3://x", reason="no route")]
+
+    def fail() -> Any:
+        raise errors[0]
+
+    monkeypatch.setattr(watching, "state", fail)
+    assert watching.look(asks=True).outcome == "wait"
+    errors[0] = UnknownEventError(what="x", written_by="9.0", release="0.1")
+    with pytest.raises(UnknownEventError):
+        watching.look()

@@ -1,0 +1,296 @@
+"""The trigger of a deferred task; the journal and the REST API are real, Airflow's answers and its clock are played."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+from airflow_provider_ckpt.hooks.application import Submission
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.storage.errors import StorageDeniedError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
+from airflow_provider_ckpt.triggers.spark_application import SETTLING, SparkApplicationTrigger
+from tests.airflow.cluster_api import YARN_ID, ClusterApi, app
+from tests.airflow.journaled import complete, driver, end
+
+SUBMITTED = Submission("yarn", "ckpt-1", "t1", 0, application_id=YARN_ID, is_submitted=True, is_seen=True)
+
+
+@pytest.fixture
+def rm(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterApi]:
+    with ClusterApi().serving() as api:
+        extra = {"deploy-mode": "cluster", "yarn_resourcemanager_webapp_address": api.url}
+        connection = {"conn_type": "spark", "host": "yarn", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+        yield api
+
+
+class Clock:
+    """``between``: what happens in each of the sleeps, one after the other; then the trigger is stuck."""
+
+    def __init__(self, *between: Callable[[], object]) -> None:
+        self.slept: list[float] = []
+        self._between = [lambda: None, *between]
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if len(self.slept) > len(self._between):
+            raise AssertionError("the trigger goes on waiting")
+        await asyncio.to_thread(self._between[len(self.slept) - 1])
+
+
+@pytest.fixture
+def make(root: Storage) -> Callable[..., SparkApplicationTrigger]:
+    def build(clock: Clock, **arguments: Any) -> SparkApplicationTrigger:
+        given: dict[str, Any] = {
+            "job_id": "orders",
+            "submission": SUBMITTED.to_json(),
+            "spark_conn_id": "spark_default",
+            "ckpt_conn_id": "ckpt_default",
+            "root": root.uri,
+            "poll_interval": 10.0,
+            "status_interval": 20.0,
+            **arguments,
+        }
+        made = SparkApplicationTrigger(**given)
+        made._sleep = clock.sleep  # type: ignore[method-assign, assignment]
+        return made
+
+    return build
+
+
+def event_of(trigger: SparkApplicationTrigger) -> dict[str, Any]:
+    async def first() -> Any:
+        async for event in trigger.run():
+            return event.payload
+        raise AssertionError("the trigger ended without an event")
+
+    return json.loads(json.dumps(asyncio.run(first())))  # type: ignore[no-any-return]
+
+
+def test_it_fires_when_the_job_has_ended_and_says_how_far_it_came(
+    make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
+) -> None:
+    writer = driver(journal("orders"))
+    clock = Clock(lambda: complete(writer, 1), lambda: end(writer, "FINISHED"))
+    event = event_of(make(clock))
+    assert event["outcome"] == "succeeded"
+    assert event["result"]["released"] == 1
+    assert clock.slept == [SETTLING, 10.0, 10.0]
+    assert rm.asked == [], "the journal grew"
+
+
+def test_it_waits_before_its_first_event_also_if_the_job_has_ended(
+    make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
+) -> None:
+    """Airflow spends a try on an event that comes before it has noted the deferral."""
+    end(driver(journal("orders")), "STOPPED")
+    clock = Clock()
+    assert event_of(make(clock))["outcome"] == "succeeded"
+    assert clock.slept == [SETTLING] == [12.0]
+
+
+def test_a_driver_that_died_is_noticed_by_the_cluster_when_the_journal_stands_still(
+    make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
+) -> None:
+    driver(journal("orders"))
+    rm.answer({"app": app("FAILED", "FAILED", "exitCode: 137")})
+    clock = Clock(lambda: None, lambda: None, lambda: None)
+    event = event_of(make(clock))
+    assert event["outcome"] == "retry"
+    assert "exitCode: 137" in event["message"]
+    assert clock.slept == [SETTLING, 10.0, 10.0], "asked after 20 s"
+
+
+def test_a_cluster_that_does_not_answer_ends_no_wait(
+    make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
+) -> None:
+    writer = driver(journal("orders"))
+    rm.answer(b"", 503)
+    clock = Clock(*[lambda: None] * 6, lambda: end(writer, "FINISHED"))
+    assert event_of(make(clock))["outcome"] == "succeeded"
+    assert len(rm.asked) == 3
+
+
+@pytest.mark.parametrize("connection", [None, {"conn_type": "spark", "host": "yarn"}])
+def test_without_somebody_to_ask_it_looks_at_the_journal_alone(
+    make: Any,
+    journal: Callable[[str], Journal],
+    monkeypatch: pytest.MonkeyPatch,
+    rm: ClusterApi,
+    connection: dict[str, str] | None,
+) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    if connection:
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    writer = driver(journal("orders"))
+    clock = Clock(*[lambda: None] * 4, lambda: end(writer, "FINISHED"))
+    assert event_of(make(clock))["outcome"] == "succeeded"
+
+
+def test_whatever_goes_wrong_is_tried_again_and_costs_no_try(
+    make: Any, rm: ClusterApi, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end(driver(journal("orders")), "FINISHED")
+    look, failures = DriverWatch.look, [RuntimeError("a bug of some driver"), OSError(5, "I/O error")]
+
+    def failing(watch: DriverWatch) -> Any:
+        if failures:
+            raise failures.pop()
+        return look(watch)
+
+    monkeypatch.setattr(DriverWatch, "look", failing)
+    assert event_of(make(Clock(lambda: None, lambda: None)))["outcome"] == "succeeded"
+
+
+def test_what_will_not_go_away_is_left_to_the_worker(
+    make: Any, rm: ClusterApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(watch: DriverWatch) -> Any:
+        raise StorageDeniedError(verb="read", uri="s3://x", reason="403")
+
+    monkeypatch.setattr(DriverWatch, "look", denied)
+    assert event_of(make(Clock()))["outcome"] == "retry"
+
+
+def test_it_may_run_again_elsewhere_says_the_same_and_holds_no_secret(
+    make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"storage_options": {"token": "tok-en-2"}}
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": "/x", "extra": extra}))
+    rm.answer({"app": app("FAILED", "FAILED", "it was started with tok-en-2")})
+    driver(journal("orders"))
+    path, arguments = make(Clock()).serialize()
+    assert "tok-en-2" not in json.dumps(arguments)
+    before = root.files("")
+    module, _, name = path.rpartition(".")
+    again = getattr(importlib.import_module(module), name)
+    assert again is SparkApplicationTrigger
+    events = [event_of(make(Clock(lambda: None, lambda: None), **arguments)) for _ in range(2)]
+    assert events[0] == events[1]
+    assert "it was started with ***" in events[0]["message"]
+    assert root.files("") == before, "a trigger writes nothing"
+
+
+# ---- on_kill
+
+
+def killed(
+    trigger: SparkApplicationTrigger, monkeypatch: pytest.MonkeyPatch, states: Any, *, map_index: int = -1
+) -> list[Any]:
+    """What Airflow was asked. ``states``: its answer, or an exception."""
+    trigger._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders", map_index=map_index)
+    asked: list[Any] = []
+
+    def get(**arguments: Any) -> Any:
+        asked.append(arguments)
+        answer = states(len(asked)) if callable(states) else states
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(get))
+    asyncio.run(trigger.on_kill())
+    return asked
+
+
+def requests(root: Storage) -> list[dict[str, Any]]:
+    return [json.loads(root.read(f"orders/requests/{name}")) for name in root.list("orders/requests")]
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        {"r1": {"orders": "failed"}},
+        {"r1": {"orders": "success"}},
+        {"r1": {"orders": "skipped"}},
+        {"r1": {"orders": "removed"}},
+        {"r1": {}},
+        {},
+    ],
+)
+def test_a_task_that_is_over_leaves_no_driver_behind(
+    make: Any,
+    rm: ClusterApi,
+    root: Storage,
+    journal: Callable[[str], Journal],
+    monkeypatch: pytest.MonkeyPatch,
+    states: Any,
+) -> None:
+    driver(journal("orders"))
+    killed(make(Clock()), monkeypatch, states)
+    (request,) = requests(root)
+    assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 1, True)
+
+
+@pytest.mark.parametrize(
+    "state", ["deferred", "scheduled", "queued", "running", "up_for_retry", "up_for_reschedule", "restarting", None]
+)
+def test_a_task_that_goes_on_elsewhere_or_was_cleared_keeps_its_driver(
+    make: Any,
+    rm: ClusterApi,
+    root: Storage,
+    journal: Callable[[str], Journal],
+    monkeypatch: pytest.MonkeyPatch,
+    state: str | None,
+) -> None:
+    """Airflow calls on_kill also when another triggerer has taken the trigger over."""
+    driver(journal("orders"))
+    asked = killed(make(Clock()), monkeypatch, {"r1": {"orders": state}})
+    assert len(asked) == 1
+    assert requests(root) == []
+
+
+def test_of_a_mapped_task_its_own_instance_counts(
+    make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver(journal("orders"))
+    states = {"r1": {"orders_0": "failed", "orders_1": "deferred"}}
+    (asked,) = killed(make(Clock()), monkeypatch, states, map_index=1)
+    assert requests(root) == []
+    assert asked == {"dag_id": "shop", "task_ids": ["orders"], "run_ids": ["r1"], "map_index": 1}
+    killed(make(Clock()), monkeypatch, states, map_index=0)
+    assert len(requests(root)) == 1
+
+
+def test_an_airflow_that_does_not_answer_is_asked_again_and_then_nothing_is_done(
+    make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver(journal("orders"))
+    never = ConnectionError("the API server does not answer")
+    assert len(killed(make(Clock(lambda: None)), monkeypatch, never)) == 3
+    assert requests(root) == []
+    answers = lambda number: never if number < 2 else {"r1": {"orders": "failed"}}  # noqa: E731
+    killed(make(Clock()), monkeypatch, answers)
+    assert len(requests(root)) == 1
+
+
+def test_in_dag_test_where_there_is_no_task_instance_nothing_is_asked(
+    make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal]
+) -> None:
+    driver(journal("orders"))
+    asyncio.run(make(Clock()).on_kill())
+    assert requests(root) == []
+
+
+@pytest.mark.parametrize("attempt", [None, "of another Dag"])
+def test_nobody_elses_driver_is_asked_to_leave(
+    make: Any,
+    rm: ClusterApi,
+    root: Storage,
+    journal: Callable[[str], Journal],
+    monkeypatch: pytest.MonkeyPatch,
+    attempt: str | None,
+) -> None:
+    if attempt:
+        driver(journal("orders"), attempt)
+    killed(make(Clock()), monkeypatch, {"r1": {"orders": "failed"}})
+    assert root.list("orders/requests") == []
