@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ _CLIENT = (
 _ELSEWHERE = (
     "only YARN and Kubernetes run a Python driver that outlives its task. Leave deferrable out, or submit there"
 )
+_IDS = {"yarn": re.compile(r"application_\d+_\d+"), "kubernetes": re.compile(r"spark-[a-z0-9-]+")}
 _TAGS, _ATTEMPTS = "spark.yarn.tags", "spark.yarn.maxAppAttempts"
 
 
@@ -74,6 +76,10 @@ class DeferrableCluster:
         except ImportError as error:
             raise refused(f"YARN is asked with Kerberos, which needs requests-kerberos ({error})") from error
         return cls(name, connection["namespace"], kerberos, status)
+
+    def gives(self, application_id: str) -> bool:
+        """Whether it is an id of this cluster's: a driver of another mode may have had the job before."""
+        return _IDS[self.name].fullmatch(application_id) is not None
 
     def submission(self, attempt: str, after_epoch: int) -> Submission:
         tag = f"ckpt-{uuid.uuid4().hex}"

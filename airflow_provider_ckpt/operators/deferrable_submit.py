@@ -109,8 +109,10 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _deferral_to(self, extra: dict[str, Any]) -> Deferral:
         try:
             base = SparkSubmitOperator._get_hook(self)
-        except RuntimeError as error:  # Kubernetes without the provider for it
-            problem = f"deferrable=True needs it: {error}"
+        except (RuntimeError, NameError) as error:  # of the Spark provider, on Kubernetes: a name it could not import
+            if "kube" not in str(error):
+                raise
+            problem = "deferrable=True on Kubernetes needs apache-airflow-providers-cncf-kubernetes"
             raise InvalidTaskArgumentError(argument="conn_id", value=self._conn_id, problem=problem) from error
         cluster = DeferrableCluster.of(base, extra)
         # So the Spark provider's hook has spark-submit not wait, and knows how to kill what it submitted.

@@ -67,7 +67,9 @@ class Deferral:
         noted how: the pointer is lost (Airflow cleans the task state store up after 30 days), or that try waited."""
         state = client.look()
         number = state.worker.application_id
-        if not (state.is_held and is_own(state, own_id) and number and state.attempt):
+        if not (state.is_held and is_own(state, own_id)) or state.attempt is None:
+            return None
+        if number is None or not self.cluster.gives(number):
             return None
         made = self.cluster.submission(state.attempt, state.epoch - 1)
         return replace(made, application_id=number, is_submitted=True, is_seen=True)
