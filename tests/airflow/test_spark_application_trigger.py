@@ -61,7 +61,7 @@ def make(root: Storage) -> Callable[..., SparkApplicationTrigger]:
             **arguments,
         }
         made = SparkApplicationTrigger(**given)
-        made._sleep = clock.sleep  # type: ignore[method-assign, assignment]
+        made._sleep = clock.sleep  # type: ignore[assignment]
         return made
 
     return build
