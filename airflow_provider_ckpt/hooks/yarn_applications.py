@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+import requests
+
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
 
 if TYPE_CHECKING:
@@ -56,8 +58,6 @@ class YarnApplications:
         return _report(app) if app else self._gone(wanted)
 
     def _get(self, path: str) -> tuple[int, Any]:
-        import requests
-
         answer = requests.get(
             self._base + path, auth=self._auth, timeout=_TIMEOUT, headers={"Accept": "application/json"}
         )

@@ -118,6 +118,8 @@ LATE = {
     "cli.worker": "as cli.run",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
+    "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",
+    "hooks.yarn_applications": "requests-kerberos may be absent: only a deferred task on a YARN with Kerberos needs it",
     "spark.task.outputs": "pyarrow may be absent, and is done without",
     "storage.opening": "fsspec may be absent: no storage is imported that nobody opens",
 }
