@@ -60,6 +60,13 @@ class Correspondence:
         self._queues.pop(receiver, None)
         self._is_changed = True
 
+    def bury(self, sender: str) -> None:
+        """It writes no more, as far as is known, and all that it had to say was read: delete it, as one that dies every
+        hour would be read for ever else. One that lives after all comes back with its next beat."""
+        self.forget(sender)
+        self._read.pop(sender, None)
+        self._storage.delete(f"{self._folder}/{sender}.json")
+
     def leave(self, why: str) -> None:
         """This process writes no more after the next delivery."""
         self._left = why

@@ -38,7 +38,7 @@ class _Host:
         self.name = name
         self.liveness = Liveness(lost_after, longest_look)
         self.attempts: dict[SubtaskId, AttemptId] = {}
-        self.is_lost = self.has_left = False
+        self.is_lost = False
 
 
 class RemoteGateway:
@@ -146,8 +146,6 @@ class RemoteGateway:
         self._list_at = now + LIST_EVERY
 
     def _look_at(self, host: _Host) -> None:
-        if host.has_left:
-            return
         with self._lock:
             outbox, messages = self._correspondence.receive(host.name)
         if outbox is None:
@@ -171,14 +169,22 @@ class RemoteGateway:
     def _judge(self, host: _Host, outbox: Outbox) -> None:
         host.liveness.see(outbox.beat, self._clock())
         if outbox.left is not None:
-            host.has_left = True
             self._give_up(host, f"its worker ({outbox.process}) has left: {outbox.left}")
+            self._bury(host)
         elif host.liveness.is_lost and not host.is_lost:
             host.is_lost = True
             silent = f"has given no sign of life for {self._lost_after:g} s"
             self._give_up(host, f"its worker ({outbox.process}) {silent}")
         elif not host.liveness.is_lost:
             host.is_lost = False
+        elif not any(self._vacancies.is_current(*each) for each in host.attempts.items()):
+            self._bury(host)  # others run by now what it ran
+
+    def _bury(self, host: _Host) -> None:
+        with self._lock:
+            self._correspondence.bury(host.name)
+            self._host_of = {task: name for task, name in self._host_of.items() if name != host.name}
+        del self._hosts[host.name]
 
     def _give_up(self, host: _Host, cause: str) -> None:
         """What it runs has failed. If it lives after all it is told to begin again, or finds that another one has."""

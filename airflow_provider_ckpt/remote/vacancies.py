@@ -26,8 +26,14 @@ class Vacancies:
 
     def taken(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         with self._lock:
+            if subtask in self._runs and attempt < self._runs[subtask]:
+                return  # heard of late, or once more
             self._since.pop(subtask, None)
             self._runs[subtask] = attempt
+
+    def is_current(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
+        with self._lock:
+            return self._runs.get(subtask) == attempt
 
     def left(self, subtask: SubtaskId, attempt: AttemptId, now: float) -> None:
         """Whoever ran ``attempt`` does no longer; another one may have begun the next one."""

@@ -49,6 +49,8 @@ def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() ->
         told.vacancies.taken(subtask, FIRST)
     told.vacancies.taken(A, SECOND)
     told.vacancies.left(A, FIRST, 1.0)
+    told.vacancies.taken(A, FIRST)  # it has woken up, and says again what it said
+    told.vacancies.left(A, FIRST, 2.0)
     assert told.at(1000.0) == []
     told.vacancies.left(A, SECOND, 1000.0)
     assert told.at(1000.0 + FIRST_AFTER) == [[A]]
