@@ -23,7 +23,7 @@ from airflow_provider_ckpt.client.errors import (
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_decided
 from airflow_provider_ckpt.client.state_value import as_it_is
 from airflow_provider_ckpt.journal import journal as journals
-from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.journal.requests import RescaleRequest, pending_requests, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -167,6 +167,11 @@ class JobClient:
             told = ", ".join(known) or "it has none"
             raise NotRescalableError(job_id=self.job_id, uid=uid, parallelism=parallelism, known=told)
         return self._ask("rescale", None, rescale=RescaleRequest(uid, parallelism))
+
+    def is_asked_to_leave(self, epoch: int) -> bool:
+        """Whether somebody has asked the driver of ``epoch`` to stop because its process has to go (:meth:`stop` with
+        ``leaves``). Until the next driver comes, also when it has been answered."""
+        return any(one.leaves for one in pending_requests(self._storage(), self.job_id, epoch, ()))
 
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
         """Wait until the job has ended, or its driver has said that it does not: what was asked for was refused, or it

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 class ApplicationState(str, Enum):
     """What is not known is never taken for an end: a driver that lives must not get a twin."""
 
-    RUNNING = "RUNNING"
+    RUNNING = "running"
     """Or waiting for its turn."""
-    ENDED = "ENDED"
-    GONE = "GONE"
+    ENDED = "ended"
+    GONE = "gone"
     """The cluster answers, and does not know it. It has forgotten it, or it is the wrong cluster."""
-    UNKNOWN = "UNKNOWN"
+    UNKNOWN = "unknown"
     """The cluster does not answer, or what it answers is not understood."""
 
     __str__ = str.__str__

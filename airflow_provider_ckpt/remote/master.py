@@ -116,6 +116,7 @@ class Master:
 
     def _admit(self, state: JobState) -> int:
         """Asked once more of the very state that the claim follows. Returns the epoch of the deployment."""
+        state.refuse_deleted()
         definition = state.definition
         if not state.deployment or definition is None:
             raise NotPlannedError(job_id=self._job_id, status=state.status or "not known")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, ApplicationStatus, Submission
-from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict, is_own, is_unsure, judge
 
@@ -91,5 +90,4 @@ class DriverWatch:
             return True
         if not is_own(state, self.submission) or state.status not in (JobStatus.STOPPED, JobStatus.RESTARTING):
             return False
-        asked = pending_requests(self._hook.storage(), self._job_id, state.epoch, ())
-        return any(one.leaves for one in asked)
+        return self._hook.client(self._job_id).is_asked_to_leave(state.epoch)

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from tests.airflow.journaled import complete, driver, end
 
-RUNNING, ENDED, GONE, UNKNOWN = (ApplicationState(one) for one in ("RUNNING", "ENDED", "GONE", "UNKNOWN"))
+RUNNING, ENDED, GONE, UNKNOWN = ApplicationState
 SUBMITTED = Submission("yarn", "ckpt-1", "t1", 0, application_id="application_1_1", is_submitted=True, is_seen=True)
 
 

@@ -100,7 +100,7 @@ def test_without_an_id_it_is_found_by_its_tag(rm: ClusterApi, apps: Any, state: 
     report = YarnApplications(rm.url).report(TAGGED)
     assert report.state is state
     assert rm.asked == ["/ws/v1/cluster/apps?applicationTags=ckpt-1"]
-    assert report.application_id == (YARN_ID if state in ("RUNNING", "ENDED") else None)
+    assert report.application_id == (YARN_ID if state in (ApplicationState.RUNNING, ApplicationState.ENDED) else None)
 
 
 @pytest.mark.parametrize("address", [None, "", "  "])

@@ -216,6 +216,16 @@ def test_a_driver_is_asked_in_its_epoch(world: World) -> None:
     assert (drain.kind, drain.epoch, found[drain.name].kind, found[drain.name].leaves) == ("drain", 2, "drain", False)
 
 
+def test_a_driver_whose_process_has_to_go_is_known(world: World) -> None:
+    world.driver()
+    client = world.client()
+    client.stop()
+    assert not client.is_asked_to_leave(1)
+    client.stop(leaves=True)
+    assert client.is_asked_to_leave(1)
+    assert not client.is_asked_to_leave(2)
+
+
 def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_answer_is_waited_for(world: World) -> None:
     """The first run, before its JobCreated is written."""
     driver = Journal(open_root(open_storage(world.root)), "orders")

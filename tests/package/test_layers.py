@@ -144,8 +144,8 @@ def test_whoever_sees_a_job_from_outside_goes_through_the_client(path: Path) -> 
 
 @pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
 def test_a_status_of_a_job_is_spelt_in_one_place(path: Path) -> None:
-    """As text; the enum is compared everywhere else."""
-    if path != PACKAGE / "model" / "job_status.py":
+    """As text; the enum is compared everywhere else. YARN has words of its own for its applications."""
+    if path not in (PACKAGE / "model" / "job_status.py", PACKAGE / "hooks" / "yarn_applications.py"):
         nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
         assert not [f"{path}:{node.lineno} {node.value!r}" for node in nodes if node.value in set(JobStatus)]
 
