@@ -167,6 +167,9 @@ class RemoteGateway:
         host.liveness.see(outbox.beat, self._clock())
         if outbox.left is not None:
             host.has_left = True
+            with self._lock:
+                self._host_of = {one: name for one, name in self._host_of.items() if name != host.name}
+                self._correspondence.forget(host.name)
             self._give_up(host, f"its worker ({outbox.process}) has left: {outbox.left}")
         elif host.liveness.is_lost and not host.is_lost:
             host.is_lost = True

@@ -13,8 +13,6 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.restored_state import first_plan
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
@@ -25,7 +23,8 @@ from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd, WorkerPart
+from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
+from airflow_provider_ckpt.remote.worker_part import WorkerPart
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
@@ -107,7 +106,7 @@ class WorkerRun:
 
         worker = Worker(
             job_id,
-            _part(state, storage, prepared, subtasks),
+            WorkerPart.of(storage, state, subtasks),
             Correspondence(
                 storage,
                 job_id,
@@ -178,21 +177,6 @@ def _prepare_again(job: Job, options: RunOptions, storage: Storage, location: Lo
     if differs:
         raise OtherPlanError(job_id=options.job_id, what=" and ".join(differs), deployment=state.deployment)
     return prepared
-
-
-def _part(state: JobState, storage: Storage, prepared: PreparedJob, subtasks: tuple[SubtaskId, ...]) -> WorkerPart:
-    graph, logs = state.graph(), load_logs(storage, state.job_id, state.graph())
-    owners = {one: logs[one].state.opened for one in subtasks}
-    missing = [one for one, opened in owners.items() if opened is None]
-    if missing:
-        what = f"the log of {missing[0]}, which nobody has opened,"
-        raise OtherPlanError(job_id=state.job_id, what=what, deployment=state.deployment)
-    return WorkerPart(
-        state.deployment,
-        {one: opened.attempt for one, opened in owners.items() if opened is not None},
-        {one: first_plan(state, one) for one in subtasks},
-        frozenset(vertex.uid for vertex in graph.vertices if vertex.splits),
-    )
 
 
 def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: Worker) -> RunContext:

@@ -96,6 +96,17 @@ def of_rescaling() -> list[ev.Event]:
     ]
 
 
+def of_deployment() -> list[ev.Event]:
+    """A job is prepared for workers, and its JobMaster takes a stop; the next one of the same deployment comes."""
+    return [
+        ev.DeploymentPrepared(1, 130.0),
+        ev.EpochClaimed(2, "t-2", Worker("host"), 131.0, deployment=1),
+        ev.SplitsAssigned("history", SubtaskId("history/0"), "0001-01-ab", ((0, 4),), 132.0),
+        ev.SplitsAssigned("history", SubtaskId("history/1"), "0001-01-cd", ((2, 3),), 133.0),
+        ev.RequestAnswered("r-3", "stop", RequestOutcome.parse("accepted"), 134.0),
+    ]
+
+
 def of_restarts() -> list[ev.Event]:
     cause = "query clean failed: IOError: [Errno 5] Input/output error"
     return [

@@ -25,7 +25,16 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
-from tests.journal.samples import GRAPH, WORKER, of_rescaling, of_restarts, of_splits, one_of_each, random_events
+from tests.journal.samples import (
+    GRAPH,
+    WORKER,
+    of_deployment,
+    of_rescaling,
+    of_restarts,
+    of_splits,
+    one_of_each,
+    random_events,
+)
 
 told = RequestOutcome.parse
 
@@ -45,6 +54,7 @@ def test_every_event_survives_its_json() -> None:
         *of_splits(),
         *of_restarts(),
         *of_rescaling(),
+        *of_deployment(),
         ev.StateSnapshot(folded(one_of_each()), 3.0),
     ]
     assert {type(event) for event in events} == set(get_args(ev.Event))
@@ -280,7 +290,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 
 
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
-    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()])
+    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_deployment()])
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     names = {field.name for field in fields(JobState)} - {"damage", "position"}
     assert state_to_json(state).keys() == names | {"format", "version"}
