@@ -3,7 +3,7 @@ what they say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -120,10 +120,10 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path) -> Bench:
     bench = Bench(tmp_path)
     assert bench.told() == [cm.RestartSubtask(1, V, AttemptId.first(1, "n0"), 0.0, PLAN)]
-    yield bench
+    return bench
 
 
 def deployed(bench: Bench, *said: rp.TaskReport) -> None:
