@@ -11,8 +11,16 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.errors import DeploymentOverError
 from airflow_provider_ckpt.storage.storage import Storage
+
+
+def check_owned(logs: Mapping[SubtaskId, SubtaskLog]) -> None:
+    """``logs``: of the attempts that were begun here, which come in other threads. Raises LogFencedError when a later
+    attempt has opened one of them."""
+    for log in list(logs.values()):
+        log.check_fenced()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import secrets
 import time
@@ -24,7 +25,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
-from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
@@ -100,10 +101,6 @@ class WorkerRun:
         status = StatusReporter(on_status, job_id, application)
         logs: dict[SubtaskId, SubtaskLog] = {}
 
-        def check_owned() -> None:
-            for one in list(logs.values()):
-                one.check_fenced()
-
         worker = Worker(
             job_id,
             WorkerPart.of(storage, state, subtasks),
@@ -116,7 +113,7 @@ class WorkerRun:
                 time.monotonic,
             ),
             journal.refresh,
-            check_owned,
+            functools.partial(check_owned, logs),
             look_interval=self.timing.poll,
             silence=self.timing.silence,
             make_nonce=new_nonce,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable
 from random import Random
@@ -21,7 +22,7 @@ from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
-from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.phase import TaskPhase
@@ -122,7 +123,7 @@ class WorkerProcess(Process):
             part,
             correspondence,
             self._journal.refresh,
-            self._check_owned,
+            functools.partial(check_owned, self.logs),
             look_interval=timing.poll,
             silence=timing.silence,
             make_nonce=lambda: f"{self.name}x{next(_NONCES)}",
@@ -148,10 +149,6 @@ class WorkerProcess(Process):
             self.end = worker._end
             worker._close(self.gateway, worker._end.value)
             self.is_over = True
-
-    def _check_owned(self) -> None:
-        for log in list(self.logs.values()):
-            log.check_fenced()
 
     # -- its tasks
 

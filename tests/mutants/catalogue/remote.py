@@ -175,4 +175,13 @@ REMOTE = (
         ("tests/journal/test_deployment.py::test_w20_what_a_jobmaster_has_taken_and_not_come_to_the_next_one_takes",),
         "a stop that was taken never takes place, and who asked waits for ever",
     ),
+    Mutant(
+        "remote-owner-not-looked-at",
+        "W14",
+        "remote/worker_part.py",
+        "        log.check_fenced()\n",
+        "        log.position\n",
+        ("tests/remote/test_fences.py::test_a_worker_leaves_for_another_one_of_the_same_subtasks",),
+        "a worker that was replaced, and has nothing to write, stays for ever",
+    ),
 )
