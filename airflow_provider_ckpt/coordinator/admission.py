@@ -13,7 +13,6 @@ from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
-    Report,
     SubtaskFailed,
     SubtaskOpened,
     SubtaskPaused,
@@ -41,10 +40,13 @@ class Admission:
             return "subtask"
         if self._subtasks.status(message.subtask) is SubtaskStatus.FINISHED:
             return "stale"
-        if isinstance(message, SubtaskOpened):
-            return None if self._subtasks.may_begin(message.subtask, message.attempt) else "attempt"
+        if isinstance(message, (SubtaskOpened, SubtaskFailed)):
+            if self._subtasks.may_begin(message.subtask, message.attempt):
+                return None  # of one that was to follow: it fails, too, with the log open or not
+            if isinstance(message, SubtaskOpened):
+                return "attempt"
         if self._subtasks.status(message.subtask) is SubtaskStatus.RESTARTING:
-            return self._refuse_restarting(message)
+            return "stale"  # what is in the log of the attempt that failed, the next one tells
         if not self._subtasks.admits(message.subtask, message.attempt):
             return "attempt"
         if isinstance(message, SubtaskRunning):
@@ -54,12 +56,6 @@ class Admission:
         if isinstance(message, SubtaskPaused):
             return None if self._pauses.awaits(message.subtask, message.reason) else "stale"
         return None
-
-    def _refuse_restarting(self, message: Report) -> str | None:
-        """What the attempt that failed says yet is of no interest: what is in the log, the next one tells. That one may
-        fail before it has begun."""
-        begins = self._subtasks.may_begin(message.subtask, message.attempt)
-        return None if isinstance(message, SubtaskFailed) and begins else "stale"
 
     def _refuse_answer(self, message: BarrierAcknowledged | BarrierDeclined) -> str | None:
         pending = self._cycle.pending

@@ -41,6 +41,21 @@ def union(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
     return tuple(found)
 
 
+def difference(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
+    """What is in ``one`` and not in ``other``: both ascending, and each apart. In the time of the ranges."""
+    found: list[Range] = []
+    taken = list(other)
+    for start, end in one:
+        for first, behind in taken:
+            if first < end and behind > start:
+                if first > start:
+                    found.append((start, first))
+                start = behind
+        if start < end:
+            found.append((start, end))
+    return tuple(found)
+
+
 def numbers(of: Iterable[Range]) -> set[int]:
     return {number for start, end in of for number in range(start, end)}
 

@@ -28,6 +28,7 @@ class Hosted:
     subtask: SubtaskId
     attempt: AttemptId
     is_opened: bool = False
+    """And not told to begin again since: then the next one has still to say that it is there, or that it failed."""
     is_deployed: bool = False
     state: Report | None = None
     announced: dict[str, SourceAtEnd] = field(default_factory=dict)
@@ -39,6 +40,14 @@ class Hosted:
     @property
     def is_over(self) -> bool:
         return isinstance(self.state, (SubtaskDone, SubtaskFailed))
+
+    @property
+    def is_running(self) -> bool:
+        return isinstance(self.state, SubtaskRunning)
+
+    @property
+    def is_done(self) -> bool:
+        return isinstance(self.state, SubtaskDone)
 
     def note(self, report: Report) -> None:
         if isinstance(report, _STATES):

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
-from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restored_state import restored
@@ -97,8 +97,15 @@ class Master:
         self._sinks: Mapping[str, BoundSink] = bind_sinks(remote.job, self._job_id, remote.location)
 
     def run(self) -> Outcome:
-        """Run the job to its end, with whatever workers come. Raises NotPlannedError, SinksMissingError,
-        DefinitionChangedError, FencedError, SubtaskLogLostError, and the storage's errors."""
+        """Run the job to its end, with whatever workers come. Raises what its steps raise, and FencedError."""
+        journal = self.take_over()
+        outcome = self.make(journal).run()
+        self._see_to_the_rest(journal, outcome)
+        return outcome
+
+    def take_over(self) -> OwnedJournal:
+        """Claim the next epoch of the deployment. Raises NotPlannedError, SinksMissingError, DefinitionChangedError,
+        FencedError, and the storage's errors."""
         deployment = self._admit(self._journal.refresh())
         refuse_older_journal(self._journal, self._sinks)
 
@@ -110,9 +117,7 @@ class Master:
         taken = takeover.claim(self._journal, attempt, identify(), admit, deployment=deployment)
         journal = OwnedJournal(self._journal)
         self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0)
-        outcome = self._run(journal, deployment)
-        self._see_to_the_rest(journal, taken.epoch, outcome)
-        return outcome
+        return journal
 
     def _admit(self, state: JobState) -> int:
         """Asked once more of the very state that the claim follows. Returns the epoch of the deployment."""
@@ -123,9 +128,10 @@ class Master:
         check_sinks(self._remote.job, state, definition, self._sinks)
         return state.deployment
 
-    def _run(self, journal: OwnedJournal, deployment: int) -> Outcome:
+    def make(self, journal: OwnedJournal) -> JobMaster:
+        """What runs the job that was taken over. Raises SubtaskLogLostError, and the storage's errors."""
         state, storage, options = journal.state, self._storage, self._remote.options
-        graph, inbox, timing = state.graph(), Inbox(), self._remote.timing
+        graph, inbox, deployment = state.graph(), Inbox(), state.deployment
         logs = {
             one: TailingLogReader(storage, subtask_log_path(self._job_id, one.vertex, one.number))
             for one in graph.subtasks
@@ -147,20 +153,20 @@ class Master:
             slots=max(1, len(graph.subtasks)),
             is_awaiting=True,
         )
-        correspondence = Correspondence(
-            storage, self._job_id, deployment, master_name(state.epoch), identify(), time.monotonic
-        )
-        unfinished = [one for one in graph.subtasks if one not in journal.state.finished]
-        gateway = RemoteGateway(
-            correspondence,
+        return job_master(owned, self._gateway(state, inbox), self._status, inbox)
+
+    def _gateway(self, state: JobState, inbox: Inbox) -> RemoteGateway:
+        timing, name = self._remote.timing, master_name(state.epoch)
+        unfinished = [one for one in state.graph().subtasks if one not in state.finished]
+        return RemoteGateway(
+            Correspondence(self._storage, self._job_id, state.deployment, name, identify(), time.monotonic),
             state.epoch,
-            deployment,
+            state.deployment,
             inbox.put,
             look_interval=timing.poll,
             lost_after=timing.lost_after,
             vacancies=Vacancies(unfinished, functools.partial(self._tell_vacant, state), time.monotonic()),
         )
-        return job_master(owned, gateway, self._status, inbox).run()
 
     def _tell_vacant(self, state: JobState, subtasks: list[SubtaskId]) -> None:
         limit = self._remote.options.checkpoint_timeout
@@ -201,11 +207,11 @@ class Master:
     def _is_over(state: JobState, uid: str) -> bool:
         return state.end_of_data.issuperset(state.graph().vertex(uid).subtasks)
 
-    def _see_to_the_rest(self, journal: OwnedJournal, epoch: int, outcome: Outcome) -> None:
+    def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:
         state, job_id, storage = journal.state, self._job_id, self._storage
 
         def forget() -> None:  # whoever asked reads the journal
-            forget_requests(storage, job_id, epoch + 1)
+            forget_requests(storage, job_id, state.epoch + 1)
 
         def clean() -> None:
             clean_up(storage, job_id, state.graph(), self._sinks)

@@ -169,6 +169,8 @@ class RemoteGateway:
     def _judge(self, host: _Host, outbox: Outbox) -> None:
         host.liveness.see(outbox.beat, self._clock())
         if outbox.left is not None:
+            with self._lock:
+                self._host_of = {one: name for one, name in self._host_of.items() if name != host.name}
             self._give_up(host, f"its worker ({outbox.process}) has left: {outbox.left}")
             self._bury(host)
         elif host.liveness.is_lost and not host.is_lost:

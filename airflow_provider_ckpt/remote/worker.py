@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import Enum
 
 from airflow_provider_ckpt.coordinator.commands import (
@@ -19,7 +19,6 @@ from airflow_provider_ckpt.coordinator.commands import (
 from airflow_provider_ckpt.coordinator.reports import (
     DataAvailable,
     Report,
-    SubtaskDone,
     SubtaskFailed,
     SubtaskFenced,
     SubtaskOpened,
@@ -38,6 +37,7 @@ from airflow_provider_ckpt.remote.correspondence import Correspondence, master_n
 from airflow_provider_ckpt.remote.errors import DeploymentOverError
 from airflow_provider_ckpt.remote.hosted import Hosted
 from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.remote.worker_part import WorkerPart
 
 log = logging.getLogger(__name__)
 
@@ -56,19 +56,6 @@ class WorkerEnd(Enum):
 
 _AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER, WorkerEnd.FAILED)
 """Another attempt goes on then: what runs comes to the end of its micro-batch first."""
-
-
-@dataclass(frozen=True)
-class WorkerPart:
-    """What a worker runs. ``attempts``: subtask -> the attempt that owns its log: this process begins the next one.
-    ``by_split``: vertices whose subtasks read splits. ``plans``: of the first attempts begun here. ``restarts``: the
-    JobMaster has what fails begun again here; else whoever supervises this process begins another one."""
-
-    deployment: int
-    attempts: Mapping[SubtaskId, AttemptId]
-    plans: Mapping[SubtaskId, VertexPlan]
-    by_split: frozenset[str] = frozenset()
-    restarts: bool = False
 
 
 class Worker:
@@ -137,10 +124,7 @@ class Worker:
         the job, or another process a subtask."""
         why = "it has failed"
         try:
-            gateway.start()
-            for subtask, attempt in self._part.attempts.items():
-                plan = self._part.plans[subtask]
-                gateway.send(RestartSubtask(self._part.deployment, subtask, attempt, 0.0, plan))
+            self._begin(gateway)
             while self._end is None:
                 self._step(gateway)
             why = self._end.value
@@ -149,11 +133,15 @@ class Worker:
             why = "it was overtaken"
             raise
         finally:
-            at_boundary = self._end in _AT_BOUNDARY or self._status is JobStatus.STOPPED
-            gateway.stop(after_batch=at_boundary)
-            self._hear_the_rest(why)
+            self._close(gateway, why)
 
     # -- the loop
+
+    def _begin(self, gateway: TaskGateway) -> None:
+        gateway.start()
+        for subtask, attempt in self._part.attempts.items():
+            plan = self._part.plans[subtask]
+            gateway.send(RestartSubtask(self._part.deployment, subtask, attempt, 0.0, plan))
 
     def _step(self, gateway: TaskGateway) -> None:
         self._take_reports(gateway)
@@ -165,7 +153,6 @@ class Worker:
             self._correspondence.deliver()
         except TransientError as error:
             log.warning("this look came to nothing, the next one follows: %s", error)
-        self._end_if_done()
 
     def _take_reports(self, gateway: TaskGateway) -> None:
         """Wait a moment for something to happen here, then take all of it."""
@@ -239,6 +226,9 @@ class Worker:
     def _follow(self, state: JobState, gateway: TaskGateway) -> None:
         """The journal says who has the job."""
         deployment = self._part.deployment
+        if self._is_done and state.finished.issuperset(self._part.attempts):
+            self._end = WorkerEnd.DONE
+            return
         if state.deployment == deployment:
             if state.epoch not in (self._epoch, deployment):
                 self._introduce(state.epoch, gateway)
@@ -253,7 +243,7 @@ class Worker:
         """A claim is a sign of life, too."""
         self._liveness.see((state.epoch, self._beat), self._clock())
         if self._liveness.is_lost:
-            self._end = WorkerEnd.NO_MASTER
+            self._end = WorkerEnd.DONE if self._is_done else WorkerEnd.NO_MASTER
 
     def _introduce(self, epoch: int, gateway: TaskGateway) -> None:
         """Another JobMaster has the job: tell it which attempts are here."""
@@ -267,7 +257,8 @@ class Worker:
                 continue
             if hosted.subtask.vertex in self._part.by_split and hosted.is_deployed and not hosted.is_over:
                 plan = self._part.plans[hosted.subtask]
-                gateway.send(RestartSubtask(self._part.deployment, hosted.subtask, hosted.attempt, 0.0, plan))
+                restart = RestartSubtask(self._part.deployment, hosted.subtask, hosted.attempt, 0.0, plan)
+                self._carry_out(restart, gateway)
                 continue
             self._say(SubtaskOpened(self._part.deployment, hosted.subtask, hosted.attempt))
             if hosted.is_over and hosted.state is not None:
@@ -296,12 +287,14 @@ class Worker:
                 return
             case DeploySubtask():
                 hosted.is_deployed = True
-            case PauseSubtask():
+            case PauseSubtask() if hosted.is_running:  # else it has said since that it is at its end, or failed
                 hosted.pausing_for, hosted.state = self._epoch, None
             case ResumeSubtask():
                 hosted.pausing_for, hosted.state = 0, None
+            case RestartSubtask() if not hosted.is_opened and hosted.state is None:
+                return  # it is being carried out
             case RestartSubtask():
-                hosted.state = None
+                hosted.is_opened, hosted.state = False, None
         gateway.send(command)
 
     def _adopt(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
@@ -323,11 +316,17 @@ class Worker:
 
     # -- the end
 
-    def _end_if_done(self) -> None:
-        """Each subtask is finished, and a JobMaster has heard of it: one that has not finds that in the logs."""
-        done = [name for name, one in self._hosted.items() if isinstance(one.state, SubtaskDone)]
-        if self._end is None and self._epoch and len(done) == len(self._part.attempts):
-            self._end = WorkerEnd.DONE
+    @property
+    def _is_done(self) -> bool:
+        """Each subtask is finished. That a JobMaster knows it the journal says, and nobody else: one that is going to
+        take over may have read the logs before, and waits to be told; the one of now may be gone already."""
+        done = [one for one in self._hosted.values() if one.is_done]
+        return len(done) == len(self._part.attempts)
+
+    def _close(self, gateway: TaskGateway, why: str) -> None:
+        at_boundary = self._end in _AT_BOUNDARY or self._status is JobStatus.STOPPED
+        gateway.stop(after_batch=at_boundary)
+        self._hear_the_rest(why)
 
     def _hear_the_rest(self, why: str) -> None:
         """What the tasks have said on their way out, and that this process is going."""

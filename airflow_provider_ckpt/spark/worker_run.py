@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import secrets
 import time
@@ -13,8 +14,6 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.restored_state import first_plan
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
@@ -25,7 +24,8 @@ from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd, WorkerPart
+from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
+from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
@@ -101,13 +101,9 @@ class WorkerRun:
         status = StatusReporter(on_status, job_id, application)
         logs: dict[SubtaskId, SubtaskLog] = {}
 
-        def check_owned() -> None:
-            for one in list(logs.values()):
-                one.check_fenced()
-
         worker = Worker(
             job_id,
-            _part(state, storage, prepared, subtasks),
+            WorkerPart.of(storage, state, subtasks, restarts=prepared.options.restart_attempts > 0),
             Correspondence(
                 storage,
                 job_id,
@@ -117,7 +113,7 @@ class WorkerRun:
                 time.monotonic,
             ),
             journal.refresh,
-            check_owned,
+            functools.partial(check_owned, logs),
             look_interval=self.timing.poll,
             silence=self.timing.silence,
             make_nonce=new_nonce,
@@ -181,22 +177,6 @@ def prepare_again(job: Job, options: RunOptions, storage: Storage, location: Loc
     if differs:
         raise OtherPlanError(job_id=options.job_id, what=" and ".join(differs), deployment=state.deployment)
     return prepared
-
-
-def _part(state: JobState, storage: Storage, prepared: PreparedJob, subtasks: tuple[SubtaskId, ...]) -> WorkerPart:
-    graph, logs = state.graph(), load_logs(storage, state.job_id, state.graph())
-    owners = {one: logs[one].state.opened for one in subtasks}
-    missing = [one for one, opened in owners.items() if opened is None]
-    if missing:
-        what = f"the log of {missing[0]}, which nobody has opened,"
-        raise OtherPlanError(job_id=state.job_id, what=what, deployment=state.deployment)
-    return WorkerPart(
-        state.deployment,
-        {one: opened.attempt for one, opened in owners.items() if opened is not None},
-        {one: first_plan(state, one) for one in subtasks},
-        frozenset(vertex.uid for vertex in graph.vertices if vertex.splits),
-        restarts=prepared.options.restart_attempts > 0,
-    )
 
 
 def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: Worker) -> RunContext:

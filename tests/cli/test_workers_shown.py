@@ -8,7 +8,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from tests.journal.samples import WORKER, of_deployments, of_rescaling
+from tests.journal.samples import WORKER, of_deployment, of_rescaling
 
 
 def test_which_subtasks_workers_have_to_run_is_shown() -> None:
@@ -16,19 +16,19 @@ def test_which_subtasks_workers_have_to_run_is_shown() -> None:
     for event in of_rescaling():
         event.apply(state)
     assert dict(summary(state))["workers"] is None
-    for event in of_deployments():
+    for event in of_deployment():
         event.apply(state)
     ev.SubtaskFinished(SubtaskId("history/2"), "0007-01-ab", 133.0).apply(state)
     left = ["history/0", "history/1", "history/3"]
-    assert dict(summary(state))["workers"] == f"prepared in epoch 7, to run: {', '.join(left)}"
+    assert dict(summary(state))["workers"] == f"prepared in epoch 1, to run: {', '.join(left)}"
     view = job_view(state, None)
-    assert (view["deployment"], view["unfinished_subtasks"]) == (7, left)
+    assert (view["deployment"], view["unfinished_subtasks"]) == (1, left)
 
 
 def test_a_job_that_ended_or_was_taken_over_has_no_workers() -> None:
     for last in (ev.StatusChanged(JobStatus.STOPPED, 140.0), ev.EpochClaimed(9, "try", WORKER, 140.0)):
         state = JobState("orders")
-        for event in (*of_rescaling(), *of_deployments(), last):
+        for event in (*of_rescaling(), *of_deployment(), last):
             event.apply(state)
         assert dict(summary(state))["workers"] is None
         assert job_view(state, None)["deployment"] is None

@@ -96,13 +96,14 @@ def of_rescaling() -> list[ev.Event]:
     ]
 
 
-def of_deployments() -> list[ev.Event]:
-    """A job is prepared for workers, and a JobMaster of theirs claims."""
-    worker = Worker("host-b", "boot-2", 99, "7")
+def of_deployment() -> list[ev.Event]:
+    """A job is prepared for workers, and its JobMaster takes a stop; the next one of the same deployment comes."""
     return [
-        ev.EpochClaimed(7, "plan", worker, 130.0),
-        ev.DeploymentPrepared(7, 131.0),
-        ev.EpochClaimed(8, "master", worker, 132.0, deployment=7),
+        ev.DeploymentPrepared(1, 130.0),
+        ev.EpochClaimed(2, "t-2", Worker("host"), 131.0, deployment=1),
+        ev.SplitsAssigned("history", SubtaskId("history/0"), "0001-01-ab", ((0, 4),), 132.0),
+        ev.SplitsAssigned("history", SubtaskId("history/1"), "0001-01-cd", ((2, 3),), 133.0),
+        ev.RequestAnswered("r-3", "stop", RequestOutcome.parse("accepted"), 134.0),
     ]
 
 

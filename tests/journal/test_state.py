@@ -29,7 +29,7 @@ from tests.journal.samples import (
     GRAPH,
     WORKER,
     of_a_deletion,
-    of_deployments,
+    of_deployment,
     of_rescaling,
     of_restarts,
     of_splits,
@@ -56,7 +56,7 @@ def test_every_event_survives_its_json() -> None:
         *of_restarts(),
         *of_rescaling(),
         *of_a_deletion(),
-        *of_deployments(),
+        *of_deployment(),
         ev.StateSnapshot(folded(one_of_each()), 3.0),
     ]
     assert {type(event) for event in events} == set(get_args(ev.Event))
@@ -292,8 +292,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 
 
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
-    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()])
-    state.deployment = 7
+    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_deployment()])
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     state.deletion = ev.DeletionBegun(None, 1.0)
     names = {field.name for field in fields(JobState)} - {"damage", "position"}

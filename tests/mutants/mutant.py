@@ -13,6 +13,7 @@ _NO_SPARK = (
     "tests/partitions/",
     "tests/journal/",
     "tests/coordinator/",
+    "tests/remote/",
     "tests/simulation/",
     "tests/sinks/test_manifests.py",
     "tests/sinks/test_modes.py",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import ADDED, JournalEvent
+from airflow_provider_ckpt.journal.kinds.requests import take_again
 from airflow_provider_ckpt.journal.kinds.sources import Sources
 from airflow_provider_ckpt.journal.kinds.splits import Splits, forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.journal.kinds.subtasks import Subtasks
@@ -57,7 +58,10 @@ class EpochClaimed(JournalEvent):
             state.worker = self.worker
         state.pending = 0
         state.deployment = self.deployment
-        if not self.deployment:
+        if self.deployment:
+            take_again(state)
+        else:
+            state.taken.clear()  # who asked is told that the driver was overtaken
             forget_assigned(state)
         if state.status is not None and not self.releases_only:
             state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one

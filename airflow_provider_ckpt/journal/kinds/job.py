@@ -8,7 +8,7 @@ from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.requests import AnsweredRequests
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.json_form import LATER, own_form
+from airflow_provider_ckpt.model.json_form import own_form
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 
@@ -19,9 +19,6 @@ class JobProgress(AnsweredRequests):
     status: JobStatus | None = None
     """None: no driver has told one; the first tells none before it is RUNNING (``JobState.is_held``)."""
     cause: str | None = None
-    deployment: int = field(default=0, metadata=LATER)
-    """The epoch of the planner whose workers run the job, 0 if none do: it holds for one JobMaster after the other,
-    until a driver takes the job over, or it ends (W4)."""
 
 
 def _document(options: SubmittedOptions) -> dict[str, object]:

@@ -17,6 +17,11 @@ class AnsweredRequests(StatePart):
     alone."""
     draining: bool = False
     """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
+    deployment: int = field(default=0, metadata=LATER)
+    """The epoch of the planner whose workers run the job, 0 if none do: it holds for one JobMaster after the other,
+    until a driver takes the job over, or it ends (W4)."""
+    taken: set[str] = field(default_factory=set, metadata=LATER)
+    """Of ``answered``: requests that a JobMaster of the deployment has taken, and said no last word on."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,18 @@ class RequestAnswered(JournalEvent):
     def apply(self, state: AnsweredRequests) -> None:
         state.answered.add(self.request)
         if self.outcome.is_last:
+            state.taken.discard(self.request)
             _remember_first(state.outcomes, self.request, self.outcome)
+        elif state.deployment:
+            state.taken.add(self.request)
         if self.decides:
             state.draining = True
+
+
+def take_again(state: AnsweredRequests) -> None:
+    """Who had taken them is gone, and who comes after it in the same deployment takes them (W20)."""
+    state.answered -= state.taken
+    state.taken.clear()
 
 
 def _remember_first(history: dict[str, RequestOutcome], name: str, value: RequestOutcome) -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
 from airflow_provider_ckpt.model.json_form import LATER
-from airflow_provider_ckpt.model.split import Ranges, union
+from airflow_provider_ckpt.model.split import Ranges, difference, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass
 class Splits(StatePart):
     splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=LATER)
-    """Source -> subtask -> what was handed out to it in this epoch."""
+    """Source -> subtask -> what was handed out to it in this epoch, or deployment, and to no other one since."""
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=LATER)
     """Source -> what was read, as far as it was told: for display. What counts is in the logs of the subtasks."""
     splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=LATER)
@@ -32,6 +32,8 @@ class SplitsAssigned(JournalEvent):
 
     def apply(self, state: Splits) -> None:
         of_source = state.splits_assigned.setdefault(self.source, {})
+        for subtask, splits in of_source.items():
+            of_source[subtask] = difference(splits, self.splits)  # given back by it before, or nobody else had them
         of_source[self.subtask] = union(of_source.get(self.subtask, ()), self.splits)
 
 

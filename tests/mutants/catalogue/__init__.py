@@ -10,10 +10,22 @@ from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.journal import JOURNAL
 from tests.mutants.catalogue.partitions import PARTITIONS
+from tests.mutants.catalogue.remote import REMOTE
 from tests.mutants.catalogue.rescaling import RESCALING
 from tests.mutants.catalogue.sinks import SINKS
 from tests.mutants.catalogue.spark_files import SPARK_FILES
 from tests.mutants.catalogue.spark_run import SPARK_RUN
 from tests.mutants.catalogue.storage import STORAGE
 
-MUTANTS = (*STORAGE, *PARTITIONS, *JOURNAL, *DELETION, *COORDINATOR, *RESCALING, *SINKS, *SPARK_FILES, *SPARK_RUN)
+MUTANTS = (
+    *STORAGE,
+    *PARTITIONS,
+    *JOURNAL,
+    *DELETION,
+    *COORDINATOR,
+    *RESCALING,
+    *REMOTE,
+    *SINKS,
+    *SPARK_FILES,
+    *SPARK_RUN,
+)

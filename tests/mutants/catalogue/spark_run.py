@@ -643,9 +643,9 @@ _RESTORE = (
     Mutant(
         "consumer-reads-the-fenced-log",
         "R22",
-        "spark/task/streaming_runner_factory.py",
-        "            log = CurrentLog(self._logs, channel.producer)\n            for number",
-        "            log = self._logs[channel.producer]\n            for number",
+        "spark/deployment.py",
+        "            functools.partial(CurrentLog, logs),",
+        "            logs.__getitem__,",
         ("tests/spark/test_restarts.py::test_consumers_of_a_query_that_begins_again_read_on_in_its_log",),
         "what the next attempt of a producer publishes is never read",
     ),

@@ -1,0 +1,75 @@
+"""What the journal tells of a job whose subtasks are run by workers of their own (W4, W20)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+from tests.journal.samples import of_deployment
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "deployment-v1.json"
+
+
+def folded(*more: ev.Event) -> JobState:
+    state = JobState("orders")
+    for event in (*of_deployment(), *more):
+        event.apply(state)
+    return state
+
+
+def test_golden_events_of_a_deployment_still_read_and_write_the_same() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert [decode(event) for event in golden] == of_deployment()
+    assert [json.loads(encode(event)) for event in of_deployment()] == golden
+
+
+def test_a_snapshot_keeps_all_of_it() -> None:
+    state = folded()
+    assert (state.deployment, state.taken) == (1, {"r-3"})
+    snapshot = decode(json.loads(encode(ev.StateSnapshot(state, 1.0))))
+    again = JobState("orders")
+    snapshot.apply(again)
+    assert again == state_from_json(state_to_json(state)) == state
+
+
+def test_w13_a_split_that_was_handed_out_twice_is_with_the_last_one() -> None:
+    """The first one had given it back. Were it said to be with both, it would go back twice, and be read twice."""
+    assert folded().splits_assigned == {
+        "history": {SubtaskId("history/0"): ((0, 2), (3, 4)), SubtaskId("history/1"): ((2, 3),)}
+    }
+
+
+def test_w4_the_next_jobmaster_of_the_deployment_goes_on_with_what_was_handed_out() -> None:
+    state = folded(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1))
+    assert state.deployment == 1
+    assert state.splits_assigned["history"]
+
+
+@pytest.mark.parametrize("releases_only", [False, True])
+def test_w20_any_other_claim_ends_the_deployment(releases_only: bool) -> None:
+    state = folded(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, releases_only))
+    assert (state.deployment, state.splits_assigned, state.taken) == (0, {}, set())
+
+
+@pytest.mark.parametrize("status", [one for one in JobStatus if not one.is_alive])
+def test_w20_the_end_of_the_run_ends_the_deployment(status: JobStatus) -> None:
+    assert folded(ev.StatusChanged(status, 140.0)).deployment == 0
+
+
+def test_w20_what_a_jobmaster_has_taken_and_not_come_to_the_next_one_takes() -> None:
+    claim = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1)
+    assert "r-3" in folded().answered
+    assert "r-3" not in folded(claim).answered
+    refused = ev.RequestAnswered("r-3", "stop", RequestOutcome.refused("no"), 135.0)
+    assert "r-3" in folded(refused, claim).answered
+    assert not folded(refused).taken

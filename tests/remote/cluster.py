@@ -1,0 +1,225 @@
+"""A job over its storage alone: a planner, JobMasters and workers, each in a process of its own, one step at a time.
+
+Everything follows from the seed: who goes on when, also between two verbs of another one's step; who is killed, at any
+verb; who stands still, and wakes up beside its successor; who comes twice. No thread runs, and nobody waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from random import Random
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.testing.crash import SimulatedCrash
+from tests.remote.master_process import MasterProcess, Planner
+from tests.remote.process import Process
+from tests.remote.worker_process import WorkerProcess
+from tests.remote.world import RemoteWorld
+from tests.simulation.runner import Runner
+from tests.simulation.world import JOB
+from tests.task.synthetic import RowSink
+
+NESTED = 0.04
+"""How likely another process takes a step between two verbs of one."""
+
+
+class KeptRowSink(RowSink):
+    """What a job that has FINISHED has staged stays, to be compared with."""
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        return [] if live_attempts == set() else super().collect_garbage(live_handles, live_attempts)
+
+
+class NotOverError(AssertionError):
+    """The job has not come to its end, though nothing goes wrong any more."""
+
+
+class FakeClock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Cluster:
+    """``groups``: of subtasks, of which each is a worker's. ``faults``: how likely one is at a step."""
+
+    timing = Timing(poll=0.05, lost_after=6.0, silence=40.0)
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        rows: dict[tuple[str, str], int],
+        mode: RuntimeMode,
+        groups: Sequence[tuple[SubtaskId, ...]],
+        *,
+        name: str,
+        seed: int,
+        faults: float = 0.0,
+        splits: dict[str, dict[str, int]] | None = None,
+    ) -> None:
+        self.world = RemoteWorld(graph, rows, name=name, splits=splits or {})
+        self.graph, self.mode, self.groups, self.faults = graph, mode, tuple(groups), faults
+        self.random, self.seed, self.clock = Random(seed), seed, FakeClock()
+        self.sinks: dict[str, BoundSink] = {
+            uid: KeptRowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
+        }
+        self.restart_attempts, self.patience = 10_000, 60.0
+        self.before_step: Callable[[Runner], bool] = lambda runner: True
+        self.processes: list[Process] = []
+        self.supervises = True
+        self.steps = 0
+        self._names = 0
+        self._depth = 0
+        self._watched = Journal(self.world.live, JOB)
+
+    @property
+    def state(self) -> JobState:
+        return self._watched.state
+
+    # -- time goes by
+
+    def run(self, until: Callable[[], bool], limit: int = 20_000) -> None:
+        """Raises NotOverError after ``limit`` steps."""
+        for _ in range(limit):
+            if until():
+                return
+            self.step()
+        alive = [process.name for process in self.processes if not process.is_over]
+        raise NotOverError(f"seed {self.seed}: {self.state.status} after {self.steps} steps, alive: {alive}")
+
+    def step(self) -> None:
+        self.steps += 1
+        self.clock.now += self.random.uniform(0.0, 0.04)
+        self.world.now = self.clock.now
+        if self.random.random() < self.faults:
+            self._fault()
+        if self.steps % 4 == 0:  # each look costs more than a step does
+            self._watched.refresh()
+            self.world.look()
+            if self.supervises:
+                self._supervise()
+        self._run_one()
+        self.processes = [process for process in self.processes if not process.is_over]
+
+    def _run_one(self, other_than: Process | None = None) -> None:
+        ready = [one for one in self.processes if one.can_run and one is not other_than]
+        if ready:
+            self.random.choice(ready).run()
+
+    def at_verb(self, process: Process, when: str, verb: str, path: str) -> None:
+        """``process`` is about to do this, or has done it."""
+        if self.random.random() < self.faults / 20:
+            process.is_over = True
+            raise SimulatedCrash(f"{process.name} {when} {verb} {path}")
+        if "/deployments/" in path and self.random.random() < self.faults:
+            raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
+        if self._depth < 2 and self.random.random() < NESTED:
+            self._depth += 1
+            try:
+                self._run_one(process)
+            finally:
+                self._depth -= 1
+
+    def may_fail(self, process: Process, what: str) -> None:
+        if self.random.random() < self.faults * 4:
+            raise OSError(f"{process.name}: {what}")
+
+    # -- who is there
+
+    def add(self, process: Process) -> Process:
+        self.processes.append(process)
+        return process
+
+    def planner(self) -> Planner:
+        return Planner(self, self._name("p"))
+
+    def master(self) -> MasterProcess:
+        return MasterProcess(self, self._name("m"))
+
+    def worker(self, subtasks: tuple[SubtaskId, ...]) -> WorkerProcess:
+        name = self._name("w")
+        return WorkerProcess(self, name, subtasks, f"{self.seed}/{name}")
+
+    def _name(self, kind: str) -> str:
+        self._names += 1
+        return f"{kind}{self._names}"
+
+    def awake(self, kind: type[Process]) -> list[Process]:
+        return [one for one in self.processes if isinstance(one, kind) and not one.is_over and self._is_awake(one)]
+
+    def _is_awake(self, process: Process) -> bool:
+        return self.clock.now >= process.wakes_at
+
+    def _supervise(self) -> None:
+        """Whoever is missing comes again, some time."""
+        state = self.state
+        if state.status is JobStatus.FINISHED or self.random.random() > 0.3:
+            return
+        if not state.deployment:
+            if not self.awake(Planner):
+                self.add(self.planner())
+            return
+        if not self.awake(MasterProcess):
+            self.add(self.master())
+        workers = [one for one in self.awake(WorkerProcess) if isinstance(one, WorkerProcess)]
+        for group in self.groups:
+            if not state.finished.issuperset(group) and not any(one.subtasks == group for one in workers):
+                self.add(self.worker(group))
+
+    # -- what goes wrong
+
+    def _fault(self) -> None:
+        alive = [process for process in self.processes if not process.is_over]
+        if not alive:
+            return
+        victim = self.random.choice(alive)
+        match self.random.randrange(12):
+            case 0 | 1 | 2 | 3:
+                victim.kill()
+            case 4 | 5 | 6:
+                victim.wakes_at = self.clock.now + self.random.choice((1.0, 8.0, 30.0))
+            case 7 | 8 if self.state.deployment:
+                self.add(self.master())
+            case 9 if self.state.deployment:
+                self.add(self.worker(self.random.choice(self.groups)))
+            case 10 if isinstance(victim, WorkerProcess) and victim._begun:
+                victim.worker.leave()
+            case 11 if self.random.random() < 0.2:
+                self._ask_or_plan()
+
+    def _ask_or_plan(self) -> None:
+        if self.random.random() < 0.4:
+            self.add(self.planner())
+        elif self.state.deployment:
+            write_request(self.world.live, JOB, "stop", self.state.epoch)
+
+    # -- whole lives
+
+    def finish(self, limit: int = 20_000) -> None:
+        """From here on nothing goes wrong: the job comes to its end, and so does every process."""
+        self.faults = 0.0
+        for process in self.processes:
+            process.wakes_at = 0.0
+        self.run(lambda: self._watched.refresh().status is JobStatus.FINISHED, limit)
+        self.run(lambda: not self.processes, limit)
+        self.world.check_the_end()
+
+
+def groups_of(graph: JobGraph, random: Random) -> Iterable[tuple[SubtaskId, ...]]:
+    """Some workers run one subtask, some several."""
+    left = list(graph.subtasks)
+    random.shuffle(left)
+    while left:
+        count = random.randint(1, 3)
+        yield tuple(left[:count])
+        del left[:count]

@@ -1,0 +1,54 @@
+"""The jobs that the tests of this folder run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from random import Random
+
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from tests.remote.cluster import Cluster, groups_of
+
+_NUMBERS = itertools.count()
+
+
+def two_sources(random: Random) -> JobGraph:
+    """a (with two sources), parts (by split) -> b (with one source of its own, and a sink)."""
+    raw, first = (("raw",), ()) if random.random() < 0.5 else ((), ("first",))
+    a = JobVertex("a", ("a", "g"), ("a", "g"), ("a", "g"), first, bounded=True, parallelism=random.randint(1, 3))
+    parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), raw, True, random.randint(1, 3), splits=True)
+    b = JobVertex("b", ("h", "b"), ("h",), ("h",), ("out",), bounded=True, parallelism=random.randint(1, 2))
+    edges = (JobEdge("a__b", "a", "b", "b", "all_to_all"), JobEdge("parts__b", "parts", "b", "b", "all_to_all"))
+    return JobGraph((a, parts, b), edges)
+
+
+def random_cluster(seed: int, faults: float, mode: RuntimeMode) -> Cluster:
+    random = Random(f"job {seed}")
+    graph = two_sources(random)
+    rows = {
+        (str(subtask), uid): random.randint(0, 12)
+        for vertex in graph.vertices
+        if not vertex.splits
+        for subtask in vertex.subtasks
+        for uid in vertex.sources
+    }
+    splits = {"parts": {f"s{number}": number % 3 for number in range(random.choice((1, 8, 16)))}}
+    groups = list(groups_of(graph, random))
+    name = f"remote-{os.getpid()}-{next(_NUMBERS)}"
+    return Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=splits)
+
+
+def one_worker(mode: RuntimeMode = "streaming", *, rows: int = 6, splits: int = 0, workers: int = 1) -> Cluster:
+    """src/0 -> b/0, or, with splits, parts/0 .. parts/2 -> b/0; nobody is there yet, and nothing goes wrong. One worker
+    runs all of it, or each subtask has its own."""
+    parallelism = 3 if splits else 1
+    src = JobVertex("src", ("src",), ("src",), ("src",), (), True, parallelism, splits=bool(splits))
+    b = JobVertex("b", ("b",), (), (), ("out",), bounded=True)
+    graph = JobGraph((src, b), (JobEdge("src__b", "src", "b", "b", "all_to_all"),))
+    named = {"src": {f"s{number}": 2 for number in range(splits)}} if splits else None
+    groups = [graph.subtasks] if workers == 1 else [(one,) for one in graph.subtasks]
+    name = f"remote-{os.getpid()}-{next(_NUMBERS)}"
+    cluster = Cluster(graph, {("src/0", "src"): rows}, mode, groups, name=name, seed=0, splits=named)
+    cluster.supervises = False
+    return cluster

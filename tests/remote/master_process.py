@@ -1,0 +1,133 @@
+"""The real planner's order of things, and the real JobMaster, a step at a time."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.collector import collect_garbage
+from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits
+from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
+from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.journal.events import DeploymentPrepared, SourceFrozen
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.remote.master import Master, RemoteJob
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.storage.location import Location
+from tests.remote.process import LaterThread, NoWait, Process
+from tests.simulation.world import JOB
+
+if TYPE_CHECKING:
+    pass
+
+
+class Planner(Process):
+    """What ``ckpt plan`` does, but for Spark: in one step, in which it may die at any verb."""
+
+    def step(self) -> None:
+        cluster, storage = self.cluster, self.storage
+        replayed = Journal(storage, JOB, clock=cluster.clock)
+        replayed.refresh()
+        epoch = takeover.claim(replayed, self.name, Place(self.name)).epoch
+        journal = OwnedJournal(replayed)
+        tidy_up(storage, JOB, epoch)
+        graph, splits = cluster.graph, cluster.world.splits
+        sources = {uid: SourceDefinition(True, parallelism=graph.vertex(uid).parallelism) for uid in splits}
+        logs = load_logs(storage, JOB, graph)
+        record_plan(journal, JOB, graph, JobDefinition(cluster.mode, sources, {}, {}), {}, {})
+        for uid, named in splits.items():
+            if uid not in journal.state.frozen:
+                path = f"frozen/{uid}.json"
+                found = freeze_splits(storage, f"{JOB}/{path}", uid, [Split(one, one) for one in named])
+                journal.write(SourceFrozen(uid, path, len(found), time.time()))
+        open_logs(journal, logs, epoch, cluster.mode, None)
+        if all(log.state.opened for log in logs.values()):
+            collect_garbage(storage, JOB, graph, logs, cluster.sinks, epoch, journal.check_fenced)
+        journal.write(DeploymentPrepared(epoch, time.time()))
+        self.is_over = True
+
+
+class MasterProcess(Process):
+    outcome: Outcome | None = None
+    job: JobMaster | None = None
+
+    def step(self) -> None:
+        if self.job is None:
+            self.job = self._take_over()
+            self.job._carry_out(self.job._coordinator.start(self.cluster.clock()))
+            return
+        thread = self.cluster.random.choice(self.threads)
+        chance = self.cluster.random.random()
+        if thread.work and chance < 0.4:
+            thread.work.popleft()()
+        elif chance < 0.6:
+            self.job._gateway.look()  # type: ignore[attr-defined]
+        else:
+            self._turn(self.job)
+
+    def _take_over(self) -> JobMaster:
+        cluster = self.cluster
+        options = RunOptions(
+            job="synthetic.py:job",
+            root=self.storage.uri,
+            job_id=JOB,
+            checkpoint_interval=0.3,
+            checkpoint_timeout=cluster.patience,
+            tolerable_failed_checkpoints=1000,
+            restart_attempts=cluster.restart_attempts,
+            restart_delay=0.0,
+            retained_checkpoints=1,
+            attempt=self.name,
+        )
+        remote = RemoteJob(SimpleNamespace(sinks=()), options, Location(self.storage.uri), cluster.timing)  # type: ignore[arg-type]
+        journal = Journal(self.storage, JOB, flush_interval=0.5, clock=cluster.clock)
+        with mock.patch("airflow_provider_ckpt.remote.master.bind_sinks", return_value=cluster.sinks):
+            self.master = Master(remote, self.storage, journal, StatusReporter(lambda line: None, JOB, None))
+        self.owned = self.master.take_over()
+        return self._simulated(self.master.make(self.owned))
+
+    def _simulated(self, job: Any) -> JobMaster:
+        """Without threads of its own, and by the simulation's clock."""
+        clock = self.cluster.clock
+        inbox = NoWait()
+        job._inbox, job._gateway._post, job._releaser._post = inbox, inbox.put, inbox.put
+        job._clock = Clock(clock, clock)
+        job._gateway._clock = job._gateway._correspondence._clock = clock
+        self.threads = [LaterThread(), LaterThread()]
+        for owner, thread in zip((job._releaser, job._retention), self.threads, strict=True):
+            owner._thread.shutdown()
+            owner._thread = thread
+        found: JobMaster = job
+        return found
+
+    def _turn(self, job: JobMaster) -> None:
+        """As :meth:`JobMaster.run`."""
+        try:
+            job._step()
+        except CkptError:
+            self._close(job)
+            raise
+        if job._outcome is not None:
+            self.outcome = job._outcome
+            self._close(job)
+            self.master._see_to_the_rest(self.owned, self.outcome)
+            self.is_over = True
+
+    @staticmethod
+    def _close(job: JobMaster) -> None:
+        job._gateway.stop(after_batch=False)
+        job._releaser.close()
+        job._retention.close()

@@ -1,0 +1,129 @@
+"""Messages between two processes: in order, each read once, and kept until that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.reports import SubtaskRunning
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.remote.correspondence import BEAT, Correspondence
+from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.remote.cluster import FakeClock
+
+
+class Failing(WrappedStorage):
+    """``fails``: "before" or "after" a change takes effect."""
+
+    fails: str | None = None
+
+    def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:
+        if self.fails != "before":
+            super()._mutate(verb, path, act)
+        if self.fails is not None:
+            raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
+
+
+def message(number: int) -> SubtaskRunning:
+    return SubtaskRunning(1, SubtaskId("v/0"), AttemptId(1, 1, "ab"), number)
+
+
+class Pair:
+    def __init__(self, folder: Path) -> None:
+        self.storage, self.clock = Failing(open_storage(folder)), FakeClock()
+        self.one, self.other = self.again("one"), self.again("other")
+
+    def again(self, name: str) -> Correspondence:
+        return Correspondence(self.storage, "job", 1, name, Worker("host"), self.clock)
+
+    def heard(self, by: Correspondence, sender: str) -> list[int]:
+        return [one.plan for one in by.receive(sender)[1] if isinstance(one, SubtaskRunning)]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair(tmp_path)
+
+
+def test_messages_are_read_once_and_in_order(pair: Pair) -> None:
+    assert pair.other.receive("one") == (None, [])
+    for number in (1, 2):
+        pair.one.post("other", message(number))
+    pair.one.deliver()
+    assert pair.heard(pair.other, "one") == [1, 2]
+    assert pair.heard(pair.other, "one") == []
+    pair.one.post("other", message(3))
+    pair.one.deliver()
+    assert pair.heard(pair.other, "one") == [3]
+
+
+def test_a_message_stays_until_its_receiver_says_that_it_was_read(pair: Pair) -> None:
+    pair.one.post("other", message(1))
+    pair.one.deliver()
+    assert pair.heard(pair.again("other"), "one") == [1]  # who dies before it has said so has read nothing
+    assert pair.heard(pair.other, "one") == [1]
+    pair.one.post("other", message(2))
+    pair.one.receive("other")
+    pair.one.deliver()
+    assert pair.heard(pair.again("other"), "one") == [1, 2]
+    pair.other.deliver()
+    pair.one.receive("other")
+    pair.one.deliver()
+    assert pair.heard(pair.again("other"), "one") == [2]
+
+
+@pytest.mark.parametrize("fails", ["before", "after"])
+def test_what_could_not_be_delivered_is_delivered_later_and_read_once(pair: Pair, fails: str) -> None:
+    pair.one.post("other", message(1))
+    pair.storage.fails = fails
+    with pytest.raises(StorageTransientError):
+        pair.one.deliver()
+    early = pair.heard(pair.other, "one")
+    pair.storage.fails = None
+    pair.one.deliver()
+    assert early + pair.heard(pair.other, "one") == [1]
+
+
+def test_nothing_is_kept_for_who_is_forgotten(pair: Pair) -> None:
+    pair.one.post("other", message(1))
+    pair.one.forget("other")
+    pair.one.post("other", message(2))
+    pair.one.deliver()
+    assert pair.heard(pair.other, "one") == [2]
+
+
+def test_an_outbox_is_written_when_it_says_something_new_and_with_each_beat(pair: Pair) -> None:
+    def beat() -> int:
+        pair.one.deliver()
+        outbox = pair.other.receive("one")[0]
+        assert outbox is not None
+        return outbox.beat
+
+    assert [beat(), beat()] == [1, 1]
+    pair.clock.now += BEAT
+    assert [beat(), beat()] == [2, 2]
+    pair.one.post("other", message(1))
+    assert beat() == 3
+    pair.one.leave("it was told to")
+    assert beat() == 4
+    assert pair.other.senders("on") == ["one"]
+
+
+def test_w26_only_close_looks_count() -> None:
+    liveness = Liveness(10.0, 2.0)
+    liveness.see(1, 100.0)
+    liveness.see(1, 108.0)  # this process stood still, or the storage did: who knows what the other one did
+    assert liveness.silent == 2.0
+    for now in range(109, 117):
+        assert not liveness.is_lost
+        liveness.see(1, float(now))
+    assert liveness.is_lost
+    liveness.see(2, 118.0)
+    assert not liveness.is_lost

@@ -1,0 +1,242 @@
+"""Who may begin, and for whom: planners, JobMasters and workers that come at the wrong moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.journal.events import EpochClaimed, SplitsAssigned
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.remote.errors import DeploymentOverError, NotPlannedError
+from airflow_provider_ckpt.remote.worker import WorkerEnd
+from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from tests.remote.cluster import Cluster
+from tests.remote.jobs import one_worker
+from tests.remote.master_process import MasterProcess
+from tests.remote.process import Process
+from tests.remote.worker_process import WorkerProcess
+from tests.simulation.runner import Runner
+from tests.simulation.split_runner import SplitRunner
+from tests.simulation.world import JOB
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[..., Cluster]]:
+    made: list[Cluster] = []
+
+    def cluster(**given: int) -> Cluster:
+        made.append(one_worker(**given))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield cluster
+    for one in made:
+        one.world.delete()
+
+
+def planned(cluster: Cluster) -> Cluster:
+    cluster.planner().run()
+    cluster._watched.refresh()
+    return cluster
+
+
+def live(cluster: Cluster) -> tuple[Process, list[Process]]:
+    """A JobMaster, and the workers of all groups."""
+    return cluster.add(cluster.master()), [cluster.add(cluster.worker(group)) for group in cluster.groups]
+
+
+def test_w19_nobody_begins_before_the_job_is_prepared(make: Callable[..., Cluster]) -> None:
+    """A planner that has died half-way is followed by another planner."""
+    cluster = make()
+    planner = cluster.planner()
+    planner.run()
+    writes = planner.verbs
+    cluster = make()
+    planner = cluster.planner()
+    planner.crashes_at = (writes, "before")  # the very last: that it is prepared
+    planner.run()
+    master = cluster.master()
+    master.run()
+    assert isinstance(master.error, NotPlannedError)
+    worker = cluster.worker(cluster.groups[0])
+    worker.run()
+    assert not worker._begun
+
+
+def test_w20_a_jobmaster_does_not_claim_what_was_planned_again_since(make: Callable[..., Cluster]) -> None:
+    cluster = planned(make())
+    master = cluster.master()
+    reads = iter(range(10_000))
+
+    def at_verb(process: Process, when: str, verb: str, path: str) -> None:
+        if process is master and "/journal" in path and next(reads) == 2:
+            cluster.planner().run()
+
+    cluster.at_verb = at_verb  # type: ignore[method-assign]
+    master.run()
+    assert isinstance(master.error, NotPlannedError)
+    assert [event.deployment for event in claims(cluster)] == [0, 0]
+
+
+def claims(cluster: Cluster) -> list[EpochClaimed]:
+    cluster.world.look()
+    return [event for _, event in cluster.world.journal if isinstance(event, EpochClaimed)]
+
+
+def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[..., Cluster]) -> None:
+    """It has read the plan, and takes its time: Spark starts."""
+    cluster = planned(make())
+    worker = cluster.worker(cluster.groups[0])
+    state = worker._journal.refresh()
+    cluster.planner().run()
+    with pytest.raises(DeploymentOverError, match="attempt 0002"):
+        WorkerPart.of(worker.storage, state, worker.subtasks)
+
+
+def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[..., Cluster]) -> None:
+    """One that came later: it has fenced the first one."""
+    cluster = planned(make())
+    _, (first,) = live(cluster)
+    cluster.run(lambda: len(claims(cluster)) == 2 and cluster.state.status is JobStatus.RUNNING)
+    second = cluster.add(cluster.worker(cluster.groups[0]))
+    cluster.run(lambda: first.is_over)
+    assert isinstance(first.error, DeploymentOverError)
+    cluster.finish()
+    assert isinstance(second, WorkerProcess)
+    assert second.end in (WorkerEnd.DONE, WorkerEnd.JOB_OVER)
+
+
+def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_again(
+    make: Callable[..., Cluster],
+) -> None:
+    """A worker is killed, and the next one, which comes at once, does not come to begin at its first try."""
+    cluster = planned(make())
+    _, (first,) = live(cluster)
+    cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
+    first.kill()
+    failures = iter(["after an attempt has opened its log"])
+
+    def may_fail(process: Process, what: str) -> None:
+        if process is not first and what == next(failures, None):
+            raise OSError("on purpose")
+
+    cluster.may_fail = may_fail  # type: ignore[method-assign]
+    failures = iter(["before an attempt has opened its log"])
+    cluster.add(cluster.worker(cluster.groups[0]))
+    cluster.finish()
+    assert [event.epoch for event in claims(cluster)] == [1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
+    make: Callable[..., Cluster], seed: int
+) -> None:
+    """The one before has had the subtasks finish, and is gone; the workers do not go before the journal says so."""
+    cluster = planned(make())
+    cluster.random.seed(seed)
+    master, workers = live(cluster)
+    second: list[Process] = []
+
+    def second_comes() -> bool:
+        hosted = [one for worker in workers if isinstance(worker, WorkerProcess) and worker._begun
+                  for one in worker.worker._hosted.values()]  # fmt: skip
+        if not second and isinstance(master, MasterProcess) and any("Finish" in f"{q}" for q in queued(master)):
+            second.append(cluster.add(cluster.master()))
+            second[0].run()  # it has claimed, and read the logs
+            master.wakes_at = cluster.clock.now + 1e6
+        return bool(second) and all(one.is_done for one in hosted)
+
+    cluster.run(second_comes)
+    cluster.processes.remove(master)
+    cluster.finish()
+    assert [event.epoch for event in claims(cluster)] == [1, 2, 3]
+
+
+def queued(master: MasterProcess) -> list[object]:
+    if master.job is None:
+        return []
+    queues = master.job._gateway._correspondence._queues  # type: ignore[attr-defined]
+    return [message for queue in queues.values() for message in queue]
+
+
+def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_next(
+    make: Callable[..., Cluster],
+) -> None:
+    """The first reader fails with some, another one gets them; then the JobMaster is killed."""
+    cluster = planned(make(splits=12, workers=3))
+    held: set[str] = set()
+
+    def reads(runner: Runner) -> bool:
+        waits = isinstance(runner, SplitRunner) and runner.reading.next() is not None
+        return not waits or runner.subtask in held
+
+    cluster.before_step = reads
+    master, workers = live(cluster)
+    cluster.run(lambda: assigned(cluster) >= {SubtaskId("src/0"), SubtaskId("src/1"), SubtaskId("src/2")})
+    victim = next(one for one in workers if isinstance(one, WorkerProcess) and one.subtasks == ("src/0",))
+    victim.worker.post(rp.SubtaskFailed(1, victim.subtasks[0], victim.tasks[-1].attempt, "on purpose"))
+    held.add("src/1")
+    cluster.run(lambda: overlap(cluster))
+    master.kill()
+    held.update(("src/0", "src/2"))
+    cluster.add(cluster.master())
+    cluster.finish()
+
+
+def events(cluster: Cluster) -> list[SplitsAssigned]:
+    cluster.world.look()
+    return [event for _, event in cluster.world.journal if isinstance(event, SplitsAssigned)]
+
+
+def assigned(cluster: Cluster) -> set[SubtaskId]:
+    return {event.subtask for event in events(cluster)}
+
+
+def overlap(cluster: Cluster) -> bool:
+    """Something was handed out to src/0, and to src/1 after that."""
+    mine = {range_ for event in events(cluster) if event.subtask == "src/0" for range_ in places(event)}
+    others = {range_ for event in events(cluster) if event.subtask == "src/1" for range_ in places(event)}
+    return bool(mine & others)
+
+
+def places(event: SplitsAssigned) -> set[int]:
+    return {number for start, end in event.splits for number in range(start, end)}
+
+
+def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(make: Callable[..., Cluster]) -> None:
+    cluster = planned(make(rows=500))
+    master, _ = live(cluster)
+    cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
+    name = write_request(cluster.world.live, JOB, "stop", cluster.state.epoch)
+    cluster.run(lambda: name in cluster._watched.refresh().answered or cluster.state.status is JobStatus.STOPPED)
+    assert name in cluster.state.taken
+    master.kill()
+    cluster.add(cluster.master())
+    cluster.run(lambda: cluster._watched.refresh().status is JobStatus.STOPPED)
+    assert cluster.state.outcomes[name].took_place
+
+
+def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attempt_may_live(
+    make: Callable[..., Cluster],
+) -> None:
+    """A worker stands still with splits, while another JobMaster comes and all others go on; then it reads them."""
+    cluster = planned(make(splits=12, workers=3))
+    may_read: set[str] = set()
+    cluster.before_step = lambda runner: (
+        not isinstance(runner, SplitRunner) or runner.reading.next() is None or bool(may_read)
+    )
+    master, workers = live(cluster)
+    cluster.run(lambda: assigned(cluster) >= {SubtaskId("src/0"), SubtaskId("src/1"), SubtaskId("src/2")})
+    late = next(one for one in workers if isinstance(one, WorkerProcess) and one.subtasks == ("src/0",))
+    cluster.run(lambda: any(task._runner.reading.next() for task in late.tasks))  # type: ignore[attr-defined]
+    late.wakes_at = cluster.clock.now + 5.0
+    master.kill()
+    may_read.add("all")
+    cluster.add(cluster.master())
+    cluster.run(lambda: cluster.clock.now >= late.wakes_at)
+    for _ in range(20):
+        late.tasks[-1].take_step(lambda error: None)
+    cluster.finish()

@@ -1,0 +1,87 @@
+"""What one process has to say to others survives the storage; what cannot be understood is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.commands import DeploySubtask
+from airflow_provider_ckpt.coordinator.reports import SubtaskOpened
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox, write_outbox
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.coordinator.test_wire import MESSAGES
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "outbox-v1.json"
+WORLD = (3, SubtaskId("v/0"), AttemptId(3, 1, "ab"))
+SAMPLE = Outbox(
+    Worker("host-1", "b-1", 4711, "99", "app-1"),
+    7,
+    {"master-0004": ((2, SubtaskOpened(*WORLD)), (3, DeploySubtask(*WORLD, VertexPlan(0, ("history",)))))},
+    {"master-0004": 5},
+    "it was told to",
+)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def test_every_command_and_report_comes_back_as_it_was(storage: Storage) -> None:
+    outbox = Outbox(Worker("host"), 1, {"one": tuple(enumerate(MESSAGES, 1)), "other": ()}, {"one": 3})
+    write_outbox(storage, "o.json", outbox)
+    assert read_outbox(storage, "o.json") == outbox
+
+
+def test_golden_an_outbox_still_reads_and_writes_the_same(storage: Storage) -> None:
+    golden = GOLDEN.read_bytes()
+    storage.create("golden.json", golden)
+    assert read_outbox(storage, "golden.json") == SAMPLE
+    write_outbox(storage, "o.json", SAMPLE)
+    assert json.loads(storage.read("o.json")) == json.loads(golden)
+
+
+def test_nobody_has_said_anything_yet(storage: Storage) -> None:
+    assert read_outbox(storage, "o.json") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": []},
+        {"messages": {"m": [{"number": "1", "message": {}}]}},
+        {"messages": {"m": [{"number": 1, "message": {"type": "Sing"}}]}},
+        {"messages": {"m": [{"number": 1}]}},
+        {"process": {"planet": "Mars"}},
+        {"beat": None},
+        {"read": {"m": "x"}},
+        {"left": 3},
+        {"format": "airflow-provider-ckpt/root"},
+    ],
+    ids=str,
+)
+def test_one_that_cannot_be_understood_names_itself(storage: Storage, change: dict[str, object]) -> None:
+    storage.create("o.json", json.dumps({**json.loads(GOLDEN.read_text()), **change}).encode())
+    with pytest.raises(MalformedDocumentError, match=r"o\.json"):
+        read_outbox(storage, "o.json")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100])
+def test_one_that_is_cut_off_names_itself(storage: Storage, cut: int) -> None:
+    storage.create("o.json", GOLDEN.read_bytes()[:cut])
+    with pytest.raises(MalformedDocumentError, match=r"o\.json"):
+        read_outbox(storage, "o.json")
+
+
+def test_one_of_a_later_version_asks_for_an_upgrade(storage: Storage) -> None:
+    storage.create("o.json", json.dumps({**json.loads(GOLDEN.read_text()), "version": 2}).encode())
+    with pytest.raises(NewerFormatError):
+        read_outbox(storage, "o.json")

@@ -1,0 +1,182 @@
+"""The JobMaster's side: whom a command goes to, what is heard, and when a worker counts as lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import commands as cm
+from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.remote.correspondence import Correspondence
+from airflow_provider_ckpt.remote.outbox import Message
+from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
+from airflow_provider_ckpt.remote.vacancies import Vacancies
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.remote.cluster import FakeClock
+
+V = SubtaskId("v/0")
+FIRST, SECOND = AttemptId(1, 1, "n1"), AttemptId(1, 2, "n2")
+TWIN = AttemptId(1, 1, "twin")
+
+
+class Unreachable(WrappedStorage):
+    is_down = False
+
+    def read(self, path: str) -> bytes:
+        if self.is_down:
+            raise StorageTransientError(verb="read", uri=path, reason="on purpose")
+        return super().read(path)
+
+
+class Bench:
+    """The JobMaster of epoch 5, in deployment 1, whose workers lose it after 10 s."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage, self.clock = Unreachable(open_storage(folder)), FakeClock()
+        self.heard: list[rp.TaskReport] = []
+        self.gateway = RemoteGateway(
+            self.correspondence("master-0005"),
+            5,
+            1,
+            self.heard.append,
+            look_interval=0.5,
+            lost_after=10.0,
+            vacancies=Vacancies([V], lambda subtasks: None, self.clock()),
+            clock=self.clock,
+        )
+
+    def correspondence(self, name: str) -> Correspondence:
+        return Correspondence(self.storage, "job", 1, name, Place(name), self.clock)
+
+    def worker(self, name: str, *says: rp.TaskReport) -> Correspondence:
+        worker = self.correspondence(f"worker-{name}")
+        for one in says:
+            worker.post("master-0005", one)
+        worker.deliver()
+        return worker
+
+    def look(self, seconds: float = 2.0) -> list[rp.TaskReport]:
+        self.clock.now += seconds
+        self.gateway.look()
+        heard = self.heard[:]
+        self.heard.clear()
+        return heard
+
+    @staticmethod
+    def told(worker: Correspondence) -> list[Message]:
+        return worker.receive("master-0005")[1]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def opened(attempt: AttemptId = FIRST, epoch: int = 1) -> rp.SubtaskOpened:
+    return rp.SubtaskOpened(epoch, V, attempt)
+
+
+def causes(heard: list[rp.TaskReport]) -> list[tuple[AttemptId, str]]:
+    return [(one.attempt, one.cause) for one in heard if isinstance(one, rp.SubtaskFailed)]
+
+
+def test_the_epoch_of_the_deployment_stands_for_that_of_the_jobmaster(bench: Bench) -> None:
+    worker = bench.worker("w", opened(), rp.SubtaskRunning(1, V, FIRST, 2))
+    assert bench.look() == [opened(epoch=5), rp.SubtaskRunning(5, V, FIRST, 2)]
+    bench.gateway.send(cm.TriggerBarrier(5, V, FIRST, 3))
+    bench.look()
+    assert bench.told(worker) == [cm.TriggerBarrier(1, V, FIRST, 3)]
+
+
+def test_a_command_goes_to_whoever_has_begun_the_attempt(bench: Bench) -> None:
+    one, twin = bench.worker("one", opened()), bench.worker("twin", opened(TWIN))
+    bench.look()
+    bench.gateway.send(cm.FinishSubtask(5, V, TWIN))
+    bench.gateway.send(cm.FinishSubtask(5, V, AttemptId(1, 1, "nobody")))
+    bench.look()
+    assert (bench.told(one), bench.told(twin)) == ([], [cm.FinishSubtask(1, V, TWIN)])
+
+
+def test_one_whose_next_attempt_came_to_nothing_can_be_told_to_begin_again(bench: Bench) -> None:
+    worker = bench.worker("w", rp.SubtaskFailed(1, V, FIRST, "no log"))
+    assert causes(bench.look()) == [(FIRST, "no log")]
+    restart = cm.RestartSubtask(5, V, FIRST, 1.0, VertexPlan(0, ()))
+    bench.gateway.send(restart)
+    bench.look()
+    assert bench.told(worker) == [cm.RestartSubtask(1, V, FIRST, 1.0, VertexPlan(0, ()))]
+
+
+def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Bench) -> None:
+    bench.worker("w", opened())
+    bench.look()
+    heard = [one for _ in range(12) for one in bench.look()]
+    assert [(attempt, "no sign of life" in cause) for attempt, cause in causes(heard)] == [(FIRST, True)]
+    assert len(heard) == 1
+
+
+def test_a_worker_that_lives_after_all_hears_what_it_was_told_meanwhile(bench: Bench) -> None:
+    worker = bench.worker("w", opened())
+    for _ in range(12):
+        bench.look()
+    restart = cm.RestartSubtask(5, V, FIRST, 0.0, VertexPlan(0, ()))
+    bench.gateway.send(restart)
+    bench.look()
+    assert [type(one) for one in bench.told(worker)] == [cm.RestartSubtask]
+    worker.post("master-0005", opened(SECOND))
+    worker.deliver()
+    assert bench.look() == [opened(SECOND, epoch=5)]
+    heard = [one for _ in range(12) for one in bench.look()]
+    assert [attempt for attempt, _ in causes(heard)] == [SECOND]  # and may be lost again
+
+
+def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
+    worker = bench.worker("w", opened())
+    bench.look()
+    worker.leave("it was told to")
+    worker.deliver()
+    assert [(attempt, "has left: it was told to" in cause) for attempt, cause in causes(bench.look())] == [
+        (FIRST, True)
+    ]
+    bench.gateway.send(cm.FinishSubtask(5, V, FIRST))
+    assert bench.look() == []
+    assert bench.told(worker) == []  # nothing piles up for who is gone
+
+
+def test_what_is_done_does_not_fail_with_its_worker(bench: Bench) -> None:
+    worker = bench.worker("w", opened(), rp.SubtaskDone(1, V, FIRST))
+    worker.leave("its subtasks have finished")
+    worker.deliver()
+    assert bench.look() == [opened(epoch=5), rp.SubtaskDone(5, V, FIRST)]
+
+
+def test_a_storage_that_cannot_be_reached_is_nobody_s_death(bench: Bench) -> None:
+    bench.worker("w", opened())
+    bench.look()
+    bench.storage.is_down = True
+    assert bench.look(60.0) == []
+    bench.storage.is_down = False
+    assert bench.look(60.0) == []
+    bench.gateway.look_around()
+
+
+def test_what_a_look_fails_with_for_good_ends_the_jobmaster(bench: Bench) -> None:
+    bench.storage.create("job/deployments/0001/worker-w.json", b"?")
+    bench.gateway._run()
+    with pytest.raises(MalformedDocumentError):
+        bench.gateway.look_around()
+
+
+def test_workers_hear_that_the_run_is_over(bench: Bench) -> None:
+    worker = bench.worker("w", opened())
+    bench.gateway.start()
+    bench.gateway.stop(after_batch=False)
+    outbox, _ = worker.receive("master-0005")
+    assert outbox is not None
+    assert outbox.left == "the run is over"

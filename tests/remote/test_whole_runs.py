@@ -1,0 +1,53 @@
+"""Whole jobs over the storage alone, under everything that can happen to the processes that run them: each row arrives
+once, and once nothing goes wrong any more the job comes to its end. ``CKPT_REMOTE_SEEDS``: how many, default 8."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from tests.remote.cluster import Cluster
+from tests.remote.jobs import random_cluster
+
+SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are truncated, and the journal is compacted, every now and then."""
+    monkeypatch.setattr(retention, "TRUNCATE_EVERY", 3)
+    monkeypatch.setattr(retention, "COMPACT_EVERY", 7)
+
+
+def run(cluster: Cluster, steps: int) -> None:
+    try:
+        for _ in range(steps):
+            if cluster.state.status is JobStatus.FINISHED:
+                break
+            cluster.step()
+        cluster.finish()
+    except BaseException:
+        print(f"seed {cluster.seed}, {cluster.mode}, step {cluster.steps}")
+        raise
+    finally:
+        cluster.world.delete()
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("seed", range(2))
+def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
+    cluster = random_cluster(seed, 0.0, mode)
+    run(cluster, 5000)
+    assert cluster.state.epoch == 2  # one planner, one JobMaster
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_killed_paused_doubled_and_begun_again_at_any_moment(mode: RuntimeMode, seed: int) -> None:
+    steps = Random(f"steps {seed}").choice((200, 600, 1500))
+    run(random_cluster(seed, 0.025, mode), steps)

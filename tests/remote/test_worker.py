@@ -1,0 +1,360 @@
+"""What a worker tells one JobMaster after the other, and when it leaves. Its tasks are those of nobody: the tests say
+what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import commands as cm
+from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.journal.events import DeploymentPrepared, EpochClaimed, Event, StatusChanged, SubtaskFinished
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
+from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.remote.outbox import Message
+from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
+from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.remote.cluster import FakeClock
+from tests.remote.process import NoWait
+
+V = SubtaskId("v/0")
+FIRST, SECOND, THIRD = (AttemptId(1, number, f"n{number}") for number in (1, 2, 3))
+WORLD = (1, V, FIRST)
+PLAN, DROPPED = VertexPlan(0, ()), VertexPlan(0, ("h",))
+PAUSED = rp.SubtaskPaused(*WORLD, DropSource("h"), 4)
+RUNNING, AT_END, DONE = rp.SubtaskRunning(*WORLD), rp.SubtaskAtEndOfData(*WORLD), rp.SubtaskDone(*WORLD)
+FAILED = rp.SubtaskFailed(*WORLD, "boom")
+OPENED = rp.SubtaskOpened(*WORLD)
+DEPLOY = cm.DeploySubtask(*WORLD, PLAN)
+PAUSE = cm.PauseSubtask(*WORLD, DropSource("h"))
+
+
+class Recorder:
+    """The gateway: what it was told."""
+
+    def __init__(self) -> None:
+        self.sent: list[cm.Command] = []
+        self.stopped: bool | None = None
+
+    def start(self) -> None: ...
+    def send(self, command: cm.Command) -> None:
+        self.sent.append(command)
+
+    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None: ...
+    def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None: ...
+    def look_around(self) -> None: ...
+    def stop(self, *, after_batch: bool) -> None:
+        self.stopped = after_batch
+
+
+class Bench:
+    """One worker of deployment 1, and the JobMasters that come; ``master`` is the one of now."""
+
+    def __init__(self, folder: Path, *, by_split: bool = False, restarts: bool = True) -> None:
+        self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), Recorder()
+        self.state = JobState("job")
+        self.fenced_by: AttemptId | None = None
+        self.happened(DeploymentPrepared(1, 1.0))
+        split = frozenset({"v"} if by_split else ())
+        part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: PLAN}, split, restarts)
+        self.worker = Worker(
+            "job",
+            part,
+            self._correspondence("worker-w"),
+            lambda: self.state,
+            self._check_owned,
+            look_interval=0.1,
+            silence=20.0,
+            make_nonce=lambda: "n9",
+            clock=self.clock,
+        )
+        self.worker._reports = NoWait()
+        self.worker._begin(self.gateway)
+        self.epoch = 1
+
+    def _correspondence(self, name: str) -> Correspondence:
+        return Correspondence(self.storage, "job", 1, name, Place(name), self.clock)
+
+    def _check_owned(self) -> None:
+        if self.fenced_by is not None:
+            raise LogFencedError(log="log", attempt=self.fenced_by, epoch=self.fenced_by.epoch)
+
+    def happened(self, *events: Event) -> None:
+        for event in events:
+            event.apply(self.state)
+
+    def claim(self) -> list[Message]:
+        """Another JobMaster comes; what it hears first."""
+        self.epoch += 1
+        self.happened(EpochClaimed(self.epoch, "t", Place("m"), 1.0, deployment=1))
+        self.master = self._correspondence(master_name(self.epoch))
+        return self.turn()
+
+    def turn(self, *given: Message) -> list[Message]:
+        """The worker hears these, of its tasks and of the JobMaster; what it says."""
+        for one in given:
+            if isinstance(one, rp.TaskReport):
+                self.worker.post(one)
+            else:
+                self.master.post("worker-w", one)
+        if self.epoch > 1:
+            self.master.deliver()
+        self.clock.now += 1.0
+        self.worker._step(self.gateway)
+        return self.master.receive("worker-w")[1] if self.epoch > 1 else []
+
+    def told(self) -> list[cm.Command]:
+        """What the tasks were told since this was asked last."""
+        told, self.gateway.sent = self.gateway.sent, []
+        return told
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    bench = Bench(tmp_path)
+    assert bench.told() == [cm.RestartSubtask(1, V, AttemptId.first(1, "n0"), 0.0, PLAN)]
+    return bench
+
+
+def deployed(bench: Bench, *said: rp.TaskReport) -> None:
+    bench.claim()
+    assert bench.turn(OPENED) == [OPENED]
+    bench.turn(DEPLOY)
+    assert bench.told() == [DEPLOY]
+    for one in said:
+        assert bench.turn(one) == [one]
+
+
+# -- the next JobMaster
+
+
+def test_the_first_jobmaster_is_told_what_had_begun_before(bench: Bench) -> None:
+    assert bench.turn(OPENED) == []
+    assert bench.claim() == [OPENED]
+    assert bench.turn() == []
+
+
+def test_one_that_was_not_deployed_is(bench: Bench) -> None:
+    bench.claim()
+    bench.turn(OPENED)
+    assert bench.claim() == [OPENED]
+    assert bench.turn(DEPLOY) == []
+    assert bench.told() == [DEPLOY]
+
+
+@pytest.mark.parametrize("state", [RUNNING, AT_END], ids=["running", "at its end of data"])
+def test_one_that_was_deployed_goes_on_and_says_where_it_is(bench: Bench, state: rp.TaskReport) -> None:
+    deployed(bench, state)
+    assert bench.claim() == [OPENED]
+    assert bench.turn(DEPLOY) == [state]
+    assert bench.told() == []
+
+
+def test_one_that_has_said_nothing_yet_says_it_when_it_is_there(bench: Bench) -> None:
+    deployed(bench)
+    bench.claim()
+    assert bench.turn(DEPLOY) == []
+    assert bench.turn(RUNNING) == [RUNNING]
+    assert bench.told() == []
+
+
+def test_announced_ends_are_said_again_but_for_those_that_are_left_out(bench: Bench) -> None:
+    ends = [rp.SourceAtEnd(*WORLD, uid, 3) for uid in ("g", "h")]
+    deployed(bench, RUNNING, *ends)
+    bench.claim()
+    assert bench.turn(cm.DeploySubtask(*WORLD, DROPPED)) == [ends[0], RUNNING]
+
+
+def test_one_that_stands_still_goes_on_with_the_plan_of_now(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.turn(PAUSE)
+    assert bench.turn(PAUSED) == [PAUSED]
+    bench.told()
+    bench.claim()
+    assert bench.turn(cm.DeploySubtask(*WORLD, DROPPED)) == []
+    assert bench.told() == [cm.ResumeSubtask(*WORLD, DROPPED)]
+    assert bench.turn(RUNNING) == [RUNNING]
+
+
+def test_one_that_is_about_to_stand_still_goes_on_when_it_does(bench: Bench) -> None:
+    """Nobody asks for that pause any more, and nobody is told of it."""
+    deployed(bench, RUNNING)
+    bench.turn(PAUSE)
+    bench.claim()
+    bench.turn(DEPLOY)
+    bench.told()
+    assert bench.turn(PAUSED) == []
+    assert bench.told() == [cm.ResumeSubtask(*WORLD, PLAN)]
+
+
+def test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is(bench: Bench) -> None:
+    """It does not answer a pause then: who waited for an answer would wait for ever."""
+    deployed(bench, RUNNING, AT_END)
+    bench.turn(PAUSE)
+    bench.claim()
+    assert bench.turn(DEPLOY) == [AT_END]
+
+
+@pytest.mark.parametrize("state", [FAILED, DONE], ids=["failed", "done"])
+def test_one_that_is_over_says_so(bench: Bench, state: rp.TaskReport) -> None:
+    deployed(bench, RUNNING, state)
+    assert bench.claim() == [OPENED, state]
+
+
+def test_one_that_is_being_begun_again_says_nothing_until_it_has_begun(bench: Bench) -> None:
+    """Were the attempt before said to be there, nobody would take note when the next one fails."""
+    deployed(bench, RUNNING, FAILED)
+    restart = cm.RestartSubtask(*WORLD, 5.0, PLAN)
+    bench.turn(restart)
+    assert bench.told() == [restart]
+    assert bench.claim() == []
+    failed = rp.SubtaskFailed(1, V, SECOND, "no log")
+    assert bench.turn(failed) == [failed]
+    assert bench.claim() == [failed]
+
+
+def test_a_restart_is_carried_out_once(bench: Bench) -> None:
+    deployed(bench, RUNNING, FAILED)
+    restart = cm.RestartSubtask(*WORLD, 5.0, PLAN)
+    bench.turn(restart, restart)
+    assert bench.told() == [restart]
+
+
+def test_w13_what_reads_splits_begins_again_for_the_next_jobmaster(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, by_split=True)
+    bench.told()
+    deployed(bench, RUNNING)
+    restart = cm.RestartSubtask(*WORLD, 0.0, PLAN)
+    assert bench.claim() == []
+    assert bench.told() == [restart]
+    assert bench.claim() == []
+    assert bench.told() == []  # it is under way
+    opened = rp.SubtaskOpened(1, V, SECOND)
+    assert bench.turn(opened) == [opened]
+
+
+def test_commands_for_other_attempts_are_passed_over(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.turn(cm.TriggerBarrier(1, V, SECOND, 3), cm.FinishSubtask(1, V, AttemptId(1, 1, "other")))
+    assert bench.told() == []
+
+
+def test_what_an_attempt_before_says_yet_is_of_no_interest(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    opened = rp.SubtaskOpened(1, V, SECOND)
+    assert bench.turn(opened, FAILED) == [opened]
+
+
+# -- when it leaves
+
+
+def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: Bench) -> None:
+    """A JobMaster that is taking over has read the logs before, and waits to be told."""
+    deployed(bench, RUNNING, AT_END, DONE)
+    bench.master.deliver()
+    for _ in range(3):
+        bench.turn()
+    assert bench.worker._end is None
+    assert bench.claim() == [OPENED, DONE]
+    bench.happened(SubtaskFinished(V, str(FIRST), 1.0))
+    bench.turn()
+    assert bench.worker._end is WorkerEnd.DONE
+
+
+@pytest.mark.parametrize("status", [one for one in JobStatus if not one.is_alive])
+def test_it_leaves_when_the_run_is_over(bench: Bench, status: JobStatus) -> None:
+    deployed(bench, RUNNING)
+    bench.happened(StatusChanged(status, 1.0))
+    bench.turn()
+    assert (bench.worker._end, bench.worker.job_status) == (WorkerEnd.JOB_OVER, status)
+    bench.worker._close(bench.gateway, "over")
+    assert bench.gateway.stopped is (status is JobStatus.STOPPED)
+
+
+def test_w20_it_is_overtaken_by_any_other_deployment(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.happened(EpochClaimed(9, "t", Place("elsewhere"), 1.0))
+    with pytest.raises(DeploymentOverError, match="epoch 9"):
+        bench.turn()
+
+
+def test_it_is_overtaken_by_another_process_for_its_subtask(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.fenced_by = SECOND
+    with pytest.raises(DeploymentOverError):
+        bench.turn()
+
+
+def test_it_is_not_overtaken_by_itself(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.fenced_by = AttemptId(1, 2, bench.worker.new_nonce())
+    bench.turn()
+    assert bench.turn(rp.SubtaskFenced(*WORLD, "fenced", bench.fenced_by)) == []
+    bench.fenced_by = None
+    with pytest.raises(DeploymentOverError):
+        bench.turn(rp.SubtaskFenced(*WORLD, "fenced", THIRD))
+
+
+def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    for _ in range(30):
+        bench.master.post("worker-w", cm.TriggerBarrier(1, V, SECOND, 3))
+        bench.turn()
+    assert bench.worker._end is None
+    for _ in range(21):
+        bench.clock.now += 1.0
+        bench.worker._step(bench.gateway)
+    assert bench.worker._end is WorkerEnd.NO_MASTER
+
+
+def test_a_jobmaster_that_claims_is_a_sign_of_life(bench: Bench) -> None:
+    for _ in range(15):
+        bench.turn()
+    bench.claim()
+    for _ in range(15):
+        bench.clock.now += 1.0
+        bench.worker._step(bench.gateway)
+    assert bench.worker._end is None
+
+
+def test_it_leaves_when_it_is_asked_to_and_says_so(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.worker.leave()
+    bench.turn()
+    assert bench.worker._end is WorkerEnd.ASKED
+    bench.worker.post(AT_END)
+    bench.worker._close(bench.gateway, "it was told to")
+    outbox, last = bench.master.receive("worker-w")
+    assert outbox is not None
+    assert (bench.gateway.stopped, outbox.left, last) == (True, "it was told to", [AT_END])
+
+
+def test_one_that_fails_is_for_the_supervisor_to_begin_again(tmp_path: Path) -> None:
+    """Without restarts of its own: the JobMaster is told that it waits for another worker, and this one leaves."""
+    bench = Bench(tmp_path, restarts=False)
+    bench.told()
+    deployed(bench, RUNNING)
+    failed = rp.SubtaskFailed(*WORLD, "boom")
+    assert bench.turn(failed) == [replace(failed, worker_is_lost=True)]
+    assert bench.worker._end is WorkerEnd.FAILED
+
+
+def test_one_that_cannot_be_mended_ends_the_run_for_all(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, restarts=False)
+    bench.told()
+    deployed(bench, RUNNING)
+    failed = rp.SubtaskFailed(*WORLD, "damaged", terminal=True)
+    assert bench.turn(failed) == [failed]
+    assert bench.worker._end is None

@@ -1,0 +1,188 @@
+"""The real worker, over a gateway whose tasks are those of the simulation."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.coordinator.commands import RestartSubtask
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.jobmaster.attempts import continues_at
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
+from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
+from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.task.phase import TaskPhase
+from airflow_provider_ckpt.task.restarts import Restarts
+from airflow_provider_ckpt.task.task import Task
+from tests.remote.process import NoWait, Process
+from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
+from tests.simulation.split_runner import SplitRunner
+from tests.simulation.world import JOB
+from tests.task.synthetic import SyntheticTask
+
+if TYPE_CHECKING:
+    from tests.remote.cluster import Cluster
+
+_NONCES = itertools.count(1)
+
+
+class SteppedTask(SyntheticTask):
+    """Without a thread: it takes a step when its process does."""
+
+    is_deployed = False
+
+    def deploy(self, plan: VertexPlan) -> None:
+        self._do(lambda: self._runner.deploy(plan))
+        self.is_deployed = True
+
+    def pull_inputs(self) -> None:
+        if self.is_deployed and not self._is_over:
+            self._do(self._runner.poll_barriers)
+
+    def close(self) -> None:
+        """Nothing runs beside a step."""
+
+    @property
+    def can_run(self) -> bool:
+        return self.is_deployed and not self._is_over and self._runner.machine.phase is not TaskPhase.FINISHED
+
+    def take_step(self, report: Callable[[BaseException], None]) -> None:
+        try:
+            self._do(self._step)
+        except Exception as error:
+            self._is_over = True
+            report(error)
+
+
+class LaterRestarts(Restarts):
+    """In no thread: one after the other, at some later step."""
+
+    waiting: list[tuple[RestartSubtask, tuple[Task, ...]]]
+
+    def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
+        self.waiting.append((command, (*self._left.pop(command.subtask, ()), *before)))
+
+    def carry_out(self, number: int) -> None:
+        self._run(*self.waiting.pop(number))
+
+
+class WorkerProcess(Process):
+    """``subtasks``: what it runs."""
+
+    def __init__(self, cluster: Cluster, name: str, subtasks: tuple[SubtaskId, ...], seed: str) -> None:
+        super().__init__(cluster, name)
+        self.subtasks, self.random = subtasks, Random(seed)
+        self.end: WorkerEnd | None = None
+        self.tasks: list[SteppedTask] = []
+        self.logs: dict[SubtaskId, SubtaskLog] = {}
+        self._readers: dict[SubtaskId, TailingLogReader] = {}
+        self._journal = Journal(self.storage, JOB, clock=cluster.clock)
+        self._begun = False
+
+    # -- its life
+
+    def step(self) -> None:
+        if not self._begun:
+            self._start()
+            return
+        running = [task for task in self.tasks if task.can_run]
+        chance = self.random.random()
+        if self.restarts.waiting and chance < 0.4:
+            self.restarts.carry_out(self.random.randrange(len(self.restarts.waiting)))
+        elif running and chance < 0.7:
+            task = self.random.choice(running)
+            task.take_step(lambda error: self.crashed(task, error))
+        else:
+            self._turn()
+
+    def _start(self) -> None:
+        state = self._journal.refresh()
+        if not state.deployment:
+            return
+        self.deployment, timing = state.deployment, self.cluster.timing
+        part = WorkerPart.of(self.storage, state, self.subtasks, restarts=True)
+        correspondence = Correspondence(
+            self.storage, JOB, state.deployment, worker_name(self.name), Place(self.name), self.cluster.clock
+        )
+        self.worker = Worker(
+            JOB,
+            part,
+            correspondence,
+            self._journal.refresh,
+            functools.partial(check_owned, self.logs),
+            look_interval=timing.poll,
+            silence=timing.silence,
+            make_nonce=lambda: f"{self.name}x{next(_NONCES)}",
+            clock=self.cluster.clock,
+        )
+        self.worker._reports = NoWait()
+        self.restarts = LaterRestarts(self, self.worker.post, self.worker.new_nonce)
+        self.restarts.waiting = []
+        self.gateway = LocalGateway(state.deployment, {}, self.crashed, self.restarts)
+        self.worker._begin(self.gateway)
+        self._begun = True
+
+    def _turn(self) -> None:
+        """As :meth:`Worker.run`."""
+        worker = self.worker
+        try:
+            worker._step(self.gateway)
+        except CkptError as error:
+            overtaken = isinstance(error, OvertakenError)
+            worker._close(self.gateway, "it was overtaken" if overtaken else "it has failed")
+            raise
+        if worker._end is not None:
+            self.end = worker._end
+            worker._close(self.gateway, worker._end.value)
+            self.is_over = True
+
+    # -- its tasks
+
+    def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SteppedTask | None:
+        world, graph = self.cluster.world, self.cluster.graph
+        log = SubtaskLog(self.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
+        log.load()
+        if log.state.closed:
+            return None
+        self.cluster.may_fail(self, "before an attempt has opened its log")
+        by_split, batch = graph.vertex(subtask.vertex).splits, self.cluster.mode == "batch"
+        log.open(attempt, continues_at(log, batch=batch, by_split=by_split))
+        self.logs[subtask] = log
+        self.cluster.may_fail(self, "after an attempt has opened its log")
+        kind: type[Runner] = BatchRunner if batch else StreamingRunner
+        kind = SplitRunner if by_split else kind
+        runner = kind(world, graph, subtask, self.deployment, attempt, log, self._reader, plan)
+        task = SteppedTask(runner, self.worker.post, self.cluster.before_step, f"{self.name}/{attempt}")
+        self.tasks.append(task)
+        return task
+
+    def _reader(self, subtask: SubtaskId) -> TailingLogReader:
+        path = subtask_log_path(JOB, subtask.vertex, subtask.number)
+        return self._readers.setdefault(subtask, TailingLogReader(self.storage, path))
+
+    def crashed(self, task: Task, error: BaseException) -> None:
+        self.failed(task.subtask, task.attempt, error)
+
+    def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
+        """As the real one reports it. Where the process dies nobody is left to do so."""
+        if not isinstance(error, Exception):
+            raise error
+        world = (self.deployment, subtask, attempt)
+        if isinstance(error, LogFencedError):
+            self.worker.post(SubtaskFenced(*world, str(error), error.data["attempt"]))
+        else:
+            self.worker.post(SubtaskFailed(*world, f"{type(error).__name__}: {error}"))

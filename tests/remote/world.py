@@ -1,0 +1,62 @@
+"""The world of the simulation for processes that have nothing between them but the storage: it sees what each of them
+has made durable, in order, and looks at nothing else."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.journal.codec import decode_all
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, EpochClaimed, Event
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.layout import journal_path
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from tests.simulation.world import JOB, BrokenError, World
+
+
+class RemoteWorld(World):
+    """``live``: what the processes share. ``storage``: a copy of every entry that was ever in a log there: nothing is
+    truncated in it."""
+
+    def __init__(
+        self, graph: JobGraph, rows: dict[tuple[str, str], int], *, name: str, splits: dict[str, dict[str, int]]
+    ) -> None:
+        super().__init__(graph, rows, name=f"{name}-archive", aligned=False, splits=splits)
+        self.live = MemoryStorage(f"simulation/{name}")
+        self._entries = AppendLog(self.storage, journal_path(JOB), format="journal", parse=decode_all)
+        self._epoch = 0
+        self._deployments: dict[int, int] = {}
+        """Epoch -> that of the barriers of its JobMaster."""
+
+    def created(self, path: str, data: bytes) -> None:
+        """An object was created in the storage that the processes share."""
+        folder, _, name = path.rpartition("/")
+        if folder.endswith(("/journal", "/log")) and not name.startswith("head-"):
+            self.storage.create(path, data)
+
+    def look(self) -> None:
+        """Hold all that is new against the rules. Raises BrokenError."""
+        for entry in self._entries.tail():
+            for event in entry.value:
+                self._note(event)
+        self.check()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, EpochClaimed):
+            self._epoch = event.epoch
+            self._deployments[event.epoch] = event.deployment or event.epoch
+            self._begins_with[event.epoch] = self.graph.subtasks
+        self.journal.append((self._epoch, event))
+
+    def _spoken(self, epoch: int) -> int:
+        return self._deployments[epoch]
+
+    def check_the_end(self) -> None:
+        """Of a job that has FINISHED."""
+        self.look()
+        self.check_all_rows()
+        for _, event in self.journal:
+            if isinstance(event, CheckpointCompleted) and set(event.subtasks) != set(self.graph.subtasks):
+                raise BrokenError(f"checkpoint {event.checkpoint} has {sorted(event.subtasks)}")
+
+    def delete(self) -> None:
+        super().delete()
+        self.live.delete_tree("")
