@@ -1,14 +1,32 @@
-"""``ckpt``, as this checkout has it; with ``CKPT_WORKERS_HOST`` as if on another host, which nobody reaches (R8)."""
+"""``ckpt``, as this checkout has it; with ``CKPT_WORKERS_HOST`` as if on another host, which nobody reaches (R8), with
+``CKPT_WORKERS_OPEN_SECONDS`` it takes so long to open a log: nobody catches a planner half way else."""
 
 from __future__ import annotations
 
 import os
 import socket
 import sys
+import time
 
 from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.log_state import LogState
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+
+
+def opens_slowly(seconds: float) -> None:
+    opened = SubtaskLog.open
+
+    def slowly_opened(log: SubtaskLog, attempt: AttemptId, continues_at: int | None = None) -> LogState:
+        time.sleep(seconds)
+        return opened(log, attempt, continues_at)
+
+    SubtaskLog.open = slowly_opened  # type: ignore[assignment,method-assign]
+
 
 if __name__ == "__main__":
     if "CKPT_WORKERS_HOST" in os.environ:
         socket.gethostname = lambda: os.environ["CKPT_WORKERS_HOST"]
+    if "CKPT_WORKERS_OPEN_SECONDS" in os.environ:
+        opens_slowly(float(os.environ["CKPT_WORKERS_OPEN_SECONDS"]))
     sys.exit(main())

@@ -44,7 +44,7 @@ class Evidence:
 
     def _run(self) -> None:
         try:
-            while not self._done.wait(0.4):
+            while not self._done.wait(0.7):
                 self._world.feed()
                 self.gather()
         except AssertionError as error:
@@ -148,7 +148,7 @@ def _check_log(vertex: str, bodies: list[dict[str, Any]]) -> None:
 
 
 def _check_writer(vertex: str, body: dict[str, Any], owner: AttemptId | None, *, is_first: bool) -> None:
-    """The first batch of an attempt may be what Spark had committed for an earlier one, and nobody published (R1)."""
+    """The first batch of an attempt may be one that Spark had committed for an earlier one, unpublished as yet (R1)."""
     found = _STAGED.findall(json.dumps([body.get("files"), body.get("handles")]))
     named = {AttemptId.parse(text) for text in found}
     assert owner is not None

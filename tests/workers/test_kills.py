@@ -76,10 +76,10 @@ def test_each_kind_of_process_is_killed(tmp_path: Path) -> None:
 
 
 def kill_planner_half_way(world: World) -> None:
-    """Logs are open, Spark's folders are not all made, and nothing says that workers may begin."""
-    planner = world.start("plan")
+    """Some logs are open, Spark's folders are not all made, and nothing says that workers may begin."""
+    planner = world.start("plan", env={"CKPT_WORKERS_OPEN_SECONDS": "2"})
     logs = world.root / world.job_id / "vertices"
-    wait_until(lambda: len(list(logs.glob("*/0/log/00000000.json"))) >= 2, planner.tail, seconds=PATIENCE, every=0.001)
+    wait_until(lambda: len(list(logs.glob("*/0/log/00000000.json"))) >= 2, planner.tail, seconds=PATIENCE)
     planner.kill()
     assert not world.state().deployment, "the planner was killed too late to show anything"
 

@@ -15,7 +15,7 @@ from tests.workers.jobs.rows import of_split
 
 BASE = Path(os.environ["CKPT_WORKERS_BASE"])
 SPLITS = int(os.environ.get("CKPT_WORKERS_SPLITS", "60"))
-SPLIT_SECONDS = 4.0
+SPLIT_SECONDS = 8.0
 
 job = Job("five")
 
@@ -40,7 +40,7 @@ def archive(read: object, split: str) -> DataFrame:
     return rows_of("archive", split)
 
 
-@job.source(bounded="CKPT_WORKERS_BOUNDED" in os.environ, max_files_per_trigger=5)
+@job.source(bounded="CKPT_WORKERS_BOUNDED" in os.environ, max_files_per_trigger=50)
 def live(read: DataStreamReader) -> DataFrame:
     return read.schema("id long, kind string").json(str(BASE / "live"))
 
