@@ -50,6 +50,7 @@ class WorkerEnd(Enum):
     JOB_OVER = "the run is over"
     ASKED = "it was told to"
     NO_MASTER = "no JobMaster gives a sign of life"
+    FAILED = "a subtask of it has failed"
 
 
 _AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER)
@@ -77,7 +78,8 @@ class Worker:
 
     ``look``: the journal's state, as it is now; ``check_owned``: raises LogFencedError when a later attempt has opened
     the log of a subtask that runs here; ``silence``: seconds without a sign of any JobMaster after which the worker
-    leaves (W7). ``make_nonce``: of an attempt.
+    leaves (W7). ``make_nonce``: of an attempt. ``restarts``: whether a subtask that fails begins again here, when the
+    JobMaster says so; else the worker leaves with it, for somebody who starts another one.
     """
 
     def __init__(
@@ -91,8 +93,10 @@ class Worker:
         look_interval: float,
         silence: float,
         make_nonce: Callable[[], str],
+        restarts: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._restarts = restarts
         self._job_id, self._part, self._correspondence = job_id, part, correspondence
         self._look, self._check_owned = look, check_owned
         self._interval, self._clock = look_interval, clock
@@ -127,6 +131,11 @@ class Worker:
     def job_status(self) -> JobStatus | None:
         """How the run ended, after JOB_OVER."""
         return self._status
+
+    @property
+    def failure(self) -> SubtaskFailed | None:
+        """What the first subtask that has failed, and did not begin again, failed with."""
+        return next((one.state for one in self._hosted.values() if isinstance(one.state, SubtaskFailed)), None)
 
     def run(self, gateway: TaskGateway) -> WorkerEnd:
         """Run the subtasks until they have finished or the job is over. Raises OvertakenError: another deployment has
@@ -313,7 +322,11 @@ class Worker:
     # -- the end
 
     def _end_if_done(self) -> None:
-        """Each subtask is finished, and a JobMaster has heard of it: one that has not finds that in the logs."""
+        """Each subtask is finished, and a JobMaster has heard of it: one that has not finds that in the logs. Or one
+        has failed, and is not to begin again here, or cannot: without Spark's JVM there is nothing to run it."""
+        failure = self.failure
+        if self._end is None and failure is not None and (failure.driver_is_lost or not self._restarts):
+            self._end = WorkerEnd.FAILED
         done = [name for name, one in self._hosted.items() if isinstance(one.state, SubtaskDone)]
         if self._end is None and self._epoch and len(done) == len(self._part.attempts):
             self._end = WorkerEnd.DONE

@@ -33,6 +33,9 @@ class Epochs(JobProgress, Checkpoints, Sources, Splits, Subtasks):
     then: what attempts of that uid did before, when it was in the job once already, does not count."""
     given_up: set[str] = field(default_factory=set, metadata=LATER)
     """Uids of operators that the job had and has no longer, or had not for a while."""
+    prepared_by: str | None = field(default=None, metadata=LATER)
+    """The attempt that has prepared the deployment of now, or the one that ended last; None as soon as somebody else
+    takes the job."""
     anew_epoch: int = field(default=0, metadata=LATER)
     """Of the driver that began the job anew, last; 0 if none did."""
 
@@ -58,6 +61,7 @@ class EpochClaimed(JournalEvent):
         state.pending = 0
         state.deployment = self.deployment
         if not self.deployment:
+            state.prepared_by = None
             forget_assigned(state)
         if state.status is not None and not self.releases_only:
             state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one
@@ -96,7 +100,7 @@ class DeploymentPrepared(JournalEvent):
     at: float
 
     def apply(self, state: Epochs) -> None:
-        state.deployment = self.epoch
+        state.deployment, state.prepared_by = self.epoch, state.attempt
 
 
 @dataclass(frozen=True)
