@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+    from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
     from airflow_provider_ckpt.operators.job_request import (
         CheckpointedJobDrainOperator,
         CheckpointedJobRescaleOperator,
@@ -58,6 +59,7 @@ __all__ = [
     "CheckpointedJobDrainOperator",
     "CheckpointedJobRescaleOperator",
     "CheckpointedJobStopOperator",
+    "CheckpointedSparkJobGroup",
     "CheckpointedSparkJobOperator",
     "CkptError",
     "FileSink",
@@ -107,6 +109,7 @@ _MODULES = {
     "CheckpointedJobDrainOperator": "operators.job_request",
     "CheckpointedJobRescaleOperator": "operators.job_request",
     "CheckpointedJobStopOperator": "operators.job_request",
+    "CheckpointedSparkJobGroup": "operators.job_group",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
     "FileSink": "sinks.file_sink",

@@ -23,7 +23,9 @@ def get_provider_info() -> dict[str, Any]:
                 "tags": ["software"],
             }
         ],
-        "operators": [_modules(f"{package}.operators.spark_job", f"{package}.operators.job_request")],
+        "operators": [
+            _modules(*(f"{package}.operators.{name}" for name in ("spark_job", "job_group", "job_request"))),
+        ],
         "sensors": [_modules(f"{package}.sensors.checkpoint")],
         "hooks": [_modules(f"{package}.hooks.checkpoint", f"{package}.hooks.spark_submit")],
         "triggers": [_modules(f"{package}.triggers.checkpoint", f"{package}.triggers.release")],

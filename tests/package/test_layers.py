@@ -115,6 +115,7 @@ def test_third_parties_are_imported_where_they_belong(path: Path) -> None:
 LATE = {
     "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
+    "operators.master_host": "as above: a JobMaster has sinks, and only the task that runs one needs it",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "spark.task.outputs": "pyarrow may be absent, and is done without",
     "storage.opening": "fsspec may be absent: no storage is imported that nobody opens",
