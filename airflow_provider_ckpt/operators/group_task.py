@@ -91,11 +91,26 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         self._part, self._application, self._hook = part, application, None
         try:
             SparkSubmitOperator.execute(self, context)
+            if self._killed:
+                raise AirflowException("spark-submit was ended")
         except (AirflowException, RuntimeError) as error:
+            if self._killed:
+                raise self._was_killed(run) from None
             cause = None if run.told_why else error
             raise run.failure(self._hook, error, killed=self._killed) from cause
         finally:
             run.writer.flush()
+
+    def _was_killed(self, run: TaskRun) -> AirflowException:
+        return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job anew.")
+
+    def on_kill(self) -> None:
+        """End what was submitted. The job is not asked to stop: whoever comes next in the deployment would."""
+        if self._killed:
+            return  # every process of a group gets the signal: the supervisor, which passes it on, and this one
+        self._killed = True
+        if self._hook is not None:
+            SparkSubmitOperator.on_kill(self)
 
     def _application_args(self, options: RunOptions) -> list[str]:
         return [*super()._application_args(options), *self._part]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.hooks.failures import airflow_failures
@@ -60,8 +59,12 @@ class MasterTaskOperator(GroupTaskOperator):
                 return self._told(context, self._result(run))
             if self._group_run.standing(self._look(run)) is not Standing.RUNS:
                 run = self._prepare_again(context, run)
-            self._refuse_uncovered(self._look(run))
-            self._run_master(run)
+            state = self._look(run)
+            if self._group_run.standing(state) is Standing.RUNS:
+                self._refuse_uncovered(state)
+                self._run_master(run)
+            elif self._group_run.standing(state) is not Standing.DONE:
+                raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return self._told(context, self._result(run))
 
     # ---- before
@@ -91,8 +94,6 @@ class MasterTaskOperator(GroupTaskOperator):
         given = replace(run.options, resume_failed=failed, restore="latest")
         self._ckpt_run = run = replace(run, options=given)
         self._submit(context, run, "--plan", application="plan")
-        if self._killed:
-            raise AirflowException(f"Job {state.job_id}: this task was killed. A retry prepares the job anew.")
         return run
 
     def _refuse_uncovered(self, state: JobState) -> None:
@@ -167,14 +168,11 @@ class MasterTaskOperator(GroupTaskOperator):
     def on_kill(self) -> None:
         """Somebody who marks this task means the job: it is asked to stop, and has ``stop_grace`` for its savepoint. A
         worker that is shut down, and a clear, do not: the next try coordinates the workers that are there."""
-        if self._killed:
+        host, run = self._host, self._ckpt_run
+        if self._killed or host is None or run is None:
+            super().on_kill()  # if it prepares the job: that is ended
             return
         self._killed = True
-        host, run = self._host, self._ckpt_run
-        if host is None or run is None:
-            if self._hook is not None:
-                SparkSubmitOperator.on_kill(self)
-            return
         until = time.monotonic() + self._stop_grace
         if self._is_marked() and self._asked_to_stop(run):
             host.has_ended_within(max(0.0, until - time.monotonic()))

@@ -36,8 +36,6 @@ class PlanTaskOperator(GroupTaskOperator):
             if self._is_left_alone(run, state):
                 return _names(state)
             self._submit(context, self._adjusted(run, state), "--plan", application="plan")
-            if self._killed:
-                raise AirflowException(f"Job {state.job_id}: this task was killed. A retry prepares the job anew.")
             state = self._look(run)
             if self._group_run.standing(state) not in (Standing.RUNS, Standing.DONE):
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")

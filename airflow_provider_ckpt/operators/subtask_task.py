@@ -55,20 +55,11 @@ class SubtaskTaskOperator(GroupTaskOperator):
                 self._work(context, run, state.deployment)
             except AirflowFailException as error:
                 self._retry_if_prepared_again(run, state, error)
-            if self._killed:
-                raise self._was_killed(run)
             return self._result(self._look(run))
 
     def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
-        try:
-            part = ("--worker", self.subtask, "--deployment", str(deployment))
-            self._submit(context, run, *part, application=self.subtask)
-        except AirflowFailException:
-            raise
-        except AirflowException:
-            if self._killed:
-                raise self._was_killed(run) from None
-            raise
+        part = ("--worker", self.subtask, "--deployment", str(deployment))
+        self._submit(context, run, *part, application=self.subtask)
         if not run.ended_well:
             raise AirflowException(f"The worker of {self.subtask} ended without an error, and did not say why")
 
@@ -91,7 +82,7 @@ class SubtaskTaskOperator(GroupTaskOperator):
         while True:
             state = self._look_patiently(run)
             standing = None if state is None else self._standing(state)
-            if state is not None and standing in (*_OVER, Standing.RUNS):
+            if state is not None and standing in _OVER:
                 return state
             if state is not None and standing is Standing.TAKEN:
                 raise self._taken(run, state)
@@ -99,6 +90,8 @@ class SubtaskTaskOperator(GroupTaskOperator):
                 cause = cause_first(state.cause or "unknown")
                 raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
             self._refuse_alone()
+            if state is not None and standing is Standing.RUNS:
+                return state
             if time.monotonic() >= until:
                 raise AirflowException(f"Nobody has prepared job {run.pointer.job_id} again within {SILENCE:g} s")
             if not told:
@@ -117,7 +110,7 @@ class SubtaskTaskOperator(GroupTaskOperator):
         return self._group_run.standing(state, subtasks_of(state, self.subtask))
 
     def _refuse_alone(self) -> None:
-        """Without the JobMaster's task nobody prepares anything. Raises AirflowFailException."""
+        """Without the JobMaster's task nobody prepares anything, nor commits it. Raises AirflowFailException."""
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
         found = self._siblings.states().get(self.coordinate)
@@ -139,11 +132,9 @@ class SubtaskTaskOperator(GroupTaskOperator):
 
     def on_kill(self) -> None:
         """Have the worker leave at the end of its micro-batch, within ``stop_grace``, then end it. The job goes on."""
-        if self._killed:
-            return  # every process of a group gets the signal: the supervisor, which passes it on, and this one
-        self._killed = True
         hook = self._hook
-        if isinstance(hook, CheckpointedSparkSubmitHook) and hook.ask_to_leave() and hook.leave(self._stop_grace):
-            return
-        if hook is not None:
-            SparkSubmitOperator.on_kill(self)
+        if not self._killed and isinstance(hook, CheckpointedSparkSubmitHook) and hook.ask_to_leave():
+            self._killed = True
+            if not hook.leave(self._stop_grace):
+                SparkSubmitOperator.on_kill(self)
+        super().on_kill()

@@ -107,6 +107,13 @@ def test_a_retry_of_a_plan_of_a_job_that_ended_well_does_nothing(
     ended(coordinated(orders), end)
     assert plan().execute(context(store, try_number=2)) == SUBTASKS
     assert spark_submit.calls == []
+    if end == "FINISHED":
+        assert plan().execute(context(store, try_number=3, max_tries=5)) == SUBTASKS
+    else:  # who clears it means it to go on
+        spark_submit.play(exit=1)
+        with pytest.raises(AirflowException):
+            plan().execute(context(store, try_number=3, max_tries=5))
+    assert len(spark_submit.calls) == (end == "STOPPED")
 
 
 def test_a_plan_that_was_never_finished_is_made_again_by_the_retry(
@@ -157,6 +164,37 @@ def test_a_group_runs_in_client_mode(plan: Any, spark_submit: FakeSparkSubmit) -
     with pytest.raises(AirflowFailException, match="client mode"):
         plan(deploy_mode="cluster").execute(context(StateStore()))
     assert spark_submit.calls == []
+
+
+def test_a_kill_of_the_plan_ends_its_driver_and_leaves_no_request_behind(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
+) -> None:
+    """It would stop the job that the next try has prepared."""
+    orders.claim(f"{NAME}~t1.plan", Worker(), 1.0)
+    spark_submit.play(status("started", epoch=1), wait=True)
+    assert "A retry prepares the job anew" in str(killed(plan(), spark_submit))
+    assert root.list(f"{NAME}/requests") == []
+
+
+def killed(operator: Any, spark_submit: FakeSparkSubmit) -> AirflowException:
+    """What its execution raises when it is killed while spark-submit waits."""
+    raised: list[AirflowException] = []
+
+    def run() -> None:
+        try:
+            operator.execute(context(StateStore()))
+        except AirflowException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    wait_until((spark_submit.folder / "waiting").exists, "spark-submit")
+    operator.on_kill()
+    thread.join(60)
+    (error,) = raised
+    assert not isinstance(error, AirflowFailException), "worth a retry"
+    assert not is_alive(spark_submit.calls[0].pid)
+    return error
 
 
 # ---- a subtask
@@ -218,7 +256,7 @@ def test_a_retry_waits_until_the_job_is_prepared_again_and_joins_that_deployment
     told.on_look = lambda number: prepared(orders, f"{NAME}~t2.coordinate") if number == 3 else None
     spark_submit.play(DONE)
     subtask().execute(context(StateStore(), try_number=2))
-    assert told.looks == 3
+    assert told.looks == 4, "each time that it waits, and once before it begins"
     assert spark_submit.calls[0].argv[-1] == "3"
 
 
@@ -226,8 +264,12 @@ def test_a_retry_waits_until_the_job_is_prepared_again_and_joins_that_deployment
 def test_without_anybody_to_prepare_the_job_it_fails_for_good(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
 ) -> None:
-    ended(coordinated(prepared(orders)), "RESTARTING")
+    """Also while the deployment lives: nobody would commit what the worker does."""
     told.states = {"orders.coordinate": state}
+    coordinated(prepared(orders))
+    with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
+        subtask().execute(context(StateStore(), try_number=2))
+    ended(orders, "RESTARTING")
     with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
         subtask().execute(context(StateStore(), try_number=2))
     assert spark_submit.calls == []
@@ -288,23 +330,7 @@ def test_a_kill_ends_that_worker_and_asks_nothing_of_the_job(
 ) -> None:
     coordinated(prepared(orders))
     spark_submit.play(status("started", epoch=2), wait=True)
-    operator, raised = subtask(stop_grace=60), []
-
-    def run() -> None:
-        try:
-            operator.execute(context(StateStore()))
-        except AirflowException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    wait_until((spark_submit.folder / "waiting").exists, "spark-submit")
-    operator.on_kill()
-    thread.join(60)
-    (error,) = raised
-    assert not isinstance(error, AirflowFailException)
-    assert "a retry goes on with it" in str(error)
-    assert not is_alive(spark_submit.calls[0].pid)
+    assert "a retry goes on with it" in str(killed(subtask(stop_grace=60), spark_submit))
     assert root.list(f"{NAME}/requests") == []
 
 

@@ -186,6 +186,17 @@ def test_a_retry_of_a_run_that_failed_prepares_the_job_again_in_its_own_slot(
     assert call.options["resume_failed"] is False
 
 
+def test_a_planner_that_says_nothing_and_prepares_nothing_has_failed(
+    coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
+) -> None:
+    ended(coordinated(prepared(orders)), "RESTARTING")
+    spark_submit.play()
+    with pytest.raises(AirflowException, match="is not prepared") as caught:
+        coordinate().execute(context(StateStore(), try_number=2))
+    assert not isinstance(caught.value, AirflowFailException)
+    assert played.jobs == []
+
+
 @pytest.mark.parametrize("end", ["STOPPED", "FAILED"])
 def test_a_clear_goes_on_with_a_job_that_was_stopped_or_failed_for_good_and_a_retry_does_not(
     coordinate: Any,

@@ -109,6 +109,7 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
     listed.variant, listed.job_id = LISTED, LISTED.name
     run = airflow.start_dag("listed")
     wait_until(lambda: _released(listed) > 2, lambda: f"releases\n{_told(airflow, 'listed')}", seconds=400)
+    _a_cleared_subtask_leaves_alone(airflow, listed, run)
     airflow.patch(f"/api/v2/dags/listed/dagRuns/{run}/taskInstances/orders.coordinate", {"new_state": "failed"})
     wait_until(lambda: listed.state().status == "STOPPED", lambda: f"the stop\n{_told(airflow, 'listed')}")
     ends = {"orders.plan": "success", "orders.history": "success", "orders.doubled-0": "success"}
@@ -127,6 +128,25 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
     listed.drain()
     _ends_green(airflow, "listed", run)
     check_exactly_once(listed)
+
+
+def _a_cleared_subtask_leaves_alone(airflow: Airflow, listed: World, run: str) -> None:
+    """Its worker is told by a signal; the others and the JobMaster are not."""
+    before = listed.state()
+    clear = {"dry_run": False, "dag_run_id": run, "only_failed": False, "task_ids": ["orders.doubled-0"]}
+    airflow.post("/api/v2/dags/listed/clearTaskInstances", clear)
+    told = "SIGTERM: leaving at the end of the micro-batch"
+    wait_until(lambda: told in airflow.task_log("listed", "orders.doubled-0"), lambda: _told(airflow, "listed"))
+    wait_until(
+        lambda: (
+            airflow.task("listed", run, "orders.doubled-0")["state"] == "running"
+            and _released(listed) > before.last_triggered
+        ),
+        lambda: f"releases with its next worker\n{_told(airflow, 'listed')}",
+        seconds=400,
+    )
+    after = listed.state()
+    assert (after.epoch, after.deployment) == (before.epoch, before.deployment)
 
 
 def _kill_the_master(airflow: Airflow, world: World) -> None:
