@@ -32,7 +32,7 @@ class Siblings:
             found = RuntimeTaskInstance.get_task_states(
                 dag_id=self.dag_id, task_group_id=self.group_id, run_ids=[self.run_id]
             )
-        except (AirflowException, AirflowRuntimeError, OSError):
+        except (AirflowException, AirflowRuntimeError, OSError, EOFError):
             return {}
         return {task: None if state is None else str(state) for task, state in found.get(self.run_id, {}).items()}
 
