@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
     from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
+    from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
     from airflow_provider_ckpt.operators.job_request import (
         CheckpointedJobDrainOperator,
         CheckpointedJobRescaleOperator,
@@ -63,6 +64,7 @@ __all__ = [
     "CheckpointedJobDrainOperator",
     "CheckpointedJobRescaleOperator",
     "CheckpointedJobStopOperator",
+    "CheckpointedSparkJobGroup",
     "CheckpointedSparkJobOperator",
     "CkptError",
     "DeletedJob",
@@ -118,6 +120,7 @@ _MODULES = {
     "CheckpointedJobDrainOperator": "operators.job_request",
     "CheckpointedJobRescaleOperator": "operators.job_request",
     "CheckpointedJobStopOperator": "operators.job_request",
+    "CheckpointedSparkJobGroup": "operators.job_group",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
     "DeletedJob": "jobmaster.deletion",

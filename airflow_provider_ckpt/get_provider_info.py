@@ -24,7 +24,9 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "operators": [
-            _modules(*(f"{package}.operators.{name}" for name in ("spark_job", "job_request", "job_cleanup"))),
+            _modules(
+                *(f"{package}.operators.{name}" for name in ("spark_job", "job_group", "job_request", "job_cleanup"))
+            ),
         ],
         "sensors": [_modules(f"{package}.sensors.checkpoint")],
         "hooks": [_modules(f"{package}.hooks.checkpoint", f"{package}.hooks.spark_submit")],

@@ -7,6 +7,7 @@ from airflow_provider_ckpt.coordinator.messages import (
     ReleaseDone,
     ReleaseFailed,
     RescaleRequested,
+    RunGivenUp,
     StopRequested,
 )
 from airflow_provider_ckpt.coordinator.parts import Parts
@@ -30,6 +31,8 @@ class Admission:
         self._requests, self._cycle = parts.requests, parts.cycle
 
     def refuse(self, message: Message) -> str | None:
+        if isinstance(message, RunGivenUp):
+            return None
         if isinstance(message, (StopRequested, RescaleRequested)):
             return None if self._requests.is_new(message.request) else "stale"
         if message.epoch != self._epoch:

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.coordinator.messages import (
     ReleaseDone,
     ReleaseFailed,
     RescaleRequested,
+    RunGivenUp,
     StopRequested,
 )
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
@@ -223,6 +224,9 @@ class Coordinator:
                 self._requested(message, now)
             case RescaleRequested():
                 self._rescaler.requested(message, now)
+            case RunGivenUp():
+                self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
+                self._job.end(JobStatus.RESTARTING, message.cause)
 
     def _release_done(self, message: ReleaseDone, now: float) -> None:
         if self._parts.releases.done(message.checkpoint):

@@ -46,4 +46,11 @@ class RescaleRequested:
     """As in :class:`StopRequested`."""
 
 
-Message = Report | ReleaseDone | ReleaseFailed | StopRequested | RescaleRequested
+@dataclass(frozen=True)
+class RunGivenUp:
+    """Whoever is in charge of the workers knows that a subtask gets none any more: nobody need wait for it."""
+
+    cause: str
+
+
+Message = Report | ReleaseDone | ReleaseFailed | StopRequested | RescaleRequested | RunGivenUp

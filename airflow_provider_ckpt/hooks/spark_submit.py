@@ -83,6 +83,13 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         driver: str | None = super().submit(application, **kwargs)
         return driver
 
+    def ask_to_leave(self) -> bool:
+        """SIGTERM, which a worker takes for a request; whether there was a process to ask."""
+        if self._submit_sp is None or self._submit_sp.poll() is not None:
+            return False
+        self._submit_sp.terminate()
+        return True
+
     def leave(self, seconds: float) -> bool:
         """Wait that long for spark-submit, which was asked to stop, to end; whether it did. True before its start."""
         if self._submit_sp is None:

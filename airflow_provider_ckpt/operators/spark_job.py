@@ -261,13 +261,20 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self.application = str(DRIVER)
         return CheckpointedSparkSubmitHook(
             base,
-            name=self.name or options.job_id,
-            application_args=["--options", json.dumps(options.to_json())],
+            name=self._application_name(options),
+            application_args=self._application_args(options),
             py_files=[str(package_zip())],
             on_status=run.see,
             location=run.hook.settings(),
             conf=conf,
         )
+
+    def _application_name(self, options: RunOptions) -> str:
+        return self.name or options.job_id
+
+    def _application_args(self, options: RunOptions) -> list[str]:
+        """What the driver is told."""
+        return ["--options", json.dumps(options.to_json())]
 
     def _job_folders(self) -> list[Path]:
         beside_the_dag = [Path(self.dag.fileloc).parent] if self.has_dag() else []  # type: ignore[no-untyped-call]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.messages import RunGivenUp
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
@@ -67,8 +68,12 @@ class RemoteJob:
     timing: Timing
 
 
-def run_master(remote: RemoteJob, on_status: OnStatus) -> ExitCode:
-    """Run the job to its end, with whatever workers come. What it fails with is told through ``on_status``."""
+OnMaster = Callable[["Master"], None]
+
+
+def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
+    """Run the job to its end, with whatever workers come. What it fails with is told through ``on_status``.
+    ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up."""
     status = StatusReporter(on_status, remote.options.job_id, None)
     try:
         storage = read_root(open_storage(remote.location))
@@ -79,7 +84,9 @@ def run_master(remote: RemoteJob, on_status: OnStatus) -> ExitCode:
             buffer_bytes=options.journal_buffer_bytes,
             flush_interval=options.journal_flush_interval,
         )
-        return ExitCode.of_run(Master(remote, storage, journal, status).run().status)
+        master = Master(remote, storage, journal, status)
+        on_master(master)
+        return ExitCode.of_run(master.run().status)
     except Exception as error:
         code = ExitCode.of_error(error)
         terminal = isinstance(error, CkptError) and not error.retryable
@@ -95,6 +102,12 @@ class Master:
         self._remote, self._journal, self._status = remote, journal, status
         self._storage, self._job_id = storage, remote.options.job_id
         self._sinks: Mapping[str, BoundSink] = bind_sinks(remote.job, self._job_id, remote.location)
+        self._inbox = Inbox()
+
+    def give_up(self, cause: str) -> None:
+        """Have the run end RESTARTING, as some subtask gets no worker any more; any thread. What is completed is
+        released before it ends."""
+        self._inbox.put(RunGivenUp(cause))
 
     def run(self) -> Outcome:
         """Run the job to its end, with whatever workers come. Raises what its steps raise, and FencedError."""
@@ -131,7 +144,7 @@ class Master:
     def make(self, journal: OwnedJournal) -> JobMaster:
         """What runs the job that was taken over. Raises SubtaskLogLostError, and the storage's errors."""
         state, storage, options = journal.state, self._storage, self._remote.options
-        graph, inbox, deployment = state.graph(), Inbox(), state.deployment
+        graph, inbox, deployment = state.graph(), self._inbox, state.deployment
         logs = {
             one: TailingLogReader(storage, subtask_log_path(self._job_id, one.vertex, one.number))
             for one in graph.subtasks

@@ -164,6 +164,8 @@ class RemoteGateway:
             self._vacancies.taken(message.subtask, message.attempt)
         if isinstance(message, SubtaskDone):
             host.attempts.pop(message.subtask, None)
+        if isinstance(message, SubtaskFailed):  # a worker that is lost is not the run's end: another one may come
+            message = replace(message, driver_is_lost=False)
         self._post(replace(message, epoch=self._epoch))
 
     def _judge(self, host: _Host, outbox: Outbox) -> None:

@@ -119,6 +119,11 @@ class Worker:
         """How the run ended, after JOB_OVER."""
         return self._status
 
+    @property
+    def failure(self) -> SubtaskFailed | None:
+        """What the first subtask that has failed, and did not begin again, failed with."""
+        return next((one.state for one in self._hosted.values() if isinstance(one.state, SubtaskFailed)), None)
+
     def run(self, gateway: TaskGateway) -> WorkerEnd:
         """Run the subtasks until they have finished or the job is over. Raises OvertakenError: another deployment has
         the job, or another process a subtask."""

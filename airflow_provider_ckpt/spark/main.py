@@ -2,6 +2,9 @@
 
     spark-submit --py-files ckpt.zip main.py --options '<RunOptions as JSON>'
 
+or a part of it: ``--plan`` prepares it for a JobMaster and workers, ``--worker history/0 --deployment 7`` is one of
+these, which leaves when a subtask of it fails: whoever started it starts it again.
+
 It ends with an :class:`ExitCode`. Storage options come in ``CKPT_STORAGE_OPTIONS``.
 """
 
@@ -12,7 +15,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 if __name__ == "__main__" and not __package__:
@@ -28,14 +31,17 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.remote.worker import Worker
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.errors import RootInOutputError, RootNotForSparkError, SparkGoneError
 from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
 from airflow_provider_ckpt.spark.session import build_session
-from airflow_provider_ckpt.spark.signals import LeaveOnSignal
+from airflow_provider_ckpt.spark.signals import LeaveOnSignal, leaves_on_signal
 from airflow_provider_ckpt.spark.task.jvm import is_gone
+from airflow_provider_ckpt.spark.worker_run import WorkerRun
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -172,7 +178,10 @@ def _traceback(error: BaseException) -> str:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="main.py", description="Run a checkpointed Spark job.")
     parser.add_argument("--options", required=True, help="RunOptions as JSON")
-    parser.add_argument("--plan", action="store_true", help="prepare the job for a JobMaster and workers, and leave")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--plan", action="store_true", help="prepare the job for a JobMaster and workers, and leave")
+    part.add_argument("--worker", action="append", metavar="VERTEX/N", help="run this subtask; may be repeated")
+    parser.add_argument("--deployment", type=int, default=0, help="of the worker: it works for no other")
     arguments = parser.parse_args(argv)
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
@@ -181,9 +190,10 @@ def main(argv: list[str] | None = None) -> int:
         code = ExitCode.of_error(error)
         print_line(StatusLine(code.told_as, str(error)))
         return code
-    if arguments.plan:
+    if arguments.plan or arguments.worker:
+        work = plan if arguments.plan else _worker(options, arguments.worker, arguments.deployment)
         try:
-            return run_job(options, location, print_line, plan)
+            return run_job(options, location, print_line, work)
         finally:
             stop_session()
     told = LeaveOnSignal(options, location, print_line)
@@ -192,6 +202,14 @@ def main(argv: list[str] | None = None) -> int:
     finally:
         told.restore()
         stop_session()
+
+
+def _worker(options: RunOptions, subtasks: Sequence[str], deployment: int) -> Work:
+    def leaves_in_good_order(worker: Worker) -> None:
+        leaves_on_signal(worker.leave).install()
+
+    timing = Timing.of(options.root)
+    return WorkerRun(tuple(subtasks), timing, leaves_in_good_order, deployment=deployment, restarts=False)
 
 
 def stop_session() -> None:

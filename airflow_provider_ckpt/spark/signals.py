@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM for a driver: the first one asks for a savepoint, the second one ends it at once.
+"""SIGINT and SIGTERM for a driver: the first one asks it to leave in good order, the second one ends it at once.
 
 Spark's JVM is a process of its own: the parent of the driver under ``spark-submit``, its child otherwise. Told to end,
 it would take Spark with it before there is a savepoint. So it does not die of its first SIGTERM either, and passes it
@@ -28,23 +28,20 @@ from airflow_provider_ckpt.storage.location import Location
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class LeaveOnSignal:
-    """Passes the driver's status lines on to ``show``; from the first one that names an epoch on, a signal stops the
-    job as ``ckpt stop`` does. The job leaves within the checkpoint timeout, with a savepoint or (exit code 1) without.
-    Before it, a signal does what it always did: nothing is begun yet."""
+class FirstSignal:
+    """``tell`` is called with the name of the first signal, once. What it raises counts as not told."""
 
-    def __init__(self, options: RunOptions, root: Location, show: OnStatus) -> None:
-        self._options, self._root, self._show = options, root, show
-        self._epoch = 0
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell_of = tell
         self._before: dict[signal.Signals, Any] = {}
-        self._asked = threading.Event()
+        self._told = threading.Event()
         self._jvm: _JvmSignal | None = None
 
-    def __call__(self, line: StatusLine) -> None:
-        self._show(line)
-        if "epoch" in line.data and not self._epoch:
-            self._epoch = line.data["epoch"]
-            self._install()
+    def install(self) -> None:
+        """Once Spark has started, which takes SIGINT for itself; only the main thread can."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._first) for number in SIGNALS}
+            self._jvm = _JvmSignal.install(self._from_jvm)
 
     def restore(self) -> None:
         """The next signal does what it did before."""
@@ -54,34 +51,65 @@ class LeaveOnSignal:
         if self._jvm is not None:
             self._jvm.restore()
 
-    def _install(self) -> None:
-        """Once Spark has started, which takes SIGINT for itself; only the main thread can."""
-        if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._first) for number in SIGNALS}
-            self._jvm = _JvmSignal.install(self._from_jvm)
-
     def _first(self, number: int, frame: FrameType | None) -> None:
         for which, handler in self._before.items():
             signal.signal(which, handler)  # the second one ends this process, and with it the JVM
-        self._ask(signal.Signals(number).name)
+        self._tell(signal.Signals(number).name)
 
     def _from_jvm(self, times: int) -> None:
         """In a thread of Spark's. ``times``: how often the JVM was told."""
         if times > 1:
             os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
-        self._ask("SIGTERM")
+        self._tell("SIGTERM")
+
+    def _tell(self, name: str) -> None:
+        if self._told.is_set():
+            return  # the driver and its JVM were told together
+        self._told.set()
+        try:
+            self._tell_of(name)
+        except BaseException:
+            self._told.clear()  # the next one asks again
+            raise
+
+
+class LeaveOnSignal:
+    """Passes the driver's status lines on to ``show``; from the first one that names an epoch on, a signal stops the
+    job as ``ckpt stop`` does. The job leaves within the checkpoint timeout, with a savepoint or (exit code 1) without.
+    Before it, a signal does what it always did: nothing is begun yet."""
+
+    def __init__(self, options: RunOptions, root: Location, show: OnStatus) -> None:
+        self._options, self._root, self._show = options, root, show
+        self._epoch = 0
+        self._signals = FirstSignal(self._ask)
+
+    def __call__(self, line: StatusLine) -> None:
+        self._show(line)
+        if "epoch" in line.data and not self._epoch:
+            self._epoch = line.data["epoch"]
+            self._signals.install()
+
+    def restore(self) -> None:
+        """The next signal does what it did before."""
+        self._signals.restore()
 
     def _ask(self, name: str) -> None:
-        if self._asked.is_set():
-            return  # the driver and its JVM were told together
-        self._asked.set()
-        text = f"ckpt: {name}: taking a savepoint, then leaving; once more to leave at once"
-        print(text, file=sys.stderr, flush=True)
-        try:
-            JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, leaves=True)
-        except BaseException:
-            self._asked.clear()  # the next one asks again
-            raise
+        _say(f"{name}: taking a savepoint, then leaving; once more to leave at once")
+        JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, leaves=True)
+
+
+def leaves_on_signal(leave: Callable[[], None]) -> FirstSignal:
+    """Of a worker: ``leave`` has it come to the end of its micro-batch first; the job goes on."""
+
+    def tell(name: str) -> None:
+        _say(f"{name}: leaving at the end of the micro-batch; once more to leave at once")
+        leave()
+
+    return FirstSignal(tell)
+
+
+def _say(text: str) -> None:
+    print(f"ckpt: {text}", file=sys.stderr, flush=True)
 
 
 class _JvmSignal:

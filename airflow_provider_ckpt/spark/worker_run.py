@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.attempts import new_nonce
@@ -23,6 +24,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
+from airflow_provider_ckpt.remote.errors import DeploymentOverError
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
@@ -50,11 +52,16 @@ OnWorker = Callable[[Worker], None]
 @dataclass(frozen=True)
 class WorkerRun:
     """``asked``: subtasks (``history/0``), or vertices, of which it takes all; ``timing``: see there. ``on_worker`` is
-    given the worker before it begins, so that somebody else can have it leave. ``sleep``: between looks for a plan."""
+    given the worker before it begins, so that somebody else can have it leave. ``deployment``: the only one that it
+    works for; 0: whichever there is, and one that is to come is waited for. ``restarts``: as often
+    as the options say a subtask that fails may begin again here.
+    ``sleep``: between looks for a plan."""
 
     asked: Collection[str]
     timing: Timing
     on_worker: OnWorker = lambda worker: None
+    deployment: int = 0
+    restarts: bool = True
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def __call__(
@@ -67,6 +74,8 @@ class WorkerRun:
         if state.status is JobStatus.FINISHED:
             reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing is left to run", state)
             return ExitCode.FINISHED
+        if self.deployment and state.deployment != self.deployment:
+            return _told_late(reporter, state, self.deployment)
         if not state.deployment:
             reporter.say(
                 LineKind.FAILED, f"nobody has prepared job {options.job_id} for workers", state, terminal=False
@@ -80,7 +89,12 @@ class WorkerRun:
         waited, told = 0.0, False
         while True:
             state = journal.refresh()
-            if state.deployment or state.status is JobStatus.FINISHED or waited >= self.timing.silence:
+            if (
+                self.deployment
+                or state.deployment
+                or state.status is JobStatus.FINISHED
+                or waited >= self.timing.silence
+            ):
                 return state
             if not told:
                 reporter.say(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
@@ -103,7 +117,7 @@ class WorkerRun:
 
         worker = Worker(
             job_id,
-            WorkerPart.of(storage, state, subtasks, restarts=prepared.options.restart_attempts > 0),
+            WorkerPart.of(storage, state, subtasks, restarts=self.restarts and prepared.options.restart_attempts > 0),
             Correspondence(
                 storage,
                 job_id,
@@ -129,7 +143,10 @@ class WorkerRun:
             gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
             names = ", ".join(subtasks)
             status.say(LineKind.STARTED, f"this worker runs {names} of job {job_id}", state, subtasks=list(subtasks))
-            return _told(status, journal.state, job_id, worker.run(gateway), worker.job_status)
+            end = worker.run(gateway)
+            if end is WorkerEnd.FAILED and worker.failure is not None:
+                return _told_failed(status, journal.state, worker.failure)
+            return _told(status, journal.state, job_id, end, worker.job_status)
 
 
 class _Readers:
@@ -211,6 +228,22 @@ def _splits(storage: Storage, state: JobState) -> dict[str, Sequence[Split]]:
         for uid, one in state.frozen.items()
         if one.path is not None and uid in by_split
     }
+
+
+def _told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
+    """The deployment that the worker is for is there no more. Raises DeploymentOverError: somebody else has the job."""
+    if state.status is None or state.status.is_alive:
+        why = f"epoch {state.epoch} has the job ({state.worker})"
+        raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=why)
+    return _told(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
+
+
+def _told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
+    """Whether trying again helps is for the JobMaster to decide, who has heard of it too."""
+    message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
+    more = {} if failure.traceback is None else {"traceback": failure.traceback}
+    status.say(LineKind.FAILED, message, state, terminal=False, **more)
+    return ExitCode.FAILED
 
 
 def _told(

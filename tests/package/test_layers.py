@@ -117,6 +117,7 @@ LATE = {
     "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
     "cli.worker": "as cli.run",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
+    "operators.master_host": "as above: a JobMaster has sinks, and only the task that runs one needs it",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",
     "hooks.yarn_applications": "requests-kerberos may be absent: only a deferred task on a YARN with Kerberos needs it",

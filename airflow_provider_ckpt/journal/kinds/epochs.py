@@ -34,6 +34,9 @@ class Epochs(Deletion, Checkpoints, Sources, Splits, Subtasks):
     then: what attempts of that uid did before, when it was in the job once already, does not count."""
     given_up: set[str] = field(default_factory=set, metadata=LATER)
     """Uids of operators that the job had and has no longer, or had not for a while."""
+    prepared_by: str | None = field(default=None, metadata=LATER)
+    """The attempt that has prepared the deployment of now, or the one that ended last; None as soon as somebody else
+    takes the job."""
     anew_epoch: int = field(default=0, metadata=LATER)
     """Of the driver that began the job anew, last; 0 if none did."""
 
@@ -61,6 +64,7 @@ class EpochClaimed(JournalEvent):
         if self.deployment:
             take_again(state)
         else:
+            state.prepared_by = None
             state.taken.clear()  # who asked is told that the driver was overtaken
             forget_assigned(state)
         if state.status is not None and not self.releases_only:
@@ -100,7 +104,7 @@ class DeploymentPrepared(JournalEvent):
     at: float
 
     def apply(self, state: Epochs) -> None:
-        state.deployment = self.epoch
+        state.deployment, state.prepared_by = self.epoch, state.attempt
 
 
 @dataclass(frozen=True)

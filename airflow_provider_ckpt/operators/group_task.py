@@ -1,0 +1,130 @@
+"""What the tasks of a group have in common: one job, in one deployment of their Dag run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.operators.clearing import was_cleared
+from airflow_provider_ckpt.operators.group_run import GroupRun
+from airflow_provider_ckpt.operators.links import LinkPusher
+from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from airflow_provider_ckpt.operators.siblings import Siblings
+from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
+from airflow_provider_ckpt.operators.task_run import TaskRun
+from airflow_provider_ckpt.storage.layout import check_job_id
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+    from airflow_provider_ckpt.journal.state import JobState
+
+RESTARTS = 1000
+"""What a JobMaster of a group bears in a row: it is Airflow that counts the tries of a subtask's task."""
+
+
+class GroupTaskOperator(CheckpointedSparkJobOperator):
+    """``part``: what it is called in the journal. ``ckpt_group``: the group's id, as Airflow has it."""
+
+    part = "task"
+
+    def __init__(self, *, ckpt_group: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ckpt_group = ckpt_group
+        self._part: Sequence[str] = ()
+        self._application = ""
+        self._was_cleared = self._is_first = False
+        self._group_run, self._siblings = GroupRun(""), Siblings("", "", "")
+
+    # ---- what every execution begins with
+
+    def _start(self, context: Context) -> TaskRun:
+        """Find the job and leave the pointer. The state store is read and written once."""
+        self._hook, self._killed, self._part = None, False, ()  # a retry inside one process (dag.test) is another try
+        self._check_where()
+        store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
+        self._group_run = GroupRun.of(ti.dag_id, self.ckpt_group, ti.run_id)
+        self._siblings = Siblings.of(ti, self.ckpt_group)
+        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
+        job_id = check_job_id(self.job_id or self._group_run.name)
+        before = Pointer.from_json(store.get(KEY))
+        self._is_first = before is None
+        self._was_cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
+        options = self._options(hook.root_uri, job_id, self._group_run.attempt(self.part, ti.try_number))
+        pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number)
+        hook.storage()  # opened here: a kill has no time for a connection lookup
+        writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
+        writer.write()
+        ti.xcom_push(JOB_ID_XCOM, job_id)
+        run = TaskRun(hook, writer, options, None, LinkPusher(ti.xcom_push, self.log.warning))
+        self._ckpt_run = run
+        return run
+
+    def _options(self, root: str, job_id: str, attempt: str) -> RunOptions:
+        return replace(super()._options(root, job_id, attempt), restart_attempts=RESTARTS)
+
+    @staticmethod
+    def _look(run: TaskRun) -> JobState:
+        return run.hook.client(run.pointer.job_id).look()
+
+    def _taken(self, run: TaskRun, state: JobState) -> AirflowFailException:
+        owner = state.prepared_by or state.attempt or "nobody"
+        return AirflowFailException(
+            f"Job {run.pointer.job_id} is no longer this Dag run's: {owner} has taken it over. A retry would take it "
+            "back; clear the group to do that."
+        )
+
+    # ---- spark-submit
+
+    def _submit(self, context: Context, run: TaskRun, *part: str, application: str = "") -> None:
+        """Run a part of our driver to its end. Raises what :meth:`TaskRun.failure` makes of a failure."""
+        self._part, self._application, self._hook = part, application, None
+        try:
+            SparkSubmitOperator.execute(self, context)
+            if self._killed:
+                raise AirflowException("spark-submit was ended")
+        except (AirflowException, RuntimeError) as error:
+            if self._killed:
+                raise self._was_killed(run) from None
+            cause = None if run.told_why else error
+            raise run.failure(self._hook, error, killed=self._killed) from cause
+        finally:
+            run.writer.flush()
+
+    def _was_killed(self, run: TaskRun) -> AirflowException:
+        return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job anew.")
+
+    def on_kill(self) -> None:
+        """End what was submitted. The job is not asked to stop: whoever comes next in the deployment would."""
+        if self._killed:
+            return  # every process of a group gets the signal: the supervisor, which passes it on, and this one
+        self._killed = True
+        if self._hook is not None:
+            SparkSubmitOperator.on_kill(self)
+
+    def _application_args(self, options: RunOptions) -> list[str]:
+        return [*super()._application_args(options), *self._part]
+
+    def _application_name(self, options: RunOptions) -> str:
+        name = super()._application_name(options)
+        return f"{name} {self._application}" if self._application else name
+
+    def _get_hook(self) -> CheckpointedSparkSubmitHook:
+        hook = super()._get_hook()
+        if hook.deploy_mode != "client":
+            raise InvalidTaskArgumentError(
+                argument="deploy_mode",
+                value=hook.deploy_mode,
+                problem="a task of a group stays with its driver: it runs in client mode",
+            )
+        return hook

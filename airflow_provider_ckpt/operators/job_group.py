@@ -1,0 +1,126 @@
+"""A checkpointed job as a group of Airflow tasks: one for each of its subtasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import TaskGroup
+
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.job.suggestions import did_you_mean
+from airflow_provider_ckpt.operators.arguments import ARGUMENTS
+from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
+from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
+from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+
+_OURS = ("ckpt_conn_id", "stop_grace")
+_AIRFLOWS = ("restart_attempts", "restart_delay")
+_SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
+_GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
+_RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
+"""While a subtask waits for its next try no checkpoint is taken: Airflow's five minutes are long for that."""
+
+Subtasks = Sequence[str] | Mapping[str, Mapping[str, Any]]
+
+
+class CheckpointedSparkJobGroup(TaskGroup):
+    """Run a :class:`~airflow_provider_ckpt.Job` with one Airflow task for each subtask, each with a Spark of its own::
+
+        CheckpointedSparkJobGroup("orders", job="jobs/orders.py:job", job_id="orders", checkpoint_interval="30s")
+
+    * ``plan`` prepares the job, and returns the names of its subtasks;
+    * ``subtask``, mapped over them, runs one each; a try of it is a try of that subtask, and the others go on;
+    * ``coordinate`` runs the JobMaster, and ends as the job does.
+
+    What a retry, a clear and a new Dag run do is in docs/airflow.md. All subtasks run at once: a pool needs a slot for
+    each of them, and one for ``coordinate``.
+
+    :param job: as in ``CheckpointedSparkJobOperator``; so are the options of a run, which are given by their names
+        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id`` and ``stop_grace``. The file
+        is not imported when the Dag is read. ``restart_attempts`` and ``restart_delay`` are Airflow's ``retries`` and
+        ``retry_delay`` here (3 and 10 s unless the Dag says otherwise).
+    :param subtasks: the subtasks (``history/0``), or vertices with all of their subtasks (``history``), if they are to
+        be tasks of their own instead of a mapped one; a mapping gives each its arguments: Airflow's (``pool``,
+        ``queue``, ``retries``, …) and those of spark-submit (``conf``, ``driver_memory``, …). All have to be named.
+    :param spark: arguments of ``SparkSubmitOperator`` for all tasks (``conn_id``, ``conf``, ``packages``, …).
+    :param plan: Airflow's arguments of ``plan``; ``subtask``, ``coordinate``: of the others.
+
+    Raises InvalidTaskArgumentError, and what an option's value is refused with.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        *,
+        job: str,
+        subtasks: Subtasks | None = None,
+        spark: Mapping[str, Any] | None = None,
+        plan: Mapping[str, Any] | None = None,
+        subtask: Mapping[str, Any] | None = None,
+        coordinate: Mapping[str, Any] | None = None,
+        default_args: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        about = {name: options.pop(name) for name in _GROUPS if name in options}
+        _check(options)
+        super().__init__(group_id=group_id, default_args=dict(default_args or {}), **about)  # type: ignore[arg-type]
+        self._add_retries()
+        given = {"job": job, "ckpt_group": self.group_id, **(spark or {}), **options}
+        with self:
+            planned = PlanTaskOperator(task_id="plan", **{**given, **(plan or {})})
+            of_subtasks = {**given, "coordinate": f"{self._prefix()}coordinate", **(subtask or {})}
+            if subtasks is None:
+                tasks: str | list[str] = f"{self._prefix()}subtask"
+                mapped = SubtaskTaskOperator.partial(
+                    task_id="subtask", map_index_template="{{ task.subtask }}", **of_subtasks
+                ).expand(subtask=planned.output)
+                planned >> mapped
+            else:
+                tasks = [_listed(name, of_subtasks, own, planned) for name, own in _with_arguments(subtasks).items()]
+            names = planned.output if subtasks is None else list(subtasks)
+            coordinated = MasterTaskOperator(
+                task_id="coordinate", subtasks=names, subtask_tasks=tasks, **{**_first(given), **(coordinate or {})}
+            )
+            planned >> coordinated
+
+    def _prefix(self) -> str:
+        """Of the ids of its tasks."""
+        return f"{self.group_id}." if self.prefix_group_id and self.group_id else ""
+
+    def _add_retries(self) -> None:
+        """Unless somebody said something: the group, one around it, or the Dag."""
+        known = {**(self.dag.default_args or {}), **self.default_args}
+        self.default_args.update({name: value for name, value in _RETRIES.items() if name not in known})
+
+
+def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned: PlanTaskOperator) -> str:
+    """Its task, by its id. Its Spark settings come on top of those for all."""
+    conf = {**(given.get("conf") or {}), **(own.get("conf") or {})}
+    arguments = {**given, **own, "conf": conf or None}
+    task = SubtaskTaskOperator(task_id=re.sub(r"[^\w.-]", "-", name), subtask=name, **arguments)
+    planned >> task
+    return str(task.task_id)
+
+
+def _with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
+    return subtasks if isinstance(subtasks, Mapping) else {name: {} for name in subtasks}
+
+
+def _first(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Among those that wait for a slot it is the first: without a JobMaster nothing is committed."""
+    return {"priority_weight": 1000, "weight_rule": "absolute", **given}
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    known = {*ARGUMENTS, *_OURS} - {*_AIRFLOWS, "job"}
+    for name, value in options.items():
+        if name in _AIRFLOWS:
+            instead = name.replace("restart_attempts", "retries").replace("restart_delay", "retry_delay")
+            problem = f"a subtask of a group is restarted by Airflow: give {instead} in default_args or subtask="
+            raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)
+        if name not in known:
+            problem = f"a group has no such argument{did_you_mean(name, sorted(known))}; spark= takes spark-submit's"
+            raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)

@@ -1,0 +1,193 @@
+"""The task of a group that runs the job's JobMaster."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
+from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
+from airflow_provider_ckpt.operators.job_file import resolve_job
+from airflow_provider_ckpt.operators.master_host import MasterHost
+from airflow_provider_ckpt.operators.siblings import GIVEN_UP, tasks_of_subtasks
+from airflow_provider_ckpt.operators.unrun import UnrunWatch
+from airflow_provider_ckpt.report.exit_code import ExitCode, is_for_good
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.operators.task_run import TaskRun
+    from airflow_provider_ckpt.report.status_line import StatusLine
+
+WATCH = 5.0
+"""Seconds from one look at Airflow's states of the subtasks' tasks to the next."""
+_ASKING = 2.0
+
+
+class MasterTaskOperator(GroupTaskOperator):
+    """Holds a worker slot as long as the job runs, and no Spark: but a retry prepares the job again if it has to, with
+    a Spark driver of its own. Its end is that of the job.
+
+    :param subtasks: what the group's other tasks run: names of subtasks, or of vertices.
+    :param subtask_tasks: ids of these tasks, in the same order, or the id of the task that is mapped over them.
+    """
+
+    part = "coordinate"
+    template_fields: Sequence[str] = (*GroupTaskOperator.template_fields, "subtasks")
+
+    def __init__(self, *, subtasks: Any, subtask_tasks: str | Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.subtasks = subtasks
+        self.subtask_tasks = subtask_tasks
+        self._host: MasterHost | None = None
+        self._leaves = False
+
+    def execute(self, context: Context) -> Any:
+        self._host, self._leaves = None, False
+        with airflow_failures():
+            run = self._start(context)
+            if self._is_over(run):
+                return self._told(context, self._result(run))
+            if self._group_run.standing(self._look(run)) is not Standing.RUNS:
+                run = self._prepare_again(context, run)
+            state = self._look(run)
+            if self._group_run.standing(state) is Standing.RUNS:
+                self._refuse_uncovered(state)
+                self._run_master(run)
+            elif self._group_run.standing(state) is not Standing.DONE:
+                raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
+            return self._told(context, self._result(run))
+
+    # ---- before
+
+    def _is_over(self, run: TaskRun) -> bool:
+        """Whether the job has ended well already. Raises AirflowFailException for one that is not to go on."""
+        state = self._look(run)
+        standing = self._group_run.standing(state)
+        if standing is Standing.DONE:
+            return True
+        if self._was_cleared:
+            return False
+        if standing is Standing.TAKEN:
+            raise self._taken(run, state)
+        if standing is Standing.FAILED:
+            cause = cause_first(state.cause or "unknown")
+            raise AirflowFailException(
+                f"Job {state.job_id} failed for good, another try would fail the same way: {cause}. "
+                "Correct the cause, then clear the group."
+            )
+        return standing is Standing.STOPPED
+
+    def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
+        state = self._look(run)
+        self.log.info("Job %s is %s: preparing it again", state.job_id, state.status)
+        failed = state.status is JobStatus.FAILED  # cleared, else it would not come here: the cause was mended
+        given = replace(run.options, resume_failed=failed, restore="latest")
+        self._ckpt_run = run = replace(run, options=given)
+        self._submit(context, run, "--plan", application="plan")
+        return run
+
+    def _refuse_uncovered(self, state: JobState) -> None:
+        """Raises AirflowFailException: the job has subtasks that nobody would run."""
+        covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
+        missing = set(state.graph().subtasks) - covered - state.finished
+        if missing:
+            raise AirflowFailException(
+                f"Job {state.job_id} has subtasks that no task of this group runs: {', '.join(sorted(missing))}. Clear "
+                "the group, so that it is planned anew; a group with a list of subtasks has to name all of them."
+            )
+
+    # ---- the run
+
+    def _run_master(self, run: TaskRun) -> None:
+        """Raises what the end of the run means for this task, if it did not end well."""
+        options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
+        self._host = host = MasterHost(options, run.hook.settings(), self._seen_by(run))
+        host.start()
+        watch = self._watch(run)
+        while (code := host.wait(WATCH)) is None:
+            if self._leaves and not host.has_ended_within(0):
+                raise AirflowException(
+                    f"Job {run.pointer.job_id}: this task was killed. The workers go on; a retry coordinates them."
+                )
+            hopeless = watch.look()
+            if hopeless is not None:
+                host.give_up(hopeless)
+        run.writer.flush()
+        self._judge(run, code, host.given_up)
+
+    def _seen_by(self, run: TaskRun) -> Callable[[StatusLine], None]:
+        redact = run.hook.settings().redact
+
+        def see(line: StatusLine) -> None:
+            told = line.redacted(redact)
+            if not told.is_quiet:
+                self.log.info("%s", told.message)
+            if told.traceback is not None:
+                self.log.info("%s", told.traceback)
+            run.see(told)
+
+        return see
+
+    def _watch(self, run: TaskRun) -> UnrunWatch:
+        mapped = self.subtask_tasks if isinstance(self.subtask_tasks, str) else None
+        listed = () if mapped is not None else tuple(self.subtask_tasks)
+        names = tasks_of_subtasks(mapped, tuple(self.subtasks), listed)
+        return UnrunWatch(names, self._siblings.states, run.hook.client(run.pointer.job_id).look)
+
+    def _judge(self, run: TaskRun, code: ExitCode, given_up: str | None) -> None:
+        if code is ExitCode.FINISHED:
+            return
+        if self._killed:
+            raise AirflowException(f"Job {run.pointer.job_id}: this task was killed, and the job has left.")
+        last = run.writer.last
+        if given_up is not None:
+            raise AirflowFailException(f"Job {run.pointer.job_id}: {given_up}")
+        if last is None or not last.went_wrong:
+            raise AirflowException(f"Job {run.pointer.job_id}: its JobMaster has ended without a word ({code.name})")
+        for_good = is_for_good(code, last.kind)
+        raise (AirflowFailException if for_good else AirflowException)(f"Job {run.pointer.job_id}: {last.message}")
+
+    def _result(self, run: TaskRun) -> dict[str, Any]:
+        state = self._look(run)
+        run.writer.pointer = replace(run.pointer.as_of(state), status=state.status or run.pointer.status)
+        run.writer.flush()
+        return run.pointer.summary()
+
+    # ---- a kill
+
+    def on_kill(self) -> None:
+        """Somebody who marks this task means the job: it is asked to stop, and has ``stop_grace`` for its savepoint. A
+        worker that is shut down, and a clear, do not: the next try coordinates the workers that are there."""
+        host, run = self._host, self._ckpt_run
+        if self._killed or host is None or run is None:
+            super().on_kill()  # if it prepares the job: that is ended
+            return
+        self._killed = True
+        until = time.monotonic() + self._stop_grace
+        if self._is_marked() and self._asked_to_stop(run):
+            host.has_ended_within(max(0.0, until - time.monotonic()))
+        self._leaves = True
+        host.wake()
+
+    def _is_marked(self) -> bool:
+        """In a thread: it may be this one that is in the midst of talking to Airflow."""
+        found: list[bool] = []
+
+        def look() -> None:
+            states = self._siblings.states()
+            found.append(states.get(self.task_id) in (*GIVEN_UP, "success"))
+
+        looking = threading.Thread(target=look, daemon=True)
+        looking.start()
+        looking.join(_ASKING)
+        return found == [True]

@@ -1,0 +1,75 @@
+"""The first task of a group: prepare the job for a JobMaster and workers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.group_run import Standing
+from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.operators.task_run import TaskRun
+
+
+class PlanTaskOperator(GroupTaskOperator):
+    """A short Spark driver, after which the job's deployment is prepared. Returns (XCom) the names of its subtasks, in
+    an order that stays.
+
+    One that runs again while the deployment of its Dag run lives does nothing: whoever prepares a job takes it over.
+    """
+
+    part = "plan"
+
+    def execute(self, context: Context) -> Any:
+        with airflow_failures():
+            run = self._start(context)
+            state = self._look(run)
+            if self._is_left_alone(run, state):
+                return _names(state)
+            self._submit(context, self._adjusted(run, state), "--plan", application="plan")
+            state = self._look(run)
+            if self._group_run.standing(state) not in (Standing.RUNS, Standing.DONE):
+                raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
+            return _names(state)
+
+    def _is_left_alone(self, run: TaskRun, state: JobState) -> bool:
+        """Raises AirflowFailException for a retry of a job that FAILED."""
+        standing = self._group_run.standing(state)
+        if standing is Standing.FAILED and not self._is_cleared(state):
+            cause = cause_first(state.cause or "unknown")
+            raise AirflowFailException(
+                f"Job {run.pointer.job_id} failed for good, another try would fail the same way: {cause}. "
+                "Correct the cause, then clear the group."
+            )
+        is_stopped = standing is Standing.STOPPED and not self._is_cleared(state)
+        is_done = standing is Standing.DONE and self._group_run.owns(state)
+        if not (standing is Standing.RUNS or is_stopped or is_done):
+            return False
+        self.log.info("Job %s (%s): %s, so nothing is prepared", state.job_id, state.status, standing.value)
+        return True
+
+    def _is_cleared(self, state: JobState) -> bool:
+        """A Dag run that was deleted and made again counts: its job was run, and nobody has kept a pointer to it."""
+        return self._was_cleared or (self._is_first and self._group_run.owns(state))
+
+    def _adjusted(self, run: TaskRun, state: JobState) -> TaskRun:
+        options = run.options
+        if self._is_cleared(state):
+            options = replace(options, resume_failed=state.status is JobStatus.FAILED)
+        elif self._group_run.owns(state):  # the try before has carried the restore out
+            options = replace(options, restore="latest")
+        self._ckpt_run = replace(run, options=options)
+        return self._ckpt_run
+
+
+def _names(state: JobState) -> list[str]:
+    return [str(subtask) for subtask in state.graph().subtasks]

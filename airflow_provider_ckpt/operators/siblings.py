@@ -1,0 +1,45 @@
+"""What Airflow says of the other tasks of a group, asked while a task of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+GIVEN_UP = ("failed", "upstream_failed", "skipped", "removed")
+"""States from which Airflow takes no task by itself."""
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """Of one Dag run. ``states`` is a request to Airflow's API server; it answers with nothing when that cannot be
+    asked: whoever asks asks again, and runs a job that must not end for it."""
+
+    dag_id: str
+    run_id: str
+    group_id: str
+
+    @classmethod
+    def of(cls, ti: Any, group_id: str) -> Siblings:
+        return cls(ti.dag_id, ti.run_id, group_id)
+
+    def states(self) -> Mapping[str, str | None]:
+        """Task id (of a mapped task: with ``_<index>`` behind it) -> state, Airflow's word."""
+        try:
+            found = RuntimeTaskInstance.get_task_states(
+                dag_id=self.dag_id, task_group_id=self.group_id, run_ids=[self.run_id]
+            )
+        except (AirflowException, AirflowRuntimeError, OSError, EOFError):
+            return {}
+        return {task: None if state is None else str(state) for task, state in found.get(self.run_id, {}).items()}
+
+
+def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
+    """Key in :meth:`Siblings.states` -> what the task runs. ``mapped``: the id of the task that is mapped over
+    ``subtasks``; None: ``tasks`` are those of the subtasks, in the same order."""
+    if mapped is None:
+        return dict(zip(tasks, subtasks, strict=True))
+    return {f"{mapped}_{index}": name for index, name in enumerate(subtasks)}

@@ -1,0 +1,140 @@
+"""A task of a group that runs one subtask of the job, or a vertex with all of its subtasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
+from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
+from airflow_provider_ckpt.operators.siblings import GIVEN_UP
+from airflow_provider_ckpt.remote.timing import SILENCE
+from airflow_provider_ckpt.report.status_line import LineKind
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.operators.task_run import TaskRun
+
+_LOOK = 2.0
+_OVER = (Standing.DONE, Standing.STOPPED)
+
+
+class SubtaskTaskOperator(GroupTaskOperator):
+    """One worker. It leaves when its subtask fails, so that a try of this task is a try of that subtask, and of no
+    other: the next one goes on where the one before has come to.
+
+    :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
+    :param coordinate: id of the task that runs the JobMaster.
+    """
+
+    part = "subtask"
+    template_fields: Sequence[str] = (*GroupTaskOperator.template_fields, "subtask")
+
+    def __init__(self, *, subtask: str, coordinate: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.subtask = subtask
+        self.coordinate = coordinate
+
+    def execute(self, context: Context) -> Any:
+        with airflow_failures():
+            run = self._start(context)
+            state = self._prepared(run)
+            if self._standing(state) in _OVER:
+                return self._result(state)
+            try:
+                self._work(context, run, state.deployment)
+            except AirflowFailException as error:
+                self._retry_if_prepared_again(run, state, error)
+            return self._result(self._look(run))
+
+    def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
+        part = ("--worker", self.subtask, "--deployment", str(deployment))
+        self._submit(context, run, *part, application=self.subtask)
+        if not run.ended_well:
+            raise AirflowException(f"The worker of {self.subtask} ended without an error, and did not say why")
+
+    def _retry_if_prepared_again(self, run: TaskRun, before: JobState, error: AirflowFailException) -> None:
+        """A worker that was overtaken by a deployment of its own Dag run is to join that."""
+        state = self._look(run)
+        last = run.writer.last
+        is_fenced = last is not None and last.kind == LineKind.FENCED
+        follows = state.deployment != before.deployment and self._group_run.owns(state)
+        if not (is_fenced and follows):
+            raise error
+        raise AirflowException(f"{error} That was this Dag run's own next deployment.") from error
+
+    # ---- before the submission
+
+    def _prepared(self, run: TaskRun) -> JobState:
+        """Once the job's deployment of this Dag run lives, or nothing is left to do. The task that runs the JobMaster
+        prepares it again after a failure, in a retry of its own."""
+        until, told = time.monotonic() + SILENCE, False
+        while True:
+            state = self._look_patiently(run)
+            standing = None if state is None else self._standing(state)
+            if state is not None and standing in _OVER:
+                return state
+            if state is not None and standing is Standing.TAKEN:
+                raise self._taken(run, state)
+            if state is not None and standing is Standing.FAILED:
+                cause = cause_first(state.cause or "unknown")
+                raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
+            self._refuse_alone()
+            if state is not None and standing is Standing.RUNS:
+                return state
+            if time.monotonic() >= until:
+                raise AirflowException(f"Nobody has prepared job {run.pointer.job_id} again within {SILENCE:g} s")
+            if not told:
+                self.log.info("Waiting for %r to prepare job %s again", self.coordinate, run.pointer.job_id)
+                told = True
+            time.sleep(_LOOK)
+
+    def _look_patiently(self, run: TaskRun) -> JobState | None:
+        try:
+            return self._look(run)
+        except TransientError as error:
+            self.log.warning("The journal cannot be read now: %s", error)
+            return None
+
+    def _standing(self, state: JobState) -> Standing:
+        return self._group_run.standing(state, subtasks_of(state, self.subtask))
+
+    def _refuse_alone(self) -> None:
+        """Without the JobMaster's task nobody prepares anything, nor commits it. Raises AirflowFailException."""
+        if self._killed:
+            raise AirflowException(f"The task of {self.subtask} was killed while it waited")
+        found = self._siblings.states().get(self.coordinate)
+        if found in GIVEN_UP:
+            raise AirflowFailException(f"Task {self.coordinate!r} is {found}: nobody coordinates {self.subtask}")
+
+    # ---- the end
+
+    def _result(self, state: JobState) -> dict[str, Any]:
+        status = None if state.status is None else str(state.status)
+        self.log.info("Nothing is left to do for %s (job %s, %s)", self.subtask, state.job_id, status)
+        return {"job_id": state.job_id, "subtask": self.subtask, "status": status}
+
+    def _was_killed(self, run: TaskRun) -> AirflowException:
+        return AirflowException(
+            f"Job {run.pointer.job_id}: the task of {self.subtask} was killed, and its worker has left. The others go "
+            "on; a retry goes on with it."
+        )
+
+    def on_kill(self) -> None:
+        """Have the worker leave at the end of its micro-batch, within ``stop_grace``, then end it. The job goes on."""
+        hook = self._hook
+        if not self._killed and isinstance(hook, CheckpointedSparkSubmitHook) and hook.ask_to_leave():
+            self._killed = True
+            if not hook.leave(self._stop_grace):
+                SparkSubmitOperator.on_kill(self)
+        super().on_kill()

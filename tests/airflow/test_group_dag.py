@@ -1,0 +1,66 @@
+"""A group in a whole Dag run in this process: Airflow maps, names and ends its tasks; Spark and the JobMaster are
+played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_ckpt import CheckpointedSparkJobGroup
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.operators.group_run import GroupRun
+from airflow_provider_ckpt.remote import master as masters
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from tests.airflow.grouped import SUBTASKS, coordinated, ended, prepared
+from tests.airflow.support import FakeSparkSubmit, status
+
+JOB = """
+from airflow_provider_ckpt import Job
+
+job = Job("orders")
+job.param("day")
+"""
+
+
+def test_a_group_maps_its_subtasks_over_the_plan_and_shows_them_by_their_names(
+    run: Callable[..., Any], spark_submit: FakeSparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "orders.py").write_text(JOB)
+    monkeypatch.setattr("airflow_provider_ckpt.job.job.Job.validate", lambda job: None)
+    root, made = tmp_path / "ckpt", tmp_path / "made"
+
+    def master(remote: Any, on_status: Callable[[StatusLine], None], on_master: Any) -> ExitCode:
+        ended(coordinated(Journal(open_root(open_storage(root)), "feed")), "FINISHED")
+        on_status(StatusLine("finished", "all sources have ended", {"status": "FINISHED"}))
+        return ExitCode.FINISHED
+
+    monkeypatch.setattr(masters, "run_master", master)
+    with DAG("shop_group", schedule=None) as dag:
+        CheckpointedSparkJobGroup(
+            "orders",
+            job=f"{tmp_path}/orders.py:job",
+            job_id="feed",
+            root=str(root),
+            spark={"spark_binary": spark_submit.path},
+            job_params={"day": "{{ ds_nodash }}"},
+        )
+    prepared(Journal(open_root(open_storage(made)), "feed"), "the id of the Dag run is made later")
+    spark_submit.play(status("prepared"), copy=(made, root))
+    for _ in SUBTASKS:  # those that Airflow starts before the JobMaster
+        spark_submit.play(status("finished"))
+    # whose deployment it is, test_group_run.py tests
+    monkeypatch.setattr(GroupRun, "owns", lambda self, state: bool(state.prepared_by))
+    dag_run, _ = run(dag)
+    assert dag_run.state == "success"
+    tasks = dag_run.get_task_instances()
+    shown = {ti.rendered_map_index for ti in tasks if ti.task_id == "orders.subtask"}
+    assert shown == set(SUBTASKS)
+    assert [call.argv[-1] for call in spark_submit.calls].count("--plan") == 1
+    assert {len(call.options["params"]["day"]) for call in spark_submit.calls} == {8}

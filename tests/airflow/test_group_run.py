@@ -1,0 +1,84 @@
+"""Whose deployment a job runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.operators.group_run import GroupRun, Standing, subtasks_of
+from tests.airflow.grouped import NAME, SUBTASKS, coordinated, ended, finished, prepared
+
+MINE = GroupRun.of("shop", "orders", "r1")
+OTHERS = [GroupRun.of("shop", "orders", run) for run in ("r2", "r1~", "r1:x", "r")]
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    return journal("orders")
+
+
+def test_a_deployment_is_that_of_the_dag_run_that_prepared_it_whoever_coordinates_it(orders: Journal) -> None:
+    assert MINE.name == NAME
+    prepared(orders)
+    coordinated(orders, "a `ckpt master` by hand")
+    assert MINE.owns(orders.state)
+    assert not [one for one in OTHERS if one.owns(orders.state)]
+    assert MINE.standing(orders.state) is Standing.RUNS
+
+
+def test_it_still_is_when_it_is_over_and_when_the_journal_was_compacted(orders: Journal) -> None:
+    coordinated(prepared(orders), "by hand")
+    ended(orders, "RESTARTING")
+    assert MINE.owns(state_from_json(state_to_json(orders.state)))
+    assert MINE.standing(orders.state) is Standing.AWAITED
+
+
+def test_it_is_not_once_somebody_else_has_the_job(orders: Journal) -> None:
+    ended(coordinated(prepared(orders)), "RESTARTING")
+    orders.claim("ckpt-run", Worker(), 6.0)
+    assert MINE.standing(orders.state) is Standing.TAKEN
+
+
+def test_a_planner_has_it_while_it_prepares(orders: Journal) -> None:
+    ended(coordinated(prepared(orders), "by hand"), "RESTARTING")
+    orders.claim(MINE.attempt("coordinate", 2), Worker(), 6.0)
+    assert MINE.standing(orders.state) is Standing.AWAITED
+
+
+def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
+    ended(coordinated(prepared(orders)), "RESTARTING")
+    orders.claim(f"{orders.state.attempt}~release", Worker(), 6.0, releases_only=True)
+    assert MINE.standing(orders.state) is Standing.AWAITED
+
+
+@pytest.mark.parametrize(
+    ("status", "standing"),
+    [("FINISHED", Standing.DONE), ("STOPPED", Standing.STOPPED), ("FAILED", Standing.FAILED)],
+)
+def test_how_the_job_ended_decides(orders: Journal, status: str, standing: Standing) -> None:
+    ended(coordinated(prepared(orders)), status)
+    assert MINE.standing(orders.state) is standing
+
+
+def test_what_has_finished_is_done_for_its_task_alone(orders: Journal) -> None:
+    finished(coordinated(prepared(orders)), "history/0")
+    state = orders.state
+    assert MINE.standing(state, subtasks_of(state, "history/0")) is Standing.DONE
+    assert MINE.standing(state, subtasks_of(state, "history")) is Standing.RUNS
+    assert MINE.standing(state) is Standing.RUNS
+    finished(orders, "history/1")
+    assert MINE.standing(orders.state, subtasks_of(orders.state, "history")) is Standing.DONE
+
+
+def test_a_name_means_a_subtask_or_a_vertex(orders: Journal) -> None:
+    state = prepared(orders).state
+    assert [name for one in ("history", "rows/0") for name in subtasks_of(state, one)] == SUBTASKS
+    assert subtasks_of(state, "histor") == []
+
+
+def test_a_job_that_nobody_has_run_belongs_to_nobody(orders: Journal) -> None:
+    assert MINE.standing(orders.state) is Standing.TAKEN

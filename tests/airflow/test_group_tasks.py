@@ -1,0 +1,342 @@
+"""What the tasks of a group do in a first try, a retry, a clear and a new Dag run; only spark-submit is played."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.operators import subtask_task
+from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
+from airflow_provider_ckpt.operators.pointer import KEY
+from airflow_provider_ckpt.operators.siblings import Siblings
+from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+from tests.support.processes import is_alive
+from tests.support.waiting import wait_until
+
+PREPARED = status("prepared", epoch=1, subtasks=SUBTASKS)
+DONE = status("finished", "the subtasks of this worker have finished")
+
+
+@pytest.fixture
+def given(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "orders.py").write_text("")
+    job = f"{tmp_path}/orders.py:job"
+    return {"job": job, "root": root.uri, "spark_binary": spark_submit.path, "ckpt_group": "orders"}
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    answers = Told()
+    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
+    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
+    return answers
+
+
+@pytest.fixture
+def plan(given: dict[str, Any]) -> Callable[..., PlanTaskOperator]:
+    return lambda **more: PlanTaskOperator(task_id="plan", **{**given, **more})
+
+
+@pytest.fixture
+def subtask(given: dict[str, Any], told: Told) -> Callable[..., SubtaskTaskOperator]:
+    own = {"subtask": "history/0", "coordinate": "orders.coordinate"}
+    return lambda **more: SubtaskTaskOperator(task_id="subtask", **{**given, **own, **more})
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    return journal(NAME)
+
+
+def elsewhere(folder: Path, job_id: str = NAME) -> tuple[Path, Journal]:
+    """A root that spark-submit copies into the real one, as if the driver had written it."""
+    return folder, Journal(open_root(open_storage(folder)), job_id)
+
+
+# ---- plan
+
+
+def test_a_plan_submits_the_planner_and_returns_the_names_of_the_subtasks(
+    plan: Any, spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
+) -> None:
+    made, journal = elsewhere(tmp_path / "made")
+    prepared(journal)
+    spark_submit.play(PREPARED, copy=(made, Path(root.uri.removeprefix("file://"))))
+    run = context(StateStore())
+    assert plan(checkpoint_interval="5s").execute(run) == SUBTASKS
+    (call,) = spark_submit.calls
+    assert call.argv[-1] == "--plan"
+    assert (call.options["job_id"], call.options["attempt"]) == (NAME, f"{NAME}~t1.plan")
+    assert call.options["checkpoint_interval"] == 5.0
+    assert call.value("--name") == f"{NAME} plan"
+    assert run["ti"].pushed[JOB_ID_XCOM] == NAME
+
+
+def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """Also of a clear: whoever clears the plan alone does not mean the workers."""
+    coordinated(prepared(orders), "by hand")
+    store = StateStore()
+    assert plan().execute(context(store, try_number=2)) == SUBTASKS
+    assert plan().execute(context(store, try_number=3, max_tries=5)) == SUBTASKS
+    assert spark_submit.calls == []
+    assert orders.refresh().epoch == 2
+
+
+@pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
+def test_a_retry_of_a_plan_of_a_job_that_ended_well_does_nothing(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
+) -> None:
+    prepared(orders)
+    store = StateStore()
+    plan().execute(context(store))
+    ended(coordinated(orders), end)
+    assert plan().execute(context(store, try_number=2)) == SUBTASKS
+    assert spark_submit.calls == []
+    if end == "FINISHED":
+        assert plan().execute(context(store, try_number=3, max_tries=5)) == SUBTASKS
+    else:  # who clears it means it to go on
+        spark_submit.play(exit=1)
+        with pytest.raises(AirflowException):
+            plan().execute(context(store, try_number=3, max_tries=5))
+    assert len(spark_submit.calls) == (end == "STOPPED")
+
+
+def test_a_plan_that_was_never_finished_is_made_again_by_the_retry(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
+) -> None:
+    orders.claim(f"{NAME}~t1.plan", Worker(), 1.0)
+    spark_submit.play(status("failed", "executor lost"), exit=1)
+    with pytest.raises(AirflowException, match="executor lost"):
+        plan(restore="/x/chk-4").execute(context(StateStore(), try_number=2))
+    assert spark_submit.calls[0].options["attempt"] == f"{NAME}~t2.plan"
+
+
+def test_a_job_that_failed_for_good_is_prepared_for_whoever_clears_the_plan_and_for_no_retry(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    prepared(orders)
+    store = StateStore()
+    plan().execute(context(store))
+    ended(coordinated(orders), "FAILED")
+    with pytest.raises(AirflowFailException, match="no such column: shop"):
+        plan().execute(context(store, try_number=2))
+    assert spark_submit.calls == []
+    spark_submit.play(status("refused", "no such file"), exit=2)
+    with pytest.raises(AirflowFailException, match="no such file"):
+        plan().execute(context(store, try_number=2, max_tries=3))
+    assert spark_submit.calls[0].options["resume_failed"] is True
+
+
+def test_a_new_dag_run_prepares_the_job_of_the_one_before(
+    plan: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage, tmp_path: Path
+) -> None:
+    ended(coordinated(prepared(journal("feed"), "shop.orders.r0~t1.plan")), "STOPPED")
+    made, copy = elsewhere(tmp_path / "made", "feed")
+    ended(coordinated(prepared(copy, "shop.orders.r0~t1.plan")), "STOPPED")
+    prepared(copy)
+    spark_submit.play(PREPARED, copy=(made, Path(root.uri.removeprefix("file://"))))
+    assert plan(job_id="feed").execute(context(StateStore())) == SUBTASKS
+    assert spark_submit.calls[0].options["job_id"] == "feed"
+
+
+def test_a_planner_that_says_nothing_and_prepares_nothing_has_failed(plan: Any, spark_submit: FakeSparkSubmit) -> None:
+    spark_submit.play()
+    with pytest.raises(AirflowException, match="is not prepared"):
+        plan().execute(context(StateStore()))
+
+
+def test_a_group_runs_in_client_mode(plan: Any, spark_submit: FakeSparkSubmit) -> None:
+    with pytest.raises(AirflowFailException, match="client mode"):
+        plan(deploy_mode="cluster").execute(context(StateStore()))
+    assert spark_submit.calls == []
+
+
+def test_a_kill_of_the_plan_ends_its_driver_and_leaves_no_request_behind(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
+) -> None:
+    """It would stop the job that the next try has prepared."""
+    orders.claim(f"{NAME}~t1.plan", Worker(), 1.0)
+    spark_submit.play(status("started", epoch=1), wait=True)
+    assert "A retry prepares the job anew" in str(killed(plan(), spark_submit))
+    assert root.list(f"{NAME}/requests") == []
+
+
+def killed(operator: Any, spark_submit: FakeSparkSubmit) -> AirflowException:
+    """What its execution raises when it is killed while spark-submit waits."""
+    raised: list[AirflowException] = []
+
+    def run() -> None:
+        try:
+            operator.execute(context(StateStore()))
+        except AirflowException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    wait_until((spark_submit.folder / "waiting").exists, "spark-submit")
+    operator.on_kill()
+    thread.join(60)
+    (error,) = raised
+    assert not isinstance(error, AirflowFailException), "worth a retry"
+    assert not is_alive(spark_submit.calls[0].pid)
+    return error
+
+
+# ---- a subtask
+
+
+def test_a_subtask_is_a_worker_of_the_deployment_of_its_dag_run(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    coordinated(prepared(orders))
+    spark_submit.play(status("started", epoch=2), DONE)
+    store = StateStore()
+    result = subtask().execute(context(store))
+    assert (result["job_id"], result["subtask"]) == (NAME, "history/0")
+    (call,) = spark_submit.calls
+    assert call.argv[-4:] == ["--worker", "history/0", "--deployment", "1"]
+    assert call.value("--name") == f"{NAME} history/0"
+    assert store.values[KEY]["status"] == "FINISHED"
+
+
+def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+    """Nothing is asked of the job: the next try is another attempt of the same subtask."""
+    coordinated(prepared(orders))
+    spark_submit.play(status("failed", "history/0 failed: disk full"), exit=1)
+    spark_submit.play(DONE)
+    store = StateStore()
+    with pytest.raises(AirflowException, match="disk full") as caught:
+        subtask().execute(context(store))
+    assert not isinstance(caught.value, AirflowFailException)
+    subtask().execute(context(store, try_number=2))
+    assert [call.argv[-1] for call in spark_submit.calls] == ["1", "1"]
+    assert orders.refresh().epoch == 2
+
+
+@pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
+def test_a_subtask_of_a_job_that_ended_well_has_nothing_to_do(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
+) -> None:
+    ended(coordinated(prepared(orders)), end)
+    assert subtask().execute(context(StateStore()))["status"] == end
+    assert spark_submit.calls == []
+
+
+def test_a_subtask_that_has_finished_is_not_run_again_when_its_task_is_cleared(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    finished(coordinated(prepared(orders)), "history/0")
+    subtask().execute(context(StateStore(), try_number=2, max_tries=3))
+    assert spark_submit.calls == []
+    spark_submit.play(DONE)
+    subtask(subtask="history").execute(context(StateStore()))
+    assert "history" in spark_submit.calls[0].argv, "the other one of its vertex has not"
+
+
+def test_a_retry_waits_until_the_job_is_prepared_again_and_joins_that_deployment(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+) -> None:
+    ended(coordinated(prepared(orders)), "RESTARTING")
+    told.states = {"orders.coordinate": "up_for_retry"}
+    told.on_look = lambda number: prepared(orders, f"{NAME}~t2.coordinate") if number == 3 else None
+    spark_submit.play(DONE)
+    subtask().execute(context(StateStore(), try_number=2))
+    assert told.looks == 4, "each time that it waits, and once before it begins"
+    assert spark_submit.calls[0].argv[-1] == "3"
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed"])
+def test_without_anybody_to_prepare_the_job_it_fails_for_good(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
+) -> None:
+    """Also while the deployment lives: nobody would commit what the worker does."""
+    told.states = {"orders.coordinate": state}
+    coordinated(prepared(orders))
+    with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
+        subtask().execute(context(StateStore(), try_number=2))
+    ended(orders, "RESTARTING")
+    with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
+        subtask().execute(context(StateStore(), try_number=2))
+    assert spark_submit.calls == []
+
+
+def test_a_wait_that_lasts_too_long_is_a_failed_try(
+    subtask: Any, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subtask_task, "SILENCE", 0.05)
+    ended(coordinated(prepared(orders)), "RESTARTING")
+    with pytest.raises(AirflowException, match="has prepared job") as caught:
+        subtask().execute(context(StateStore(), try_number=2))
+    assert not isinstance(caught.value, AirflowFailException)
+
+
+def test_a_job_that_failed_for_good_fails_its_subtasks_for_good(subtask: Any, orders: Journal) -> None:
+    ended(coordinated(prepared(orders)), "FAILED")
+    with pytest.raises(AirflowFailException, match="no such column: shop"):
+        subtask().execute(context(StateStore(), try_number=2))
+
+
+def test_a_job_that_another_dag_run_has_taken_is_not_joined(
+    subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    prepared(journal("feed"), "shop.orders.r2~t1.plan")
+    with pytest.raises(AirflowFailException, match=r"shop\.orders\.r2~t1\.plan has taken it over"):
+        subtask(job_id="feed").execute(context(StateStore(), try_number=2))
+    assert spark_submit.calls == []
+
+
+def test_a_worker_that_was_fenced_is_tried_again_only_if_its_own_dag_run_has_prepared_the_job_again(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage, tmp_path: Path
+) -> None:
+    coordinated(prepared(orders))
+    spark_submit.play(status("fenced", "history/0 was taken over"), exit=4)
+    with pytest.raises(AirflowFailException, match="was taken over"):
+        subtask().execute(context(StateStore()))
+    made, copy = elsewhere(tmp_path / "made")
+    ended(coordinated(prepared(copy)), "RESTARTING")
+    prepared(copy, f"{NAME}~t2.coordinate")
+    spark_submit.play(
+        status("fenced", "deployment 1 is over"), exit=4, copy=(made, Path(root.uri.removeprefix("file://")))
+    )
+    with pytest.raises(AirflowException, match="own next deployment") as caught:
+        subtask().execute(context(StateStore()))
+    assert not isinstance(caught.value, AirflowFailException)
+
+
+def test_an_exit_code_of_zero_alone_is_no_success(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+    coordinated(prepared(orders))
+    spark_submit.play(status("started", epoch=2))
+    with pytest.raises(AirflowException, match="did not say why"):
+        subtask().execute(context(StateStore()))
+
+
+def test_a_kill_ends_that_worker_and_asks_nothing_of_the_job(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
+) -> None:
+    coordinated(prepared(orders))
+    spark_submit.play(status("started", epoch=2), wait=True)
+    assert "a retry goes on with it" in str(killed(subtask(stop_grace=60), spark_submit))
+    assert root.list(f"{NAME}/requests") == []
+
+
+def test_a_kill_while_it_waits_ends_the_wait(subtask: Any, orders: Journal, told: Told) -> None:
+    ended(coordinated(prepared(orders)), "RESTARTING")
+    operator = subtask()
+    told.on_look = lambda number: operator.on_kill() if number == 2 else None
+    with pytest.raises(AirflowException, match="was killed while it waited"):
+        operator.execute(context(StateStore(), try_number=2))

@@ -1,0 +1,113 @@
+"""What a group is made of, when the Dag is read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, TaskGroup
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_provider_ckpt import CheckpointedSparkJobGroup, InvalidInputError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from tests.support.processes import ROOT
+
+JOB = "no/such/file.py:job"
+
+
+def group(dag_arguments: dict[str, Any] | None = None, **arguments: Any) -> DAG:
+    with DAG("shop", schedule=None, **(dag_arguments or {})) as dag:
+        CheckpointedSparkJobGroup("orders", job=JOB, **arguments)
+    return dag
+
+
+def task(dag: Any, task_id: str) -> Any:
+    return dag.get_task(task_id)
+
+
+def test_the_subtasks_are_mapped_over_the_plan_and_shown_by_their_names() -> None:
+    dag = group(checkpoint_interval="5s", spark={"conf": {"a": "b"}})
+    assert set(dag.task_ids) == {"orders.plan", "orders.subtask", "orders.coordinate"}
+    mapped, coordinate = task(dag, "orders.subtask"), task(dag, "orders.coordinate")
+    assert mapped.partial_kwargs["map_index_template"] == "{{ task.subtask }}"
+    assert mapped.partial_kwargs["coordinate"] == "orders.coordinate"
+    assert mapped.partial_kwargs["conf"] == {"a": "b"}
+    assert mapped.upstream_task_ids == coordinate.upstream_task_ids == {"orders.plan"}
+    assert coordinate.priority_weight > mapped.priority_weight
+    assert coordinate.subtask_tasks == "orders.subtask"
+    assert {task(dag, f"orders.{name}").ckpt_group for name in ("plan", "coordinate")} == {"orders"}
+
+
+def test_listed_subtasks_are_tasks_of_their_own_with_arguments_of_their_own() -> None:
+    own = {"history/0": {"pool": "big", "conf": {"spark.executor.memory": "8g"}, "retries": 9}, "rows": {}}
+    dag = group(subtasks=own, spark={"conf": {"a": "b"}})
+    first, second = task(dag, "orders.history-0"), task(dag, "orders.rows")
+    assert (first.subtask, first.pool, first.retries) == ("history/0", "big", 9)
+    assert first.conf == {"a": "b", "spark.executor.memory": "8g"}
+    assert (second.subtask, second.pool, second.conf) == ("rows", "default_pool", {"a": "b"})
+    coordinate = task(dag, "orders.coordinate")
+    assert coordinate.subtasks == ["history/0", "rows"]
+    assert coordinate.subtask_tasks == ["orders.history-0", "orders.rows"]
+
+
+def test_a_group_in_a_group_knows_its_tasks_by_their_whole_ids() -> None:
+    with DAG("shop", schedule=None) as dag, TaskGroup("outer"):
+        CheckpointedSparkJobGroup("orders", job=JOB)
+        CheckpointedSparkJobGroup("plain", job=JOB, prefix_group_id=False)
+    coordinate = task(dag, "outer.orders.coordinate")
+    assert (coordinate.ckpt_group, coordinate.subtask_tasks) == ("outer.orders", "outer.orders.subtask")
+    assert task(dag, "coordinate").subtask_tasks == "subtask"
+
+
+def test_the_dag_says_how_often_is_tried_and_the_group_if_it_does_not() -> None:
+    def tries(dag: DAG) -> set[Any]:
+        return {(one.retries, one.retry_delay) for one in dag.tasks}
+
+    assert tries(group()) == {(3, timedelta(seconds=10))}
+    assert tries(group({"default_args": {"retries": 7}})) == {(7, timedelta(seconds=10))}
+    assert tries(group(default_args={"retries": 5, "retry_delay": timedelta(0)})) == {(5, timedelta(0))}
+    assert task(group(subtask={"retries": 50}), "orders.subtask").retries == 50
+
+
+def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
+    with DAG("shop", schedule=None) as dag:
+        first = CheckpointedSparkJobGroup("first", job=JOB)
+        first >> CheckpointedSparkJobGroup("second", job=JOB, subtasks=["rows/0"])
+    read = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert set(read.task_dict) == set(dag.task_ids)
+    assert task(read, "second.plan").upstream_task_ids == {"first.subtask", "first.coordinate"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"restart_attempts": 3}, "give retries in"),
+        ({"restart_delay": 3}, "give retry_delay in"),
+        ({"on_clear": "restart"}, "no such argument"),
+        ({"conf": {}}, "spark= takes"),
+        ({"checkpoint_intervall": 3}, "Did you mean 'checkpoint_interval'"),
+        ({"checkpoint_interval": "soon"}, "soon"),
+        ({"stop_after": "1h", "drain_after": "2h"}, "stop_after"),
+    ],
+)
+def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInputError, match=told):
+        group(**arguments)
+    assert issubclass(InvalidTaskArgumentError, InvalidInputError)
+
+
+def test_reading_a_dag_with_a_group_imports_neither_the_job_nor_spark_nor_sinks() -> None:
+    code = f"""
+import sys
+from airflow.sdk import DAG
+from airflow_provider_ckpt import CheckpointedSparkJobGroup
+with DAG("shop", schedule=None):
+    CheckpointedSparkJobGroup("orders", job={JOB!r})
+heavy = ("pyspark", "pyarrow", "airflow_provider_ckpt.sinks", "airflow_provider_ckpt.jobmaster")
+print([name for name in heavy if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,349 @@
+"""The task that runs the JobMaster: when it prepares the job, how it ends, and what a kill means. The JobMaster itself
+is played, but for one test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.operators import master_task
+from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
+from airflow_provider_ckpt.operators.siblings import Siblings
+from airflow_provider_ckpt.remote import master as masters
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+
+JOB = """
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job("orders")
+
+
+@job.source()
+def live(read):
+    raise AssertionError("a JobMaster reads nothing")
+
+
+job.sink("out", live, FileSink({out!r}))
+"""
+
+
+class PlayedMaster:
+    """In place of ``run_master``. ``plays``: what each run does, given ``on_status``; it returns how it ended."""
+
+    def __init__(self) -> None:
+        self.plays: list[Callable[[Callable[[StatusLine], None]], ExitCode]] = []
+        self.jobs: list[Any] = []
+        self.given_up: list[str] = []
+        self.is_hopeless = threading.Event()
+
+    def give_up(self, cause: str) -> None:
+        self.given_up.append(cause)
+        self.is_hopeless.set()
+
+    def __call__(self, remote: Any, on_status: Any, on_master: Any) -> ExitCode:
+        self.jobs.append(remote)
+        on_master(self)
+        return self.plays.pop(0)(on_status)
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedMaster:
+    made = PlayedMaster()
+    monkeypatch.setattr(masters, "run_master", made)
+    monkeypatch.setattr(master_task, "WATCH", 0.01)
+    return made
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    answers = Told()
+    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
+    return answers
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    return journal(NAME)
+
+
+@pytest.fixture
+def coordinate(
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, told: Told
+) -> Callable[..., MasterTaskOperator]:
+    (tmp_path / "orders.py").write_text(JOB.format(out=str(tmp_path / "out")))
+    given = {
+        "job": f"{tmp_path}/orders.py:job",
+        "root": root.uri,
+        "spark_binary": spark_submit.path,
+        "ckpt_group": "orders",
+        "subtasks": SUBTASKS,
+        "subtask_tasks": "orders.subtask",
+    }
+    return lambda **more: MasterTaskOperator(task_id="coordinate", **{**given, **more})
+
+
+def plays(orders: Journal, end: str, code: ExitCode, message: str = "") -> Callable[[Any], ExitCode]:
+    """A JobMaster that claims, runs and ends so."""
+    kind = {"FINISHED": "finished", "STOPPED": "stopped"}.get(end, "failed")
+
+    def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        ended(coordinated(orders), end)
+        line = parse_line(status(kind, message or end, status=end, epoch=orders.state.epoch))
+        assert line is not None
+        on_status(line)
+        return code
+
+    return play
+
+
+def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
+    coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit, tmp_path: Path
+) -> None:
+    prepared(orders)
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    run = context(StateStore())
+    result = coordinate().execute(run)
+    assert (result["job_id"], result["status"], result["epoch"]) == (NAME, "FINISHED", 2)
+    (remote,) = played.jobs
+    assert (remote.options.job_id, remote.options.attempt) == (NAME, f"{NAME}~t1.coordinate")
+    assert remote.options.restart_attempts >= 1000, "Airflow counts the tries"
+    assert [one.uid for one in remote.job.sinks] == ["out"]
+    assert spark_submit.calls == []
+    assert run["ti"].pushed[JOB_ID_XCOM] == NAME
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "retried"),
+    [("FAILED", ExitCode.TERMINAL, False), ("RESTARTING", ExitCode.FAILED, True)],
+)
+def test_a_run_that_fails_is_retried_unless_it_failed_for_good(
+    coordinate: Any, played: PlayedMaster, orders: Journal, end: str, code: ExitCode, retried: bool
+) -> None:
+    prepared(orders)
+    played.plays = [plays(orders, end, code, "rows/0: disk full")]
+    with pytest.raises(AirflowException, match="rows/0: disk full") as caught:
+        coordinate().execute(context(StateStore()))
+    assert isinstance(caught.value, AirflowFailException) is not retried
+
+
+def test_a_fenced_jobmaster_is_not_retried(coordinate: Any, played: PlayedMaster, orders: Journal) -> None:
+    prepared(orders)
+
+    def fenced(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        on_status(StatusLine("fenced", "epoch 9 has the job"))
+        return ExitCode.FENCED
+
+    played.plays = [fenced]
+    with pytest.raises(AirflowFailException, match="epoch 9 has the job"):
+        coordinate().execute(context(StateStore()))
+
+
+def test_a_retry_coordinates_the_workers_that_are_there(
+    coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
+) -> None:
+    """Its process was killed: the journal says RUNNING."""
+    coordinated(prepared(orders))
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    assert coordinate().execute(context(StateStore(), try_number=2))["epoch"] == 3
+    assert spark_submit.calls == []
+
+
+def restarting(orders: Journal, root: Storage, tmp_path: Path, spark_submit: FakeSparkSubmit, end: str) -> None:
+    """The run has ended so, and the next planner that is submitted prepares the job again."""
+    ended(coordinated(prepared(orders)), end)
+    made = Journal(open_root(open_storage(tmp_path / "made")), NAME)
+    ended(coordinated(prepared(made)), end)
+    prepared(made, f"{NAME}~t2.coordinate")
+    target = Path(root.uri.removeprefix("file://"))
+    spark_submit.play(status("prepared", epoch=3), copy=(tmp_path / "made", target))
+
+
+def test_a_retry_of_a_run_that_failed_prepares_the_job_again_in_its_own_slot(
+    coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
+) -> None:
+    restarting(orders, root, tmp_path, spark_submit, "RESTARTING")
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    result = coordinate(restore="/x/chk-4").execute(context(StateStore(), try_number=2))
+    assert result["epoch"] == 4
+    (call,) = spark_submit.calls
+    assert call.argv[-1] == "--plan"
+    assert call.options["attempt"] == f"{NAME}~t2.coordinate"
+    assert call.options["restore"] == "latest", "the plan has carried the restore out"
+    assert call.options["resume_failed"] is False
+
+
+def test_a_planner_that_says_nothing_and_prepares_nothing_has_failed(
+    coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
+) -> None:
+    ended(coordinated(prepared(orders)), "RESTARTING")
+    spark_submit.play()
+    with pytest.raises(AirflowException, match="is not prepared") as caught:
+        coordinate().execute(context(StateStore(), try_number=2))
+    assert not isinstance(caught.value, AirflowFailException)
+    assert played.jobs == []
+
+
+@pytest.mark.parametrize("end", ["STOPPED", "FAILED"])
+def test_a_clear_goes_on_with_a_job_that_was_stopped_or_failed_for_good_and_a_retry_does_not(
+    coordinate: Any,
+    played: PlayedMaster,
+    orders: Journal,
+    spark_submit: FakeSparkSubmit,
+    root: Storage,
+    tmp_path: Path,
+    end: str,
+) -> None:
+    restarting(orders, root, tmp_path, spark_submit, end)
+    store = StateStore()
+    if end == "STOPPED":
+        assert coordinate().execute(context(store, try_number=2))["status"] == "STOPPED"
+    else:
+        with pytest.raises(AirflowFailException, match="no such column: shop"):
+            coordinate().execute(context(store, try_number=2))
+    assert spark_submit.calls == []
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    coordinate().execute(context(store, try_number=3, max_tries=5))
+    assert spark_submit.calls[0].options["resume_failed"] is (end == "FAILED")
+
+
+def test_a_job_that_has_finished_is_not_run_again(
+    coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
+) -> None:
+    ended(coordinated(prepared(orders)), "FINISHED")
+    assert coordinate().execute(context(StateStore(), try_number=2, max_tries=3))["status"] == "FINISHED"
+    assert (played.jobs, spark_submit.calls) == ([], [])
+
+
+def test_a_job_that_somebody_else_has_taken_is_not_taken_back(
+    coordinate: Any, played: PlayedMaster, journal: Callable[[str], Journal]
+) -> None:
+    prepared(journal("feed"), "shop.orders.r2~t1.plan")
+    with pytest.raises(AirflowFailException, match=r"shop\.orders\.r2~t1\.plan has taken it over"):
+        coordinate(job_id="feed").execute(context(StateStore(), try_number=2))
+    assert played.jobs == []
+
+
+def test_subtasks_that_no_task_runs_are_refused_before_anybody_waits_for_them(
+    coordinate: Any, played: PlayedMaster, orders: Journal
+) -> None:
+    prepared(orders)
+    listed = {"subtasks": ["history/1"], "subtask_tasks": ["orders.history-1"]}
+    with pytest.raises(AirflowFailException, match="no task of this group runs: history/0, rows/0"):
+        coordinate(**listed).execute(context(StateStore()))
+    finished(coordinated(orders), "history/0")
+    named = {"subtasks": ["history/1", "rows"], "subtask_tasks": ["orders.history-1", "orders.rows"]}
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    coordinate(**named).execute(context(StateStore()))
+
+
+def test_a_subtask_whose_tries_are_spent_ends_the_run_and_the_task_for_good(
+    coordinate: Any, played: PlayedMaster, orders: Journal, told: Told
+) -> None:
+    prepared(orders)
+    told.states = {"orders.subtask_1": "failed", "orders.subtask_2": "running"}
+
+    def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        assert played.is_hopeless.wait(60)
+        return plays(orders, "RESTARTING", ExitCode.FAILED)(on_status)
+
+    played.plays = [play]
+    with pytest.raises(AirflowFailException, match=r"history/1 \(failed\)"):
+        coordinate().execute(context(StateStore()))
+    assert len(played.given_up) == 1, "said once"
+
+
+def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
+    coordinate: Any, orders: Journal, tmp_path: Path, told: Told
+) -> None:
+    (tmp_path / "orders.py").write_text("import no_such_module_anywhere")
+    prepared(orders)
+    with pytest.raises(AirflowFailException, match="no_such_module_anywhere"):
+        coordinate().execute(context(StateStore()))
+
+
+def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(coordinate: Any, orders: Journal, told: Told) -> None:
+    """Nothing is played here but the plan, which has recorded no definition."""
+    prepared(orders)
+    with pytest.raises(AirflowFailException, match="nothing says whether the job is still the same"):
+        coordinate().execute(context(StateStore()))
+
+
+# ---- a kill
+
+
+class Running:
+    """``operator.execute`` in a thread, with a JobMaster that runs until it is released or sees a request."""
+
+    def __init__(self, operator: MasterTaskOperator, played: PlayedMaster, orders: Journal, root: Storage) -> None:
+        self.release, self.raised = threading.Event(), list[BaseException]()
+        self._begun = threading.Event()
+
+        def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
+            coordinated(orders)
+            line = parse_line(status("started", epoch=orders.state.epoch))
+            assert line is not None
+            on_status(line)
+            self._begun.set()
+            while not self.release.wait(0.01):
+                if pending_requests(root, NAME, orders.state.epoch, (), orders.state.epoch):
+                    return plays(orders, "STOPPED", ExitCode.FINISHED)(on_status)
+            return ExitCode.FAILED
+
+        played.plays = [play]
+        self._thread = threading.Thread(target=self._run, args=(operator,), daemon=True)
+        self._thread.start()
+        assert self._begun.wait(60)
+
+    def _run(self, operator: MasterTaskOperator) -> None:
+        try:
+            operator.execute(context(StateStore()))
+        except AirflowException as error:
+            self.raised.append(error)
+
+    def end(self) -> BaseException | None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self.raised[0] if self.raised else None
+
+
+def test_a_task_that_is_marked_failed_stops_its_job(
+    coordinate: Any, played: PlayedMaster, orders: Journal, told: Told, root: Storage
+) -> None:
+    prepared(orders)
+    operator = coordinate(stop_grace=60)
+    running = Running(operator, played, orders, root)
+    told.states = {operator.task_id: "failed"}
+    operator.on_kill()
+    assert running.end() is None, "the journal tells how the job ended"
+    assert orders.refresh().status == "STOPPED"
+
+
+@pytest.mark.parametrize("state", ["running", "up_for_retry", "queued", None])
+def test_a_task_whose_worker_is_shut_down_or_that_is_cleared_leaves_the_job_running(
+    coordinate: Any, played: PlayedMaster, orders: Journal, told: Told, root: Storage, state: str | None
+) -> None:
+    prepared(orders)
+    operator = coordinate(stop_grace=60)
+    running = Running(operator, played, orders, root)
+    told.states = {operator.task_id: state} if state else {}
+    operator.on_kill()
+    error = running.end()
+    running.release.set()
+    assert "The workers go on" in str(error)
+    assert not isinstance(error, AirflowFailException)
+    assert root.list(f"{NAME}/requests") == []
+    assert orders.refresh().status == "RUNNING"

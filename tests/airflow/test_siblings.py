@@ -1,0 +1,52 @@
+"""Airflow's word on the other tasks of a group."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.utils.state import TaskInstanceState
+
+from airflow_provider_ckpt.operators.siblings import Siblings
+
+MINE = Siblings.of(SimpleNamespace(dag_id="shop", run_id="r1"), "orders")
+
+
+def test_the_states_of_the_group_in_this_dag_run_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def states(**given: Any) -> dict[str, Any]:
+        asked.append(given)
+        return {
+            "r1": {"orders.plan": TaskInstanceState.SUCCESS, "orders.subtask_0": "running", "orders.coordinate": None}
+        }
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(states))
+    assert MINE.states() == {"orders.plan": "success", "orders.subtask_0": "running", "orders.coordinate": None}
+    assert asked == [{"dag_id": "shop", "task_group_id": "orders", "run_ids": ["r1"]}]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AirflowException("no"),
+        AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)),
+        ConnectionError("refused"),
+        EOFError(),
+    ],
+)
+def test_an_airflow_that_does_not_answer_says_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def states(**given: Any) -> dict[str, Any]:
+        raise error
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(states))
+    assert MINE.states() == {}
+
+
+def test_a_dag_run_that_is_gone_has_no_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **given: {}))
+    assert MINE.states() == {}

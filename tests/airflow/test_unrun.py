@@ -1,0 +1,66 @@
+"""When a JobMaster waits for somebody who does not come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.operators.siblings import tasks_of_subtasks
+from airflow_provider_ckpt.operators.unrun import UnrunWatch
+from airflow_provider_ckpt.storage.errors import StorageUnreachableError
+from tests.airflow.grouped import SUBTASKS, Told, coordinated, finished, prepared
+
+TASKS = tasks_of_subtasks("orders.subtask", SUBTASKS, ())
+
+
+@pytest.fixture
+def state(journal: Callable[[str], Journal]) -> JobState:
+    return finished(coordinated(prepared(journal("orders"))), "history/0").state
+
+
+@pytest.mark.parametrize("given_up", ["failed", "upstream_failed", "skipped", "removed"])
+def test_a_task_that_airflow_runs_no_more_is_told_at_once(state: JobState, given_up: str) -> None:
+    told = Told({"orders.subtask_1": given_up, "orders.subtask_2": "running", "orders.plan": "failed"})
+    assert f"history/1 ({given_up})" in str(UnrunWatch(TASKS, told, lambda: state).look())
+
+
+@pytest.mark.parametrize("waits", ["up_for_retry", "queued", "scheduled", None, "running", "restarting"])
+def test_one_that_it_runs_later_is_waited_for(state: JobState, waits: str | None) -> None:
+    watch = UnrunWatch(TASKS, Told({"orders.subtask_1": waits}), lambda: state)
+    assert [watch.look() for _ in range(5)] == [None] * 5
+
+
+def test_a_task_that_was_green_before_the_job_began_again_is_told_after_a_while(state: JobState) -> None:
+    told = Told({"orders.subtask_0": "success", "orders.subtask_2": "success"})
+    watch = UnrunWatch(TASKS, told, lambda: state)
+    assert [watch.look(), watch.look()] == [None, None]
+    assert "rows/0 have succeeded" in str(watch.look())
+
+
+def test_a_success_that_the_journal_tells_a_moment_later_is_none_of_these(state: JobState) -> None:
+    told = Told({"orders.subtask_2": "success"})
+    watch = UnrunWatch(TASKS, told, lambda: state)
+    watch.look()
+    told.states = {"orders.subtask_2": "running"}
+    watch.look()
+    told.states = {"orders.subtask_2": "success"}
+    assert [watch.look(), watch.look()] == [None, None]
+
+
+def test_a_storage_or_an_airflow_that_does_not_answer_ends_no_job(state: JobState) -> None:
+    def unavailable() -> JobState:
+        raise StorageUnreachableError(uri="s3://x", reason="down")
+
+    watch = UnrunWatch(TASKS, Told({"orders.subtask_2": "success"}), unavailable)
+    assert [watch.look() for _ in range(5)] == [None] * 5
+    assert UnrunWatch(TASKS, Told({}), lambda: state).look() is None
+
+
+def test_the_tasks_of_a_list_are_known_by_their_own_ids() -> None:
+    assert tasks_of_subtasks(None, ["history", "rows/0"], ["g.history", "g.rows-0"]) == {
+        "g.history": "history",
+        "g.rows-0": "rows/0",
+    }

@@ -1,0 +1,222 @@
+"""A job as a group of tasks in a whole Airflow: each subtask is a task, and fails and is tried again alone."""
+
+from __future__ import annotations
+
+import copy
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.log_state import fold
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from tests.airflow_real.server import Airflow
+from tests.chaos.data import Feeder
+from tests.chaos.ending import wait_for_all
+from tests.chaos.released import check_exactly_once
+from tests.chaos.world import SMALL, Variant, World
+from tests.support.processes import command_name, send
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.airflow_real, pytest.mark.timeout(1500)]
+
+JOB = Path(__file__).parent / "jobs" / "grouped.py"
+GROUPED = Variant("grouped", "grouped.py", ("out",))
+LISTED = Variant("listed", "grouped.py", ("listed",))
+CONF = {name: value for name, value in SMALL.items() if name != "spark.master"}
+SUBTASKS = ["history/0", "history/1", "doubled/0"]
+DAG = f"""
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_ckpt import CheckpointedSparkJobGroup
+
+with DAG("shop", schedule=None, default_args={{"retry_delay": timedelta(seconds=1)}}):
+    CheckpointedSparkJobGroup(
+        "orders",
+        job={f"{JOB}:job"!r},
+        job_id="grouped",
+        checkpoint_interval=0.5,
+        stop_grace=20,
+        spark={{"conf": {CONF!r}}},
+    )
+
+with DAG("listed", schedule=None, default_args={{"retry_delay": timedelta(seconds=1)}}):
+    CheckpointedSparkJobGroup(
+        "orders",
+        job={f"{JOB}:job"!r},
+        job_id="listed",
+        job_params={{"out": "listed"}},
+        checkpoint_interval=0.5,
+        subtasks=["history", "doubled/0"],
+        spark={{"conf": {CONF!r}}},
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(tmp_path_factory.mktemp("world"), GROUPED, history_files=60) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    env = {**world.env, "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[1]"}'}
+    with Airflow(tmp_path_factory.mktemp("airflow"), env) as running:
+        (running.dags / "dags.py").write_text(DAG)
+        running.post(
+            "/api/v2/connections", {"connection_id": "ckpt_default", "conn_type": "ckpt", "host": str(world.root)}
+        )
+        yield running
+
+
+def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_ends_green(
+    airflow: Airflow, world: World
+) -> None:
+    with Feeder(world.data, every=1.0):
+        run = airflow.start_dag("shop")
+        wait_until(lambda: _splits_done(world) >= 4, lambda: f"history is read\n{_told(airflow)}", seconds=400)
+        assert {one["rendered_map_index"] for one in _mapped(airflow, run)} == set(SUBTASKS)
+        before = _attempts(world)
+        send(_worker(airflow, "history/0"), signal.SIGKILL)
+        wait_until(
+            lambda: _attempts(world)["history/0"] != before["history/0"],
+            lambda: f"the next attempt\n{_told(airflow)}",
+            seconds=200,
+        )
+        _kill_the_master(airflow, world)
+    wait_for_all(world)
+    assert _attempts(world)["doubled/0"] == before["doubled/0"]
+    world.drain()
+    _ends_green(airflow, "shop", run)
+    tries = {one["rendered_map_index"]: one["try_number"] for one in _mapped(airflow, run)}
+    assert tries == {"history/0": 2, "history/1": 1, "doubled/0": 1}
+    assert airflow.task("shop", run, "orders.plan")["try_number"] == 1
+    assert airflow.task("shop", run, "orders.coordinate")["try_number"] == 2
+    assert world.state().status == "FINISHED"
+    check_exactly_once(world)
+
+
+def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_group_goes_on(
+    airflow: Airflow, world: World
+) -> None:
+    listed = copy.copy(world)
+    listed.variant, listed.job_id = LISTED, LISTED.name
+    run = airflow.start_dag("listed")
+    wait_until(lambda: _released(listed) > 2, lambda: f"releases\n{_told(airflow, 'listed')}", seconds=400)
+    _a_cleared_subtask_leaves_alone(airflow, listed, run)
+    airflow.patch(f"/api/v2/dags/listed/dagRuns/{run}/taskInstances/orders.coordinate", {"new_state": "failed"})
+    wait_until(lambda: listed.state().status == "STOPPED", lambda: f"the stop\n{_told(airflow, 'listed')}")
+    ends = {"orders.plan": "success", "orders.history": "success", "orders.doubled-0": "success"}
+    wait_until(
+        lambda: _states(airflow, "listed", run) == {**ends, "orders.coordinate": "failed"},
+        lambda: f"the end: {_states(airflow, 'listed', run)}\n{_told(airflow, 'listed')}",
+    )
+    stopped = listed.state()
+    assert stopped.checkpoints[stopped.last_completed].kind == "savepoint"
+    clear = {"dry_run": False, "dag_run_id": run, "only_failed": False, "reset_dag_runs": True}
+    airflow.post("/api/v2/dags/listed/clearTaskInstances", clear)
+    wait_until(
+        lambda: _released(listed) > stopped.last_released, lambda: f"going on\n{_told(airflow, 'listed')}", seconds=400
+    )
+    wait_for_all(listed)
+    listed.drain()
+    _ends_green(airflow, "listed", run)
+    check_exactly_once(listed)
+
+
+def _a_cleared_subtask_leaves_alone(airflow: Airflow, listed: World, run: str) -> None:
+    """Its worker is told by a signal; the others and the JobMaster are not."""
+    before = listed.state()
+    clear = {"dry_run": False, "dag_run_id": run, "only_failed": False, "task_ids": ["orders.doubled-0"]}
+    airflow.post("/api/v2/dags/listed/clearTaskInstances", clear)
+    told = "SIGTERM: leaving at the end of the micro-batch"
+    wait_until(lambda: told in airflow.task_log("listed", "orders.doubled-0"), lambda: _told(airflow, "listed"))
+    wait_until(
+        lambda: (
+            airflow.task("listed", run, "orders.doubled-0")["state"] == "running"
+            and _released(listed) > before.last_triggered
+        ),
+        lambda: f"releases with its next worker\n{_told(airflow, 'listed')}",
+        seconds=400,
+    )
+    after = listed.state()
+    assert (after.epoch, after.deployment) == (before.epoch, before.deployment)
+
+
+def _kill_the_master(airflow: Airflow, world: World) -> None:
+    """The process of its task: the workers go on meanwhile."""
+    state = world.state()
+    assert state.worker.pid is not None
+    send(state.worker.pid, signal.SIGKILL)
+    wait_until(
+        lambda: world.state().epoch > state.epoch and world.state().last_released > state.last_triggered,
+        lambda: f"a release of the next JobMaster\n{_told(airflow)}",
+        seconds=400,
+    )
+    assert world.state().deployment == state.deployment, "nobody has planned again"
+
+
+def _ends_green(airflow: Airflow, dag: str, run: str) -> None:
+    def told() -> str:
+        return f"the end: {_states(airflow, dag, run)}\n{_told(airflow, dag)}"
+
+    over = {"success", "failed", "upstream_failed"}
+    wait_until(lambda: set(_states(airflow, dag, run).values()) <= over, told, every=1)
+    assert set(_states(airflow, dag, run).values()) == {"success"}, told()
+
+
+def _states(airflow: Airflow, dag: str, run: str) -> dict[str, str]:
+    """Task id, with the map index of a mapped one behind it -> state."""
+    found = airflow.get(f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=100")["task_instances"]
+    return {f"{one['task_id']}_{one['map_index']}".removesuffix("_-1"): one["state"] for one in found}
+
+
+def _released(world: World) -> int:
+    is_there = (world.root / world.job_id / "journal").exists()
+    return world.state().last_released if is_there else 0
+
+
+def _mapped(airflow: Airflow, run: str) -> list[dict[str, Any]]:
+    path = f"/api/v2/dags/shop/dagRuns/{run}/taskInstances/orders.subtask/listMapped"
+    found: list[dict[str, Any]] = airflow.get(path)["task_instances"]
+    return found
+
+
+def _splits_done(world: World) -> int:
+    if not (world.root / "grouped" / "journal").exists():
+        return 0
+    return sum(one.done for one in world.state().split_progress())
+
+
+def _attempts(world: World) -> Mapping[str, str]:
+    """Subtask -> the attempt that owns its log."""
+    found = {}
+    for name in SUBTASKS:
+        vertex, _, number = name.partition("/")
+        opened = fold(
+            TailingLogReader(world.storage, subtask_log_path("grouped", vertex, int(number))).records()
+        ).opened
+        found[name] = "" if opened is None else str(opened.attempt)
+    return found
+
+
+def _worker(airflow: Airflow, subtask: str) -> int:
+    """The Python driver that runs it."""
+
+    def is_it(pid: int) -> bool:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b"--worker" in words and subtask.encode() in words and (command_name(pid) or "").startswith("python")
+
+    (found,) = [pid for pid in airflow.processes() if is_it(pid)]
+    return found
+
+
+def _told(airflow: Airflow, dag: str = "shop") -> str:
+    tasks = ("orders.plan", "orders.subtask", "orders.history", "orders.coordinate")
+    return "\n".join(airflow.task_log(dag, name)[-5000:] for name in tasks)

@@ -1,0 +1,35 @@
+"""A subtask that gets no worker any more: nobody waits for it."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.coordinator.effects import EndJob
+from airflow_provider_ckpt.coordinator.messages import RunGivenUp
+from airflow_provider_ckpt.journal.events import CheckpointAborted
+from tests.coordinator.harness import CHAIN, Harness, events, only
+
+GIVEN_UP = RunGivenUp("Airflow runs src/0 no more")
+
+
+def test_the_run_ends_restarting_and_says_why() -> None:
+    h = Harness(CHAIN, restart_attempts=2)
+    h.fail("src/0")
+    assert only(EndJob, h.effects) == []
+    h.handle(GIVEN_UP)
+    (ended,) = only(EndJob, h.effects)
+    assert (ended.status, "Airflow runs src/0 no more" in str(ended.cause)) == ("RESTARTING", True)
+
+
+def test_a_pending_checkpoint_is_aborted() -> None:
+    h = Harness(CHAIN)
+    h.at(1000.0)
+    assert h.c.pending is not None
+    h.handle(GIVEN_UP)
+    assert len(events(CheckpointAborted, h.effects)) == 1
+
+
+def test_how_the_run_ends_already_stands() -> None:
+    h = Harness(CHAIN)
+    h.fail("src/0", terminal=True)
+    h.handle(GIVEN_UP)
+    (ended,) = only(EndJob, h.effects)
+    assert ended.status == "FAILED"

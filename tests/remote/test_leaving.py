@@ -1,0 +1,116 @@
+"""A worker whose subtask fails: it begins again there, or leaves it to whoever starts another worker."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.commands import Command, RestartSubtask
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskOpened, TaskReport
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.worker import Worker as Process
+from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
+from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
+from airflow_provider_ckpt.remote.vacancies import Vacancies
+from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
+from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+
+V = SubtaskId("v/0")
+DEPLOYMENT, MASTER = 1, 2
+FIRST = AttemptId(DEPLOYMENT, 0, "a")
+
+
+class FailingGateway:
+    """Each attempt that is begun fails at once; ``begun`` of them, then the worker is told to leave."""
+
+    def __init__(self, *, jvm_is_gone: bool) -> None:
+        self.worker: Worker | None = None
+        self.restarts = 0
+        self._jvm_is_gone = jvm_is_gone
+
+    def start(self) -> None: ...
+
+    def send(self, command: Command) -> None:
+        assert isinstance(command, RestartSubtask)
+        assert self.worker is not None
+        self.restarts += 1
+        attempt = command.attempt.next(f"n{self.restarts}")
+        self.worker.post(SubtaskOpened(DEPLOYMENT, V, attempt))
+        gone = self._jvm_is_gone
+        self.worker.post(SubtaskFailed(DEPLOYMENT, V, attempt, "disk full", driver_is_lost=gone))
+
+    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None: ...
+    def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None: ...
+
+    def look_around(self) -> None:
+        """A second goes by, and nobody restarts it."""
+        assert self.worker is not None
+        self.worker.leave()
+
+    def stop(self, *, after_batch: bool) -> None: ...
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def outbox_of(storage: Storage, name: str) -> Correspondence:
+    return Correspondence(storage, "orders", DEPLOYMENT, name, Process(), itertools.count().__next__)
+
+
+def run(storage: Storage, *, restarts: bool, jvm_is_gone: bool = False) -> tuple[WorkerEnd, Worker]:
+    gateway = FailingGateway(jvm_is_gone=jvm_is_gone)
+    state = JobState("orders", epoch=MASTER, deployment=DEPLOYMENT)
+    worker = Worker(
+        "orders",
+        WorkerPart(DEPLOYMENT, {V: FIRST}, {V: VertexPlan(0, ())}, restarts=restarts),
+        outbox_of(storage, "worker-w"),
+        lambda: state,
+        lambda: None,
+        look_interval=0.01,
+        silence=300.0,
+        make_nonce=lambda: "n",
+    )
+    gateway.worker = worker
+    return worker.run(gateway), worker
+
+
+def test_a_worker_that_somebody_starts_again_leaves_with_its_subtask_and_says_why(storage: Storage) -> None:
+    end, worker = run(storage, restarts=False)
+    assert end is WorkerEnd.FAILED
+    assert worker.failure is not None
+    assert worker.failure.cause == "disk full"
+
+
+def test_another_one_waits_for_the_jobmaster_to_say_so(storage: Storage) -> None:
+    assert run(storage, restarts=True)[0] is WorkerEnd.ASKED
+
+
+def test_one_without_spark_leaves_in_any_case(storage: Storage) -> None:
+    assert run(storage, restarts=True, jvm_is_gone=True)[0] is WorkerEnd.SPARK_LOST
+
+
+def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(storage: Storage) -> None:
+    run(storage, restarts=False)
+    heard: list[TaskReport] = []
+    gateway = RemoteGateway(
+        outbox_of(storage, master_name(MASTER)),
+        MASTER,
+        DEPLOYMENT,
+        heard.append,
+        look_interval=0.01,
+        lost_after=30.0,
+        vacancies=Vacancies([V], lambda subtasks: None, 0.0),
+    )
+    gateway.look()
+    failures = [one for one in heard if isinstance(one, SubtaskFailed)]
+    assert {(one.cause, one.driver_is_lost, one.worker_is_lost) for one in failures[:1]} == {("disk full", False, True)}
