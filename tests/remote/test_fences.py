@@ -9,11 +9,14 @@ import pytest
 from airflow_provider_ckpt.coordinator import reports as rp
 from airflow_provider_ckpt.journal.events import EpochClaimed, SplitsAssigned
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, NotPlannedError
 from airflow_provider_ckpt.remote.worker import WorkerEnd
-from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import MasterProcess
@@ -240,3 +243,15 @@ def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attemp
     for _ in range(20):
         late.tasks[-1].take_step(lambda error: None)
     cluster.finish()
+
+
+def test_w14_that_a_log_was_taken_over_is_noticed_without_a_write(make: Callable[..., Cluster]) -> None:
+    world = make().world
+    mine, others = (SubtaskLog(world.live, "log") for _ in range(2))
+    mine.load()
+    mine.open(AttemptId(1, 1, "mine"))
+    check_owned({SubtaskId("v/0"): mine})
+    others.load()
+    others.open(AttemptId(1, 2, "others"))
+    with pytest.raises(LogFencedError):
+        check_owned({SubtaskId("v/0"): mine})

@@ -181,7 +181,7 @@ REMOTE = (
         "remote/worker_part.py",
         "        log.check_fenced()\n",
         "        log.position\n",
-        ("tests/remote/test_fences.py::test_a_worker_leaves_for_another_one_of_the_same_subtasks",),
+        ("tests/remote/test_fences.py::test_w14_that_a_log_was_taken_over_is_noticed_without_a_write",),
         "a worker that was replaced, and has nothing to write, stays for ever",
     ),
 )
