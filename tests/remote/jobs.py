@@ -52,3 +52,12 @@ def one_worker(mode: RuntimeMode = "streaming", *, rows: int = 6, splits: int = 
     cluster = Cluster(graph, {("src/0", "src"): rows}, mode, groups, name=name, seed=0, splits=named)
     cluster.supervises = False
     return cluster
+
+
+def endless() -> Cluster:
+    """live/0, live/1 (they never end by themselves) -> b/0, each in a worker of its own; nobody is there yet."""
+    live = JobVertex("live", ("live",), ("live",), (), ("raw",), bounded=False, parallelism=2)
+    b = JobVertex("b", ("b",), (), (), ("out",), bounded=False)
+    graph = JobGraph((live, b), (JobEdge("live__b", "live", "b", "b", "all_to_all"),))
+    groups = [(one,) for one in graph.subtasks]
+    return Cluster(graph, {}, "streaming", groups, name=f"remote-{os.getpid()}-{next(_NUMBERS)}", seed=0)

@@ -1,0 +1,77 @@
+"""Stop and drain, while JobMasters and workers come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestResult
+from tests.remote.cluster import Cluster
+from tests.remote.jobs import endless
+from tests.remote.master_process import MasterProcess
+from tests.remote.worker_process import WorkerProcess
+from tests.simulation.world import JOB
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Of which every process is there, and the job runs."""
+    made = endless()
+    made.run(lambda: made.state.status is JobStatus.RUNNING)
+    yield made
+    made.world.delete()
+
+
+def ask(cluster: Cluster, kind: str, rescale: RescaleRequest | None = None) -> str:
+    return write_request(cluster.world.live, JOB, kind, cluster.state.epoch, rescale=rescale)
+
+
+def is_answered(cluster: Cluster, name: str) -> bool:
+    state = cluster._watched.refresh()
+    return name in state.outcomes or name in state.answered
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["not taken yet", "taken"])
+def test_a_drain_goes_on_under_the_next_jobmaster(cluster: Cluster, early: bool) -> None:
+    name = ask(cluster, "drain")
+    if not early:
+        cluster.run(lambda: is_answered(cluster, name))
+    cluster.awake(MasterProcess)[0].kill()
+    cluster.finish()
+    assert cluster.state.outcomes[name].took_place
+
+
+def test_a_stop_while_a_worker_is_missing_waits_for_it(cluster: Cluster) -> None:
+    """Its savepoint is of all subtasks."""
+    victim = cluster.awake(WorkerProcess)[0]
+    victim.kill()
+    cluster.supervises = False
+    name = ask(cluster, "stop")
+    cluster.run(lambda: is_answered(cluster, name))
+    assert isinstance(victim, WorkerProcess)
+    cluster.add(cluster.worker(victim.subtasks))
+    cluster.run(lambda: not cluster.state.status or not cluster._watched.refresh().is_held)
+    assert cluster.state.status is JobStatus.STOPPED
+    assert cluster.state.outcomes[name].took_place
+    cluster.run(lambda: not cluster.processes)
+    cluster.supervises = True
+    cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)  # somebody plans again, and all of them come again
+    ask(cluster, "drain")
+    cluster.finish()
+
+
+def test_a_worker_that_never_comes_back_ends_the_run(cluster: Cluster) -> None:
+    cluster.awake(WorkerProcess)[0].kill()
+    cluster.supervises = False
+    cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RESTARTING)
+    assert "its next attempt has not begun" in str(cluster.state.cause)
+    cluster.run(lambda: not cluster.processes)
+
+
+def test_workers_are_not_rescaled(cluster: Cluster) -> None:
+    name = ask(cluster, "rescale", RescaleRequest("live", 3))
+    cluster.run(lambda: is_answered(cluster, name))
+    assert cluster.state.outcomes[name].result is RequestResult.REFUSED
