@@ -3,122 +3,36 @@ what they say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_ckpt.coordinator import commands as cm
 from airflow_provider_ckpt.coordinator import reports as rp
-from airflow_provider_ckpt.journal.events import DeploymentPrepared, EpochClaimed, Event, StatusChanged, SubtaskFinished
-from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.events import EpochClaimed, StatusChanged, SubtaskFinished
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
 from airflow_provider_ckpt.remote.errors import DeploymentOverError
-from airflow_provider_ckpt.remote.outbox import Message
-from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
-from airflow_provider_ckpt.remote.worker_part import WorkerPart
-from airflow_provider_ckpt.storage.opening import open_storage
-from tests.remote.cluster import FakeClock
-from tests.remote.process import NoWait
-
-V = SubtaskId("v/0")
-FIRST, SECOND, THIRD = (AttemptId(1, number, f"n{number}") for number in (1, 2, 3))
-WORLD = (1, V, FIRST)
-PLAN, DROPPED = VertexPlan(0, ()), VertexPlan(0, ("h",))
-PAUSED = rp.SubtaskPaused(*WORLD, DropSource("h"), 4)
-RUNNING, AT_END, DONE = rp.SubtaskRunning(*WORLD), rp.SubtaskAtEndOfData(*WORLD), rp.SubtaskDone(*WORLD)
-FAILED = rp.SubtaskFailed(*WORLD, "boom")
-OPENED = rp.SubtaskOpened(*WORLD)
-DEPLOY = cm.DeploySubtask(*WORLD, PLAN)
-PAUSE = cm.PauseSubtask(*WORLD, DropSource("h"))
-
-
-class Recorder:
-    """The gateway: what it was told."""
-
-    def __init__(self) -> None:
-        self.sent: list[cm.Command] = []
-        self.stopped: bool | None = None
-
-    def start(self) -> None: ...
-    def send(self, command: cm.Command) -> None:
-        self.sent.append(command)
-
-    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None: ...
-    def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None: ...
-    def look_around(self) -> None: ...
-    def stop(self, *, after_batch: bool) -> None:
-        self.stopped = after_batch
-
-
-class Bench:
-    """One worker of deployment 1, and the JobMasters that come; ``master`` is the one of now."""
-
-    def __init__(self, folder: Path, *, by_split: bool = False, restarts: bool = True) -> None:
-        self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), Recorder()
-        self.state = JobState("job")
-        self.fenced_by: AttemptId | None = None
-        self.happened(DeploymentPrepared(1, 1.0))
-        split = frozenset({"v"} if by_split else ())
-        part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: PLAN}, split, restarts)
-        self.worker = Worker(
-            "job",
-            part,
-            self._correspondence("worker-w"),
-            lambda: self.state,
-            self._check_owned,
-            look_interval=0.1,
-            silence=20.0,
-            make_nonce=lambda: "n9",
-            clock=self.clock,
-        )
-        self.worker._reports = NoWait()
-        self.worker._begin(self.gateway)
-        self.epoch = 1
-
-    def _correspondence(self, name: str) -> Correspondence:
-        return Correspondence(self.storage, "job", 1, name, Place(name), self.clock)
-
-    def _check_owned(self) -> None:
-        if self.fenced_by is not None:
-            raise LogFencedError(log="log", attempt=self.fenced_by, epoch=self.fenced_by.epoch)
-
-    def happened(self, *events: Event) -> None:
-        for event in events:
-            event.apply(self.state)
-
-    def claim(self) -> list[Message]:
-        """Another JobMaster comes; what it hears first."""
-        self.epoch += 1
-        self.happened(EpochClaimed(self.epoch, "t", Place("m"), 1.0, deployment=1))
-        self.master = self._correspondence(master_name(self.epoch))
-        return self.turn()
-
-    def turn(self, *given: Message) -> list[Message]:
-        """The worker hears these, of its tasks and of the JobMaster; what it says."""
-        for one in given:
-            if isinstance(one, rp.TaskReport):
-                self.worker.post(one)
-            else:
-                self.master.post("worker-w", one)
-        if self.epoch > 1:
-            self.master.deliver()
-        self.clock.now += 1.0
-        self.worker._step(self.gateway)
-        return self.master.receive("worker-w")[1] if self.epoch > 1 else []
-
-    def told(self) -> list[cm.Command]:
-        """What the tasks were told since this was asked last."""
-        told, self.gateway.sent = self.gateway.sent, []
-        return told
+from airflow_provider_ckpt.remote.worker import WorkerEnd
+from tests.remote.bench import (
+    AT_END,
+    DEPLOY,
+    DONE,
+    DROPPED,
+    FAILED,
+    FIRST,
+    OPENED,
+    PAUSE,
+    PAUSED,
+    PLAN,
+    RUNNING,
+    SECOND,
+    THIRD,
+    WORLD,
+    Bench,
+    V,
+)
 
 
 @pytest.fixture
