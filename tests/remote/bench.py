@@ -56,12 +56,13 @@ class Recorder:
 class Bench:
     """One worker of deployment 1, and the JobMasters that come; ``master`` is the one of now."""
 
-    def __init__(self, folder: Path, by_split: bool = False) -> None:
+    def __init__(self, folder: Path, *, by_split: bool = False, restarts: bool = True) -> None:
         self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), Recorder()
         self.state = JobState("job")
         self.fenced_by: AttemptId | None = None
         self.happened(DeploymentPrepared(1, 1.0))
-        part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: PLAN}, frozenset({"v"} if by_split else ()))
+        split = frozenset({"v"} if by_split else ())
+        part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: PLAN}, split, restarts)
         self.worker = Worker(
             "job",
             part,
