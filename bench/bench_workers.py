@@ -46,9 +46,9 @@ CONF = {
 OUTPUTS = ("first", "second", "third", "fourth")
 VERTICES = ("live", *OUTPUTS)
 KILLED, OTHERS = "first", OUTPUTS[1:]
-BEFORE, AFTER = 15, 10
+BEFORE, AFTER = 10, 5
 """Published batches of each query before the kill, and of the one that was killed after it."""
-CHECKPOINTS = 40
+CHECKPOINTS = 30
 """Completed ones before the kill; WARM_UP of them are left out: they meet queries that start."""
 WARM_UP = 10
 HOME = str(Path(__file__).resolve().parent.parent)
@@ -165,7 +165,7 @@ class Run:
         paths = [path for path in log.glob("[0-9]*.json") if '"Batch"' in path.read_text()]
         return sorted(path.stat().st_mtime for path in paths)
 
-    def _wait(self, until: Callable[[], bool], longest: float = 300.0) -> None:
+    def _wait(self, until: Callable[[], bool], longest: float = 900.0) -> None:
         deadline = time.monotonic() + longest
         while True:
             try:
