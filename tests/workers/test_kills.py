@@ -16,7 +16,9 @@ from tests.workers.world import PATIENCE, VERTICES, Member, World
 SEED = int(os.environ.get("CKPT_WORKERS_SEED", "1"))
 
 
-def kill_and_replace(world: World, evidence: Evidence, members: dict[str, Member], *killed: str) -> None:
+def kill_and_replace(
+    world: World, evidence: Evidence, members: dict[str, Member], *killed: str, master: bool = False
+) -> None:
     """All of ``killed`` at once; whoever was not killed publishes on meanwhile, in the attempt that it is in."""
     before = {vertex: evidence.attempts(vertex) for vertex in VERTICES}
     for name in killed:
@@ -29,6 +31,8 @@ def kill_and_replace(world: World, evidence: Evidence, members: dict[str, Member
     evidence.wait_for_batches("live", "orders", "cold", *gone)
     for vertex in VERTICES:
         now, more = evidence.attempts(vertex), 1 if vertex in gone else 0
+        if master and vertex in ("history", "archive"):
+            continue  # for another master what reads splits begins a new attempt
         assert len(now) == len(before[vertex]) + more, f"{vertex} began again when {killed} was killed: {now}"
     evidence.check()
 
@@ -50,7 +54,7 @@ def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
         evidence.wait_for_batches("live", "orders", "cold", more=1)
         master.kill()
         master = world.master()
-        kill_and_replace(world, evidence, members, random.Random(SEED).choice(groups))
+        kill_and_replace(world, evidence, members, random.Random(SEED).choice(groups), master=True)
         finish(world, evidence, master, members.values())
         check_readings(world, killed=4)
 
@@ -92,10 +96,10 @@ def replace_master(
     before = {vertex: evidence.attempts(vertex) for vertex in VERTICES}
     alive = [one for one in world.members if one.exit_code is None and one is not master]
     master.kill()
+    successor = world.master()  # no splits are handed out without one
     if members is not None:
-        kill_and_replace(world, evidence, members, *killed)
-        alive = [one for one in alive if one.exit_code is None]
-    successor = world.master()
+        kill_and_replace(world, evidence, members, *killed, master=True)
+        alive = [one for one in alive if one.exit_code != -9]
     successor.wait_for("running")
     evidence.wait_for_batches(*VERTICES)
     for vertex in {*VERTICES} - {"history", "archive", *killed}:
