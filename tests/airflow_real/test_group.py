@@ -132,19 +132,18 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
 
 def _a_cleared_subtask_leaves_alone(airflow: Airflow, listed: World, run: str) -> None:
     """Its worker is told by a signal; the others and the JobMaster are not."""
-    before = listed.state()
+    before, attempt = listed.state(), _attempts(listed)["doubled/0"]
     clear = {"dry_run": False, "dag_run_id": run, "only_failed": False, "task_ids": ["orders.doubled-0"]}
     airflow.post("/api/v2/dags/listed/clearTaskInstances", clear)
     told = "SIGTERM: leaving at the end of the micro-batch"
     wait_until(lambda: told in airflow.task_log("listed", "orders.doubled-0"), lambda: _told(airflow, "listed"))
     wait_until(
-        lambda: (
-            airflow.task("listed", run, "orders.doubled-0")["state"] == "running"
-            and _released(listed) > before.last_triggered
-        ),
-        lambda: f"releases with its next worker\n{_told(airflow, 'listed')}",
+        lambda: _attempts(listed)["doubled/0"] != attempt,
+        lambda: f"its next worker\n{_told(airflow, 'listed')}",
         seconds=400,
     )
+    so_far = listed.state().last_triggered
+    wait_until(lambda: _released(listed) > so_far, lambda: f"a release with it\n{_told(airflow, 'listed')}")
     after = listed.state()
     assert (after.epoch, after.deployment) == (before.epoch, before.deployment)
 
@@ -200,7 +199,7 @@ def _attempts(world: World) -> Mapping[str, str]:
     for name in SUBTASKS:
         vertex, _, number = name.partition("/")
         opened = fold(
-            TailingLogReader(world.storage, subtask_log_path("grouped", vertex, int(number))).records()
+            TailingLogReader(world.storage, subtask_log_path(world.job_id, vertex, int(number))).records()
         ).opened
         found[name] = "" if opened is None else str(opened.attempt)
     return found
