@@ -26,6 +26,8 @@ from tests.mutants.catalogue import MUTANTS
 
 RULES = rules(PAGE.read_text("utf-8"))
 KNOWN = frozenset(rule.number for rule in RULES)
+OF_WORKERS = frozenset(re.findall(r"^\| (W\d+) \|", (ROOT / "docs" / "workers.md").read_text("utf-8"), re.MULTILINE))
+"""Those of processes that fail one by one."""
 MUTANT_RULES = {mutant.id: mutant.rule for mutant in MUTANTS}
 ALL_TESTS = {(path, name) for path in (*sources(TESTS), *sources(PACKAGE / "testing")) for name in named_tests(path)}
 CARRIED = frozenset(number for _, name in ALL_TESTS for number in numbers_of(name))
@@ -114,8 +116,17 @@ def test_every_test_with_a_number_belongs_to_a_rule() -> None:
 
 
 def test_every_mutant_stands_for_a_rule() -> None:
-    strays = {name: rule for name, rule in MUTANT_RULES.items() if rule not in {f"R{number}" for number in KNOWN}}
+    strays = {
+        name: rule
+        for name, rule in MUTANT_RULES.items()
+        if rule not in {*(f"R{number}" for number in KNOWN), *OF_WORKERS}
+    }
     assert strays == {}
+
+
+@pytest.mark.parametrize("path", sources(PACKAGE), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_rule_of_workers_that_is_cited_is_on_their_page(path: Path) -> None:
+    assert set(re.findall(r"\bW\d+\b", path.read_text("utf-8"))) <= OF_WORKERS
 
 
 @pytest.mark.parametrize("path", sources(PACKAGE), ids=lambda path: str(path.relative_to(PACKAGE)))
