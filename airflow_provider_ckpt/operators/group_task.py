@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
     from airflow_provider_ckpt.journal.state import JobState
-
-RESTARTS = 1000
-"""What a JobMaster of a group bears in a row: it is Airflow that counts the tries of a subtask's task."""
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
@@ -69,9 +65,6 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         run = TaskRun(hook, writer, options, None, LinkPusher(ti.xcom_push, self.log.warning))
         self._ckpt_run = run
         return run
-
-    def _options(self, root: str, job_id: str, attempt: str) -> RunOptions:
-        return replace(super()._options(root, job_id, attempt), restart_attempts=RESTARTS)
 
     @staticmethod
     def _look(run: TaskRun) -> JobState:

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 
-OWN = {"ckpt_conn_id", "on_clear", "stop_grace", "name"}
+OWN = {"ckpt_conn_id", "on_clear", "stop_grace", "name", "deferrable", "poll_interval"}
 PARAMETERS = inspect.signature(CheckpointedSparkJobOperator.__init__).parameters
 
 
