@@ -334,11 +334,12 @@ class Worker:
         self._hear_the_rest(why)
 
     def _hear_the_rest(self, why: str) -> None:
-        """What the tasks have said on their way out, and that this process is going."""
+        """What the tasks have said on their way out, and that this process is going. What fails as it is stopped has
+        not failed: that nobody runs it any more is told by that."""
         rest: Iterable[TaskReport] = iter(self._reports.get_nowait, None) if not self._reports.empty() else ()
         try:
             for report in rest:
-                if not isinstance(report, (DataAvailable, SubtaskFenced)):
+                if not isinstance(report, (DataAvailable, SubtaskFenced, SubtaskFailed)):
                     self._say(report)
         except queue.Empty:
             pass

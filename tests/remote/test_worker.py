@@ -273,3 +273,16 @@ def test_one_that_cannot_be_mended_ends_the_run_for_all(tmp_path: Path) -> None:
     failed = rp.SubtaskFailed(*WORLD, "damaged", terminal=True)
     assert bench.turn(failed) == [failed]
     assert bench.worker._end is None
+
+
+def test_what_is_stopped_with_it_has_not_failed(bench: Bench) -> None:
+    """It would end the run for all of them."""
+    deployed(bench, RUNNING)
+    end = rp.SubtaskAtEndOfData(*WORLD)
+    bench.worker.post(rp.SubtaskFailed(*WORLD, "interrupted"))
+    bench.worker.post(end)
+    bench.worker._close(bench.gateway, "it was told to")
+    outbox, heard = bench.master.receive("worker-w")
+    assert heard == [end]
+    assert outbox is not None
+    assert outbox.left == "it was told to"
