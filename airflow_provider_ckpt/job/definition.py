@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.model.definition import SinkDefinition, SourceDefinition
 
 SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath"})
@@ -12,7 +13,7 @@ SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath"})
 or may hold secrets: they are not recorded."""
 
 
-def sink_definitions(sinks: tuple[Operator, ...]) -> dict[str, SinkDefinition]:
+def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinition]:
     return {one.uid: SinkDefinition(one.release, dict(one.sink.definition())) for one in sinks}
 
 

@@ -9,6 +9,12 @@ class TaskFencedError(OvertakenError):
     template = "{subtask} was taken over by a later attempt, this driver stops: {cause}"
 
 
+class AbandonedError(TransientError):
+    """The process of a JobMaster goes, and the job goes on: its next JobMaster comes to it as after a crash."""
+
+    template = "the JobMaster of epoch {epoch} leaves job {job_id!r}, as its process goes: the next one goes on with it"
+
+
 class SubtaskLogLostError(TerminalError):
     """Entries that a completed checkpoint covers are gone: going on would read and release their rows once more."""
 

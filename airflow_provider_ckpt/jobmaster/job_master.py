@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import threading
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFail
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
+from airflow_provider_ckpt.jobmaster.errors import AbandonedError, TaskFencedError
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
@@ -89,10 +90,15 @@ class JobMaster:
         self._outcome: Outcome | None = None
         self._next_look = 0.0
         self._running_since: float | None = None
+        self._abandoned = threading.Event()
+
+    def abandon(self) -> None:
+        """Have :meth:`run` raise AbandonedError, before it writes anything more; any thread."""
+        self._abandoned.set()
 
     def run(self) -> Outcome:
-        """Runs until the job has ended. Raises FencedError and TaskFencedError, and what the journal or the storage
-        fails with; what a task fails with is in the Outcome."""
+        """Runs until the job has ended. Raises FencedError and TaskFencedError, AbandonedError, and what the journal or
+        the storage fails with; what a task fails with is in the Outcome."""
         try:
             self._gateway.start()
             self._carry_out(self._coordinator.start(self._clock.now()))
@@ -115,6 +121,8 @@ class JobMaster:
             message = self._inbox.get(timeout=self._patience(self._clock.now()))
         except queue.Empty:
             message = None
+        if self._abandoned.is_set():
+            raise AbandonedError(epoch=self._job.epoch, job_id=self._job.job_id)
         if message is not None:
             self._receive(message)
         if self._outcome is None:

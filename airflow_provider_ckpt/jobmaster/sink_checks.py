@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from airflow_provider_ckpt.job.changes import check_changes
 from airflow_provider_ckpt.job.definition import sink_definitions
-from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.sink_operator import HasSinks
 from airflow_provider_ckpt.jobmaster.errors import SinksMissingError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
 
 
-def check_sinks(job: Job, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
+def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
     """``definition``: that the job ran as; ``sinks``: of ``job``, bound. Raises SinksMissingError,
     DefinitionChangedError, OutputLostError, OutputAheadError."""
     missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()

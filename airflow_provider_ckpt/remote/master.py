@@ -7,39 +7,37 @@ published and acknowledged is in their logs, and where they are they tell it whe
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import RunGivenUp
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.sink_operator import HasSinks
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.aftermath import see_to
 from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.collector import clean_up
-from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.jobmaster.errors import AbandonedError
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restored_state import restored
 from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
-from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits
-from airflow_provider_ckpt.journal.events import SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.split import Ranges, Split, numbers
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
-from airflow_provider_ckpt.partitions.log_state import fold
+from airflow_provider_ckpt.remote.come_to import note_finished, splits_left
 from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
 from airflow_provider_ckpt.remote.errors import NotPlannedError
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
@@ -50,6 +48,7 @@ from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
+from airflow_provider_ckpt.sinks.recorded import recorded_job
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
@@ -60,9 +59,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class RemoteJob:
-    """What a JobMaster is given. ``job``: only its sinks are used. ``location``: of the root."""
+    """What a JobMaster is given. ``job``: its sinks; None: those of which the journal tells enough, see
+    :func:`~..sinks.recorded.recorded_job`. ``location``: of the root."""
 
-    job: Job
+    job: HasSinks | None
     options: RunOptions
     location: Location
     timing: Timing
@@ -71,9 +71,15 @@ class RemoteJob:
 OnMaster = Callable[["Master"], None]
 
 
-def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
+def run_master(
+    remote: RemoteJob,
+    on_status: OnStatus,
+    on_master: OnMaster = lambda master: None,
+    beginning: AbstractContextManager[object] | None = None,
+) -> ExitCode:
     """Run the job to its end, with whatever workers come. What it fails with is told through ``on_status``.
-    ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up."""
+    ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up. ``beginning``:
+    entered while it takes over and reads what there is, which is most of the work of one that idles later."""
     status = StatusReporter(on_status, remote.options.job_id, None)
     try:
         storage = read_root(open_storage(remote.location))
@@ -86,7 +92,10 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
         )
         master = Master(remote, storage, journal, status)
         on_master(master)
-        return ExitCode.of_run(master.run().status)
+        return ExitCode.of_run(master.run(beginning or nullcontext()).status)
+    except AbandonedError as error:
+        status.say(LineKind.WARNING, str(error))
+        return ExitCode.of_error(error)
     except Exception as error:
         code = ExitCode.of_error(error)
         terminal = isinstance(error, CkptError) and not error.retryable
@@ -101,25 +110,53 @@ class Master:
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
         self._remote, self._journal, self._status = remote, journal, status
         self._storage, self._job_id = storage, remote.options.job_id
-        self._sinks: Mapping[str, BoundSink] = bind_sinks(remote.job, self._job_id, remote.location)
+        self._job: HasSinks | None = remote.job
+        self._sinks: Mapping[str, BoundSink] = {}
         self._inbox = Inbox()
+        self._vacancies: Vacancies | None = None
+        self._runs: JobMaster | None = None
+        self._abandoned = threading.Event()
 
     def give_up(self, cause: str) -> None:
         """Have the run end RESTARTING, as some subtask gets no worker any more; any thread. What is completed is
         released before it ends."""
         self._inbox.put(RunGivenUp(cause))
 
-    def run(self) -> Outcome:
-        """Run the job to its end, with whatever workers come. Raises what its steps raise, and FencedError."""
-        journal = self.take_over()
-        outcome = self.make(journal).run()
+    def abandon(self) -> None:
+        """Have :meth:`run` raise AbandonedError as soon as it can; any thread. As if the process were killed: the
+        workers go on, and the next JobMaster takes over."""
+        self._abandoned.set()
+        if self._runs is not None:
+            self._runs.abandon()
+
+    @property
+    def has_vacancies(self) -> bool:
+        """Whether some subtask has no worker, as far as is known; any thread."""
+        return self._vacancies is None or self._vacancies.is_any
+
+    def run(self, beginning: AbstractContextManager[object] | None = None) -> Outcome:
+        """Run the job to its end, with whatever workers come. Raises what its steps raise, FencedError, and
+        AbandonedError. ``beginning``: see :func:`run_master`."""
+        with beginning or nullcontext():
+            self._refuse_abandoned()
+            journal = self.take_over()
+            self._runs = self.make(journal)
+            self._refuse_abandoned()
+        outcome = self._runs.run()
         self._see_to_the_rest(journal, outcome)
         return outcome
+
+    def _refuse_abandoned(self) -> None:
+        """Whoever abandons it may have come before there was anything to be told. Raises AbandonedError."""
+        if self._abandoned.is_set():
+            raise AbandonedError(epoch=self._journal.state.epoch, job_id=self._job_id)
 
     def take_over(self) -> OwnedJournal:
         """Claim the next epoch of the deployment. Raises NotPlannedError, SinksMissingError, DefinitionChangedError,
         FencedError, and the storage's errors."""
-        deployment = self._admit(self._journal.refresh())
+        before = self._journal.refresh()
+        self._find_sinks(before)
+        deployment = self._admit(before)
         refuse_older_journal(self._journal, self._sinks)
 
         def admit(state: JobState) -> None:
@@ -132,13 +169,19 @@ class Master:
         self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0)
         return journal
 
+    def _find_sinks(self, state: JobState) -> None:
+        if self._job is None and state.definition is not None:
+            self._job = recorded_job(state.definition)
+        if self._job is not None:
+            self._sinks = bind_sinks(self._job, self._job_id, self._remote.location)
+
     def _admit(self, state: JobState) -> int:
         """Asked once more of the very state that the claim follows. Returns the epoch of the deployment."""
         state.refuse_deleted()
         definition = state.definition
-        if not state.deployment or definition is None:
+        if not state.deployment or definition is None or self._job is None:
             raise NotPlannedError(job_id=self._job_id, status=state.status or "not known")
-        check_sinks(self._remote.job, state, definition, self._sinks)
+        check_sinks(self._job, state, definition, self._sinks)
         return state.deployment
 
     def make(self, journal: OwnedJournal) -> JobMaster:
@@ -150,9 +193,10 @@ class Master:
             for one in graph.subtasks
         }
         check_whole(state, logs)
-        self._note_finished(journal, logs)
+        note_finished(journal, logs)
         assert state.created is not None
         assert state.definition is not None
+        assert self._job is not None
         owned = OwnedJob(
             JobIdentity(storage, self._job_id, state.epoch, options, deployment),
             graph,
@@ -160,9 +204,9 @@ class Master:
             journal,
             logs,
             {one: AttemptId.vacant(deployment) for one in graph.subtasks if one not in state.finished},
-            restored(state, self._splits(state, logs)),
+            restored(state, splits_left(storage, self._job_id, state, logs)),
             self._sinks,
-            final_only=frozenset(one.uid for one in self._remote.job.sinks if one.release == "final"),
+            final_only=frozenset(one.uid for one in self._job.sinks if one.release == "final"),
             slots=max(1, len(graph.subtasks)),
             is_awaiting=True,
         )
@@ -171,6 +215,8 @@ class Master:
     def _gateway(self, state: JobState, inbox: Inbox) -> RemoteGateway:
         timing, name = self._remote.timing, master_name(state.epoch)
         unfinished = [one for one in state.graph().subtasks if one not in state.finished]
+        tell = functools.partial(self._tell_vacant, state)
+        self._vacancies = Vacancies(unfinished, tell, time.monotonic())
         return RemoteGateway(
             Correspondence(self._storage, self._job_id, state.deployment, name, identify(), time.monotonic),
             state.epoch,
@@ -178,7 +224,7 @@ class Master:
             inbox.put,
             look_interval=timing.poll,
             lost_after=timing.lost_after,
-            vacancies=Vacancies(unfinished, functools.partial(self._tell_vacant, state), time.monotonic()),
+            vacancies=self._vacancies,
         )
 
     def _tell_vacant(self, state: JobState, subtasks: list[SubtaskId]) -> None:
@@ -188,37 +234,6 @@ class Master:
             f"none has begun after {limit:g} s, the checkpoint timeout"
         )
         self._status.say(LineKind.WAITING, message, state, subtasks=list(subtasks))
-
-    @staticmethod
-    def _note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:
-        """Ends that are in a log and not in the journal: the tail of the log decides (R11), and the JobMaster before
-        may not have come to say so."""
-        for subtask, log in logs.items():
-            found = fold(log.records())
-            if found.closed and found.opened is not None and subtask not in journal.state.finished:
-                journal.write(SubtaskFinished(subtask, str(found.opened.attempt), time.time()))
-
-    def _splits(self, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]) -> dict[str, RestoredSplits]:
-        """What the JobMaster before had handed out is with those attempts still (W13)."""
-        lists: dict[str, tuple[Split, ...]] = {}
-        for vertex in state.graph().vertices:
-            frozen = state.frozen.get(vertex.uid)
-            if (
-                vertex.splits
-                and frozen is not None
-                and frozen.path is not None
-                and not self._is_over(state, vertex.uid)
-            ):
-                lists[vertex.uid] = read_frozen_splits(self._storage, f"{self._job_id}/{frozen.path}")
-        assert state.definition is not None
-        declared = {uid: state.definition.sources[uid].parallelism for uid in lists}
-        readers = {uid: readers_wanted(state, uid, width or 1) for uid, width in declared.items()}
-        found = restored_splits(state, state.graph(), logs, lists, readers)
-        return {uid: _with_assigned(one, state.splits_assigned.get(uid, {})) for uid, one in found.items()}
-
-    @staticmethod
-    def _is_over(state: JobState, uid: str) -> bool:
-        return state.end_of_data.issuperset(state.graph().vertex(uid).subtasks)
 
     def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:
         state, job_id, storage = journal.state, self._job_id, self._storage
@@ -233,7 +248,3 @@ class Master:
         if outcome.status is JobStatus.FINISHED:
             see_to(self._status, state, "deleting what the job no longer needs", clean)
         self._status.ended(state, outcome.status, outcome.cause)
-
-
-def _with_assigned(splits: RestoredSplits, assigned: Mapping[SubtaskId, Ranges]) -> RestoredSplits:
-    return replace(splits, assigned={subtask: sorted(numbers(each)) for subtask, each in assigned.items()})

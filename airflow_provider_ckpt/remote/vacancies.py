@@ -35,6 +35,11 @@ class Vacancies:
         with self._lock:
             return self._runs.get(subtask) == attempt
 
+    @property
+    def is_any(self) -> bool:
+        with self._lock:
+            return bool(self._since)
+
     def left(self, subtask: SubtaskId, attempt: AttemptId, now: float) -> None:
         """Whoever ran ``attempt`` does no longer; another one may have begun the next one."""
         with self._lock:

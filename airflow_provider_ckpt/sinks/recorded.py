@@ -2,27 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, Sink, SinkContext
 from airflow_provider_ckpt.storage.location import Location
+
+_TYPE = f"{FileSink.__module__}.{FileSink.__qualname__}"
+_OPTION = "option."
+
+
+@dataclass(frozen=True)
+class RecordedSink:
+    """A sink of a job as the journal knows it."""
+
+    uid: str
+    sink: Sink
+    release: str
+
+
+@dataclass(frozen=True)
+class RecordedJob:
+    """As much of a job as its journal gives to whoever releases."""
+
+    sinks: tuple[RecordedSink, ...]
 
 
 def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> dict[str, BoundSink]:
     """By uid, those of which enough is recorded to clean up in their targets: file sinks, reached with the options of
     ``root``. Options of a sink's own are not recorded, as they may be secrets. No name from the journal is imported."""
     found = {}
-    for uid, sink in _sinks(definition):
+    for uid, sink in _folders(definition):
         found[uid] = sink.bind(SinkContext(job_id, uid, root.options))
     return found
 
 
-def _sinks(definition: JobDefinition) -> Iterator[tuple[str, Sink]]:
+def recorded_job(definition: JobDefinition) -> RecordedJob:
+    """With those sinks of which enough is recorded to release in their targets, if they are reached with the options of
+    the root: file sinks that say of themselves what the journal says. No name from the journal is imported."""
+    found = []
     for uid, recorded in definition.sinks.items():
-        target: Mapping[str, Any] = recorded.target
-        path = target.get("path")
-        if target.get("type") == f"{FileSink.__module__}.{FileSink.__qualname__}" and isinstance(path, str):
+        sink = _file_sink(recorded.target)
+        if sink is not None:
+            found.append(RecordedSink(uid, sink, recorded.release))
+    return RecordedJob(tuple(found))
+
+
+def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
+    """The uids of those for whose release the journal does not tell enough: :func:`recorded_job` lacks them, or would
+    reach them with other options than their own."""
+    return [one.uid for one in sinks if type(one.sink) is not FileSink or one.sink.storage_options is not None]
+
+
+def _file_sink(target: Mapping[str, Any]) -> FileSink | None:
+    """None if the journal tells of something else, or of a setting that this version does not know."""
+    if target.get("type") != _TYPE or not isinstance(target.get("path"), str):
+        return None
+    options = {name.removeprefix(_OPTION): value for name, value in target.items() if name.startswith(_OPTION)}
+    if "compression" in target:
+        options["compression"] = target["compression"]
+    given = {name: target[name] for name in ("format", "mode") if name in target}
+    sink = FileSink(target["path"], partition_by=tuple(target.get("partition_by", ())), options=options, **given)
+    return sink if sink.definition() == target else None
+
+
+def _folders(definition: JobDefinition) -> Iterator[tuple[str, Sink]]:
+    for uid, recorded in definition.sinks.items():
+        path = recorded.target.get("path")
+        if recorded.target.get("type") == _TYPE and isinstance(path, str):
             yield uid, FileSink(path)

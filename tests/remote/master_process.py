@@ -92,11 +92,11 @@ class MasterProcess(Process):
             retained_checkpoints=1,
             attempt=self.name,
         )
-        remote = RemoteJob(SimpleNamespace(sinks=()), options, Location(self.storage.uri), cluster.timing)  # type: ignore[arg-type]
+        remote = RemoteJob(SimpleNamespace(sinks=()), options, Location(self.storage.uri), cluster.timing)
         journal = Journal(self.storage, JOB, flush_interval=0.5, clock=cluster.clock)
         with mock.patch("airflow_provider_ckpt.remote.master.bind_sinks", return_value=cluster.sinks):
             self.master = Master(remote, self.storage, journal, StatusReporter(lambda line: None, JOB, None))
-        self.owned = self.master.take_over()
+            self.owned = self.master.take_over()
         return self._simulated(self.master.make(self.owned))
 
     def _simulated(self, job: Any) -> JobMaster:

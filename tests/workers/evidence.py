@@ -62,13 +62,18 @@ class Evidence:
     def attempts(self, vertex: str) -> list[AttemptId]:
         """That have opened the log, in order."""
         self.gather()
-        bodies = (self._entries[vertex][number]["body"] for number in sorted(self._entries[vertex]))
+        bodies = (entry["body"] for _, entry in sorted(self._known(vertex)))
         return [AttemptId.parse(body["attempt"]) for body in bodies if body["type"] == "Open"]
 
     def batches(self, vertex: str) -> int:
         """So many have been published."""
         self.gather()
-        return sum(entry["body"]["type"] == "Batch" for entry in self._entries[vertex].values())
+        return sum(entry["body"]["type"] == "Batch" for _, entry in self._known(vertex))
+
+    def _known(self, vertex: str) -> list[tuple[int, dict[str, Any]]]:
+        """As it is now: the thread goes on gathering."""
+        with self._lock:
+            return list(self._entries[vertex].items())
 
     def now(self) -> dict[str, int]:
         return {vertex: self.batches(vertex) for vertex in VERTICES}

@@ -53,7 +53,7 @@ REMOTE = (
     Mutant(
         "remote-assigned-forgotten",
         "W13",
-        "remote/master.py",
+        "remote/come_to.py",
         "    return replace(splits, assigned={subtask: sorted(numbers(each)) for subtask, each in assigned.items()})",
         "    return replace(splits, assigned={subtask: sorted(numbers(())) for subtask, each in assigned.items()})",
         (

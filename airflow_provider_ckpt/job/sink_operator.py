@@ -1,0 +1,25 @@
+"""What whoever releases has to know of a job: its sinks, whether its file was read or its journal."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class SinkOperator(Protocol):
+    """A sink in a job: :class:`~.operators.Operator`, or what the journal tells of one."""
+
+    @property
+    def uid(self) -> str: ...
+
+    @property
+    def sink(self) -> Any: ...
+
+    @property
+    def release(self) -> str: ...
+
+
+class HasSinks(Protocol):
+    """A :class:`~.job.Job`, or as much of one."""
+
+    @property
+    def sinks(self) -> tuple[SinkOperator, ...]: ...
