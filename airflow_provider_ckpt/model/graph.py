@@ -67,6 +67,10 @@ class JobGraph:
         """Of all vertices, in topological order."""
         return tuple(name for vertex in self.vertices for name in vertex.subtasks)
 
+    def named(self, name: str) -> tuple[SubtaskId, ...]:
+        """The subtasks that ``name`` means: one, or a vertex with all of its subtasks."""
+        return tuple(subtask for subtask in self.subtasks if name in (subtask, subtask.vertex))
+
     @property
     def operators(self) -> tuple[str, ...]:
         """The uids of all operators, sinks among them."""

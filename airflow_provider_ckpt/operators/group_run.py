@@ -61,8 +61,6 @@ class GroupRun:
         return Standing.FAILED if state.status is JobStatus.FAILED else Standing.AWAITED
 
 
-def subtasks_of(state: JobState, name: str) -> list[SubtaskId]:
-    """Those that ``name`` means: a subtask, or a vertex with all of its subtasks."""
-    if state.plan is None:
-        return []
-    return [subtask for subtask in state.graph().subtasks if name in (subtask, subtask.vertex)]
+def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:
+    """See :meth:`JobGraph.named`; none of a job that has no plan."""
+    return () if state.plan is None else state.graph().named(name)

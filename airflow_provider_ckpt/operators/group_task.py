@@ -17,10 +17,10 @@ from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.group_run import GroupRun
 from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
-from airflow_provider_ckpt.operators.siblings import Siblings
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.triggers.siblings import Siblings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.hooks.failures import airflow_failures
@@ -15,15 +16,19 @@ from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
+from airflow_provider_ckpt.operators.hosting import job_master, not_hostable
 from airflow_provider_ckpt.operators.job_file import resolve_job
-from airflow_provider_ckpt.operators.master_host import MasterHost
-from airflow_provider_ckpt.operators.siblings import GIVEN_UP, tasks_of_subtasks
-from airflow_provider_ckpt.operators.unrun import UnrunWatch
+from airflow_provider_ckpt.operators.waited_master import WaitedMaster
 from airflow_provider_ckpt.report.exit_code import ExitCode, is_for_good
+from airflow_provider_ckpt.triggers.job_master import JobMasterTrigger
+from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
+from airflow_provider_ckpt.triggers.siblings import GIVEN_UP, tasks_of_subtasks
+from airflow_provider_ckpt.triggers.unrun import UnrunWatch
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.operators.task_run import TaskRun
     from airflow_provider_ckpt.report.status_line import StatusLine
@@ -34,25 +39,32 @@ _ASKING = 2.0
 
 
 class MasterTaskOperator(GroupTaskOperator):
-    """Holds a worker slot as long as the job runs, and no Spark: but a retry prepares the job again if it has to, with
-    a Spark driver of its own. Its end is that of the job.
+    """Runs no Spark, but a retry prepares the job again if it has to, with a Spark driver of its own. Its end is that
+    of the job.
+
+    The JobMaster runs in the triggerer, and this task is deferred, if the journal tells enough of the job's sinks: the
+    triggerer has no file of the job. Else the task keeps its worker slot as long as the job runs, and says why.
 
     :param subtasks: what the group's other tasks run: names of subtasks, or of vertices.
     :param subtask_tasks: ids of these tasks, in the same order, or the id of the task that is mapped over them.
+    :param deferrable: False: the JobMaster runs in this task in any case.
     """
 
     part = "coordinate"
     template_fields: Sequence[str] = (*GroupTaskOperator.template_fields, "subtasks")
 
-    def __init__(self, *, subtasks: Any, subtask_tasks: str | Sequence[str], **kwargs: Any) -> None:
+    def __init__(
+        self, *, subtasks: Any, subtask_tasks: str | Sequence[str], deferrable: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self.defers = deferrable
         self.subtasks = subtasks
         self.subtask_tasks = subtask_tasks
-        self._host: MasterHost | None = None
+        self._waited: WaitedMaster | None = None
         self._leaves = False
 
     def execute(self, context: Context) -> Any:
-        self._host, self._leaves = None, False
+        self._waited, self._leaves = None, False
         with airflow_failures():
             run = self._start(context)
             if self._is_over(run):
@@ -62,7 +74,7 @@ class MasterTaskOperator(GroupTaskOperator):
             state = self._look(run)
             if self._group_run.standing(state) is Standing.RUNS:
                 self._refuse_uncovered(state)
-                self._run_master(run)
+                self._coordinate(run, state)
             elif self._group_run.standing(state) is not Standing.DONE:
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return self._told(context, self._result(run))
@@ -108,13 +120,47 @@ class MasterTaskOperator(GroupTaskOperator):
 
     # ---- the run
 
-    def _run_master(self, run: TaskRun) -> None:
-        """Raises what the end of the run means for this task, if it did not end well."""
+    def _coordinate(self, run: TaskRun, state: JobState) -> None:
+        """Defers, or returns when the JobMaster has ended well. Raises what another end means for this task."""
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
-        self._host = host = MasterHost(options, run.hook.settings(), self._seen_by(run))
+        problem = not_hostable(options, state) if self.defers else "deferrable=False"
+        if problem is None:
+            run.writer.flush()
+            self.defer(
+                trigger=self._trigger(run, options), method_name="execute_complete", timeout=self.execution_timeout
+            )
+        self.log.info("The JobMaster runs in this task, which keeps its worker slot: %s", problem)
+        self._run_master(run, options)
+
+    def _trigger(self, run: TaskRun, options: RunOptions) -> JobMasterTrigger:
+        return JobMasterTrigger(
+            job_id=run.pointer.job_id,
+            options=options.to_json(),
+            ckpt_conn_id=self.ckpt_conn_id,
+            root=run.pointer.root,
+            group_id=self._siblings.group_id,
+            tasks=self._tasks(),
+        )
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+        """Called by Airflow when the trigger has fired."""
+        with airflow_failures():
+            if event is None:
+                raise AirflowFailException("The trigger ended without an event")
+            verdict, run = MasterVerdict.from_json(event), self._start(context)
+            self._judge(run, verdict.exit_code, verdict.given_up, verdict.line)
+            return self._told(context, self._result(run))
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Called by Airflow for a task that was deferred. One that took too long leaves its workers to the next try."""
+        return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
+
+    def _run_master(self, run: TaskRun, options: RunOptions) -> None:
+        self._waited = waited = WaitedMaster(job_master(options, run.hook.settings(), self._seen_by(run)))
+        host = waited.host
         host.start()
-        watch = self._watch(run)
-        while (code := host.wait(WATCH)) is None:
+        watch = UnrunWatch(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)
+        while (code := waited.wait(WATCH)) is None:
             if self._leaves and not host.has_ended_within(0):
                 raise AirflowException(
                     f"Job {run.pointer.job_id}: this task was killed. The workers go on; a retry coordinates them."
@@ -123,7 +169,7 @@ class MasterTaskOperator(GroupTaskOperator):
             if hopeless is not None:
                 host.give_up(hopeless)
         run.writer.flush()
-        self._judge(run, code, host.given_up)
+        self._judge(run, code, host.given_up, run.writer.last)
 
     def _seen_by(self, run: TaskRun) -> Callable[[StatusLine], None]:
         redact = run.hook.settings().redact
@@ -138,18 +184,17 @@ class MasterTaskOperator(GroupTaskOperator):
 
         return see
 
-    def _watch(self, run: TaskRun) -> UnrunWatch:
+    def _tasks(self) -> dict[str, str]:
+        """Keys of the subtasks' tasks in :meth:`Siblings.states`, and what each of them runs."""
         mapped = self.subtask_tasks if isinstance(self.subtask_tasks, str) else None
         listed = () if mapped is not None else tuple(self.subtask_tasks)
-        names = tasks_of_subtasks(mapped, tuple(self.subtasks), listed)
-        return UnrunWatch(names, self._siblings.states, run.hook.client(run.pointer.job_id).look)
+        return tasks_of_subtasks(mapped, tuple(self.subtasks), listed)
 
-    def _judge(self, run: TaskRun, code: ExitCode, given_up: str | None) -> None:
+    def _judge(self, run: TaskRun, code: ExitCode, given_up: str | None, last: StatusLine | None) -> None:
         if code is ExitCode.FINISHED:
             return
         if self._killed:
             raise AirflowException(f"Job {run.pointer.job_id}: this task was killed, and the job has left.")
-        last = run.writer.last
         if given_up is not None:
             raise AirflowFailException(f"Job {run.pointer.job_id}: {given_up}")
         if last is None or not last.went_wrong:
@@ -168,16 +213,16 @@ class MasterTaskOperator(GroupTaskOperator):
     def on_kill(self) -> None:
         """Somebody who marks this task means the job: it is asked to stop, and has ``stop_grace`` for its savepoint. A
         worker that is shut down, and a clear, do not: the next try coordinates the workers that are there."""
-        host, run = self._host, self._ckpt_run
-        if self._killed or host is None or run is None:
+        waited, run = self._waited, self._ckpt_run
+        if self._killed or waited is None or run is None:
             super().on_kill()  # if it prepares the job: that is ended
             return
         self._killed = True
         until = time.monotonic() + self._stop_grace
         if self._is_marked() and self._asked_to_stop(run):
-            host.has_ended_within(max(0.0, until - time.monotonic()))
+            waited.host.has_ended_within(max(0.0, until - time.monotonic()))
         self._leaves = True
-        host.wake()
+        waited.wake()
 
     def _is_marked(self) -> bool:
         """In a thread: it may be this one that is in the midst of talking to Airflow."""

@@ -15,9 +15,9 @@ from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
-from airflow_provider_ckpt.operators.siblings import GIVEN_UP
 from airflow_provider_ckpt.remote.timing import SILENCE
 from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

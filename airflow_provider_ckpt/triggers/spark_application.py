@@ -8,7 +8,6 @@ from typing import Any
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ckpt.errors import TerminalError
@@ -17,6 +16,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.deferrable_cluster import status_of
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
+from airflow_provider_ckpt.triggers.task_state import OVER, state_of_task
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 _NAMES = (
@@ -32,7 +32,6 @@ _NAMES = (
 SETTLING = 12.0
 """Seconds before the first event of each run. The worker's word that its task is deferred reaches the scheduler up to
 five seconds late, and behind a resumed task costs it a try (apache/airflow#71580)."""
-_OVER = ("failed", "success", "skipped", "removed")
 _KILL_TRIES, _KILL_PAUSE = 3, 2.0
 
 
@@ -100,8 +99,8 @@ class SparkApplicationTrigger(BaseTrigger):
         cleared, which goes on with the driver. So Airflow is asked what has become of the task."""
         for left in reversed(range(_KILL_TRIES)):
             try:
-                state = await in_thread(self._state_of_task)
-                if state not in _OVER:
+                state = await in_thread(lambda: state_of_task(self.task_instance))
+                if state not in OVER:
                     self.log.info("The task is %s: its driver goes on", state)
                     return
                 await self._ask_to_leave(state)
@@ -121,19 +120,6 @@ class SparkApplicationTrigger(BaseTrigger):
         else:
             said = "no driver has the job. If its application waits for resources, kill it there"
             self.log.warning("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
-
-    def _state_of_task(self) -> str:
-        """As Airflow has it. Of a task in a Dag run that is gone: removed."""
-        ti = self.task_instance
-        if ti is None:
-            return "not known"
-        mapped = ti.map_index is not None and ti.map_index >= 0
-        found = RuntimeTaskInstance.get_task_states(
-            dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index if mapped else None
-        )
-        name = f"{ti.task_id}_{ti.map_index}" if mapped else ti.task_id
-        states = found.get(ti.run_id, {})
-        return "removed" if name not in states else str(states[name] or "none")
 
     @property
     def _submission(self) -> Submission:

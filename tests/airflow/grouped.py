@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, PlanRecorded, StatusChanged, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -26,10 +28,12 @@ GRAPH = JobGraph(
 SUBTASKS = ["history/0", "history/1", "rows/0"]
 
 
-def prepared(journal: Journal, attempt: str = f"{NAME}~t1.plan") -> Journal:
-    """As a planner leaves it."""
+def prepared(journal: Journal, attempt: str = f"{NAME}~t1.plan", sink: FileSink | None = None) -> Journal:
+    """As a planner leaves it; of an old release, unless ``sink`` is told: the one called "out"."""
     epoch = journal.claim(attempt, Worker(), 1.0)
-    journal.write(PlanRecorded(GRAPH, {}, 1.0))
+    sinks = {} if sink is None else {"out": SinkDefinition("every_checkpoint", sink.definition())}
+    definition = None if sink is None else JobDefinition("streaming", {}, {}, sinks)
+    journal.write(PlanRecorded(GRAPH, {}, 1.0, definition))
     journal.write(DeploymentPrepared(epoch, 2.0))
     return journal
 

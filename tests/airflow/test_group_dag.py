@@ -18,6 +18,7 @@ from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.triggers import job_master
 from tests.airflow.grouped import SUBTASKS, coordinated, ended, prepared
 from tests.airflow.support import FakeSparkSubmit, status
 
@@ -36,12 +37,13 @@ def test_a_group_maps_its_subtasks_over_the_plan_and_shows_them_by_their_names(
     monkeypatch.setattr("airflow_provider_ckpt.job.job.Job.validate", lambda job: None)
     root, made = tmp_path / "ckpt", tmp_path / "made"
 
-    def master(remote: Any, on_status: Callable[[StatusLine], None], on_master: Any) -> ExitCode:
+    def master(remote: Any, on_status: Callable[[StatusLine], None], on_master: Any, *beginning: Any) -> ExitCode:
         ended(coordinated(Journal(open_root(open_storage(root)), "feed")), "FINISHED")
         on_status(StatusLine("finished", "all sources have ended", {"status": "FINISHED"}))
         return ExitCode.FINISHED
 
     monkeypatch.setattr(masters, "run_master", master)
+    monkeypatch.setattr(job_master, "SETTLING", 0.0)
     with DAG("shop_group", schedule=None) as dag:
         CheckpointedSparkJobGroup(
             "orders",

@@ -16,11 +16,11 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators import subtask_task
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.pointer import KEY
-from airflow_provider_ckpt.operators.siblings import Siblings
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.siblings import Siblings
 from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 from tests.support.processes import is_alive

@@ -3,26 +3,31 @@ is played, but for one test."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralTimeout, TaskDeferred
 
+from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.operators import master_task
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
-from airflow_provider_ckpt.operators.siblings import Siblings
 from airflow_provider_ckpt.remote import master as masters
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
+from airflow_provider_ckpt.triggers.siblings import Siblings
 from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
@@ -54,7 +59,7 @@ class PlayedMaster:
         self.given_up.append(cause)
         self.is_hopeless.set()
 
-    def __call__(self, remote: Any, on_status: Any, on_master: Any) -> ExitCode:
+    def __call__(self, remote: Any, on_status: Any, on_master: Any, *beginning: Any) -> ExitCode:
         self.jobs.append(remote)
         on_master(self)
         return self.plays.pop(0)(on_status)
@@ -92,6 +97,7 @@ def coordinate(
         "ckpt_group": "orders",
         "subtasks": SUBTASKS,
         "subtask_tasks": "orders.subtask",
+        "deferrable": False,
     }
     return lambda **more: MasterTaskOperator(task_id="coordinate", **{**given, **more})
 
@@ -138,6 +144,91 @@ def test_a_run_that_fails_is_retried_unless_it_failed_for_good(
     with pytest.raises(AirflowException, match="rows/0: disk full") as caught:
         coordinate().execute(context(StateStore()))
     assert isinstance(caught.value, AirflowFailException) is not retried
+
+
+def deferred(task: MasterTaskOperator, run: Any) -> TaskDeferred:
+    with pytest.raises(TaskDeferred) as caught:
+        task.execute(run)
+    return caught.value
+
+
+def test_it_is_deferred_to_a_trigger_that_knows_all_that_a_jobmaster_needs(
+    coordinate: Any, played: PlayedMaster, orders: Journal, root: Storage, tmp_path: Path
+) -> None:
+    prepared(orders, sink=FileSink(str(tmp_path / "out")))
+    task = coordinate(deferrable=True, execution_timeout=timedelta(hours=1))
+    waits = deferred(task, context(StateStore()))
+    assert (waits.method_name, waits.timeout) == ("execute_complete", timedelta(hours=1))
+    _, given = waits.trigger.serialize()
+    assert given == json.loads(json.dumps(given)), "it is kept in Airflow's database"
+    assert (given["job_id"], given["root"], given["group_id"]) == (NAME, root.uri, "orders")
+    assert given["tasks"] == {f"orders.subtask_{number}": name for number, name in enumerate(SUBTASKS)}
+    options = RunOptions.from_json(given["options"])
+    assert (options.attempt, options.restart_attempts) == (f"{NAME}~t1.coordinate", 0)
+    assert played.jobs == []
+
+
+@pytest.mark.parametrize("sink", ["FileSink({out!r}, storage_options={{'key': 'mine'}})", "Own({out!r})"])
+def test_a_job_whose_sinks_the_journal_does_not_tell_keeps_its_slot(
+    coordinate: Any,
+    played: PlayedMaster,
+    orders: Journal,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    sink: str,
+) -> None:
+    own = "class Own(FileSink):\n    pass\n\n\n@job.source()"
+    text = JOB.replace("@job.source()", own).replace("FileSink({out!r})", sink)
+    (tmp_path / "orders.py").write_text(text.format(out=str(tmp_path / "out")))
+    prepared(orders, sink=FileSink(str(tmp_path / "out")))
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
+    assert "keeps its worker slot: the journal does not tell how out is reached" in capsys.readouterr().out
+
+
+def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(
+    coordinate: Any, played: PlayedMaster, orders: Journal
+) -> None:
+    prepared(orders)
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "error"),
+    [
+        (MasterVerdict("FINISHED", "finished", "all sources have ended"), None),
+        (MasterVerdict("TERMINAL", "failed", "no such column"), AirflowFailException),
+        (MasterVerdict("FAILED", "failed", "disk full"), AirflowException),
+        (MasterVerdict("FENCED", "fenced", "epoch 9 has the job"), AirflowFailException),
+        (MasterVerdict("FAILED", "failed", "RESTARTING", given_up="nobody runs rows/0"), AirflowFailException),
+        (None, AirflowFailException),
+    ],
+)
+def test_the_end_of_the_triggers_jobmaster_is_that_of_the_task(
+    coordinate: Any, orders: Journal, verdict: MasterVerdict | None, error: type[Exception] | None
+) -> None:
+    ended(coordinated(prepared(orders)), "FINISHED" if error is None else "RESTARTING")
+    task, event = coordinate(deferrable=True), None if verdict is None else verdict.to_json()
+    if error is None:
+        result = task.execute_complete(context(StateStore()), event)
+        assert (result["job_id"], result["status"]) == (NAME, "FINISHED")
+        return
+    with pytest.raises(error) as caught:
+        task.execute_complete(context(StateStore()), event)
+    assert type(caught.value) is error
+    assert verdict is None or (verdict.given_up or verdict.message) in str(caught.value)
+
+
+def test_a_deferred_task_that_took_too_long_asks_nobody_to_leave(
+    coordinate: Any, orders: Journal, root: Storage, tmp_path: Path
+) -> None:
+    coordinated(prepared(orders, sink=FileSink(str(tmp_path / "out"))))
+    store = StateStore()
+    deferred(coordinate(deferrable=True), context(store))
+    with pytest.raises(TaskDeferralTimeout):
+        coordinate(deferrable=True).resume_execution("__fail__", {"error": "Trigger timeout"}, context(store))
+    assert pending_requests(root, NAME, 2, {}, 1) == []
 
 
 def test_a_fenced_jobmaster_is_not_retried(coordinate: Any, played: PlayedMaster, orders: Journal) -> None:

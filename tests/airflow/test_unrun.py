@@ -8,9 +8,9 @@ import pytest
 
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.operators.siblings import tasks_of_subtasks
-from airflow_provider_ckpt.operators.unrun import UnrunWatch
 from airflow_provider_ckpt.storage.errors import StorageUnreachableError
+from airflow_provider_ckpt.triggers.siblings import tasks_of_subtasks
+from airflow_provider_ckpt.triggers.unrun import UnrunWatch
 from tests.airflow.grouped import SUBTASKS, Told, coordinated, finished, prepared
 
 TASKS = tasks_of_subtasks("orders.subtask", SUBTASKS, ())

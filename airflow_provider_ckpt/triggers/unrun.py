@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.operators.group_run import subtasks_of
-from airflow_provider_ckpt.operators.siblings import GIVEN_UP
+from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -55,4 +54,4 @@ class UnrunWatch:
             return []
         if state.status is not None and not state.status.is_alive:
             return []
-        return [name for name in names if not set(subtasks_of(state, name)) <= state.finished]
+        return [name for name in names if state.plan and not set(state.graph().named(name)) <= state.finished]

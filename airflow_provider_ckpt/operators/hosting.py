@@ -1,0 +1,53 @@
+"""Where the JobMaster of a group runs: in the task that coordinates, or in the triggerer, which has no job files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.report.exit_code import ExitCode
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.remote.master import OnMaster
+    from airflow_provider_ckpt.report.status_reporter import OnStatus
+    from airflow_provider_ckpt.storage.location import Location
+
+
+def job_master(options: RunOptions, location: Location, on_status: OnStatus) -> Callable[[OnMaster], ExitCode]:
+    """Runs the JobMaster of the job that ``options.job`` names, which is loaded here. ``location``: of the root."""
+
+    def run(on_master: OnMaster) -> ExitCode:
+        from airflow_provider_ckpt.job.loading import load_job
+        from airflow_provider_ckpt.remote.master import RemoteJob, run_master
+        from airflow_provider_ckpt.remote.timing import Timing
+        from airflow_provider_ckpt.report.status_line import StatusLine
+
+        try:
+            job = load_job(options.job, options.params)
+            job.validate()
+        except Exception as error:
+            code = ExitCode.of_error(error)
+            on_status(StatusLine(code.told_as, str(error)))
+            return code
+        return run_master(RemoteJob(job, options, location, Timing.of(options.root)), on_status, on_master)
+
+    return run
+
+
+def not_hostable(options: RunOptions, state: JobState) -> str | None:
+    """Why the triggerer cannot run the JobMaster of the job, which is prepared; None if it can. The job is loaded."""
+    from airflow_provider_ckpt.job.loading import load_job
+    from airflow_provider_ckpt.sinks.recorded import not_recorded, recorded_job
+
+    try:
+        unknown = set(not_recorded(load_job(options.job, options.params).sinks))
+    except Exception as error:
+        return f"the job cannot be loaded here ({type(error).__name__})"  # which is told in full by who runs it
+    definition = None if state.plan is None else state.plan.definition
+    known = set() if definition is None else {one.uid for one in recorded_job(definition).sinks}
+    unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
+    if not unknown:
+        return None
+    return f"the journal does not tell how {', '.join(sorted(unknown))} is reached: it has options, or is your own"

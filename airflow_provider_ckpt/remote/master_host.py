@@ -1,0 +1,79 @@
+"""A JobMaster in a thread of a process that has other things to do."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.report.exit_code import ExitCode
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.remote.master import Master, OnMaster
+
+
+class MasterHost:
+    """Use once: :meth:`start`.
+
+    It may be left before the JobMaster has ended: as if the process had been killed, the next JobMaster claims the job,
+    and the workers go on meanwhile. A process that lives on says so (:meth:`abandon`).
+
+    ``run``: runs the JobMaster, and tells of it before it begins; what it logs is logged as by whoever starts it.
+    ``on_end``: called in the JobMaster's thread with how the run has ended.
+    """
+
+    def __init__(self, run: Callable[[OnMaster], ExitCode], on_end: Callable[[ExitCode], None]) -> None:
+        self._run_master, self._on_end = run, on_end
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=lambda: context.run(self._run), name="ckpt-master", daemon=True)
+        self._lock = threading.Lock()
+        self._master: Master | None = None
+        self._given_up: str | None = None
+        self._is_abandoned = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def has_ended_within(self, seconds: float) -> bool:
+        """For a signal's handler, too."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def give_up(self, cause: str) -> None:
+        """See :meth:`Master.give_up`; the first cause holds."""
+        with self._lock:
+            if self._given_up is None and self._master is not None:
+                self._master.give_up(cause)
+            self._given_up = self._given_up or cause
+
+    @property
+    def given_up(self) -> str | None:
+        return self._given_up
+
+    @property
+    def has_vacancies(self) -> bool:
+        """See :attr:`Master.has_vacancies`."""
+        return self._master is None or self._master.has_vacancies
+
+    def abandon(self) -> None:
+        """See :meth:`Master.abandon`."""
+        with self._lock:
+            self._is_abandoned = True
+            if self._master is not None:
+                self._master.abandon()
+
+    def _run(self) -> None:
+        code = ExitCode.FAILED
+        try:
+            code = self._run_master(self._begins)
+        finally:
+            self._on_end(code)
+
+    def _begins(self, master: Master) -> None:
+        with self._lock:
+            self._master = master
+            if self._given_up is not None:
+                master.give_up(self._given_up)
+            if self._is_abandoned:
+                master.abandon()

@@ -1,0 +1,56 @@
+"""Whether the JobMaster that has taken over from this process lives: one that does not is followed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import Enum
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.remote.correspondence import master_name
+from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.remote.outbox import read_outbox
+from airflow_provider_ckpt.storage.layout import deployment_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class Owner(Enum):
+    """Whose a job is, for a JobMaster that was overtaken."""
+
+    TWIN = "a JobMaster of the same name, which gives signs of life"
+    NOBODY = "a JobMaster of the same name, which gives none any more"
+    OTHER = "a JobMaster of another name"
+    OVER = "its deployment is over"
+
+
+class MasterWatch:
+    """``name``: under which the JobMaster of this process, and its twin, claim the job. ``lost_after``: seconds without
+    a sign of life; ``interval``: about so many from one look to the next. ``clock``: seconds that never go back."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        name: str,
+        lost_after: float,
+        interval: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._storage, self._job_id, self._name = storage, job_id, name
+        self._journal = Journal(storage, job_id)
+        self._clock = clock
+        self._liveness = Liveness(lost_after, 4 * interval)
+
+    def look(self) -> tuple[Owner, JobState]:
+        """Raises the storage's errors, and what the journal is damaged with."""
+        state = self._journal.refresh()
+        if not state.deployment:
+            return Owner.OVER, state
+        if state.attempt != self._name:
+            return Owner.OTHER, state
+        path = f"{deployment_path(self._job_id, state.deployment)}/{master_name(state.epoch)}.json"
+        outbox = read_outbox(self._storage, path)
+        has_left = outbox is not None and outbox.left is not None
+        self._liveness.see((state.epoch, 0 if outbox is None else outbox.beat), self._clock())
+        return Owner.NOBODY if has_left or self._liveness.is_lost else Owner.TWIN, state

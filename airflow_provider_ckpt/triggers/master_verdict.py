@@ -1,0 +1,63 @@
+"""How a JobMaster in a triggerer has ended, for the task that waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
+
+
+@dataclass(frozen=True)
+class MasterVerdict:
+    """``code``: name of an :class:`ExitCode`. ``kind``, ``message``: of the last status line. ``given_up``: why it was
+    told to give the run up; None if it was not."""
+
+    code: str
+    kind: str
+    message: str
+    given_up: str | None = None
+
+    @classmethod
+    def of(cls, code: ExitCode, last: StatusLine | None, given_up: str | None) -> MasterVerdict:
+        told = last or StatusLine(code.told_as, f"the JobMaster has ended without a word ({code.name})")
+        return cls(code.name, str(told.kind), told.message, given_up)
+
+    @classmethod
+    def of_error(cls, error: Exception) -> MasterVerdict:
+        code = ExitCode.of_error(error)
+        return cls(code.name, str(code.told_as), str(error))
+
+    @classmethod
+    def of_state(cls, state: JobState) -> MasterVerdict:
+        """Of a deployment that is over."""
+        status = state.status or JobStatus.RESTARTING
+        code = ExitCode.of_run(status)
+        kind = LineKind.FINISHED if code is ExitCode.FINISHED else LineKind.FAILED
+        return cls(code.name, str(kind), f"the job is {status}: {cause_first(state.cause or 'no cause was given')}")
+
+    @classmethod
+    def from_json(cls, event: Mapping[str, Any]) -> MasterVerdict:
+        return cls(event["code"], event["kind"], event["message"], event.get("given_up"))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode[self.code]
+
+    @property
+    def line(self) -> StatusLine:
+        return StatusLine(self.kind, self.message)
+
+    @property
+    def is_fenced(self) -> bool:
+        return self.exit_code is ExitCode.FENCED and self.kind == LineKind.FENCED

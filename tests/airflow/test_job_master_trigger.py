@@ -1,0 +1,352 @@
+"""The trigger that runs a JobMaster: what it fires, when it stands by, and what a kill and a take-over mean. The
+JobMaster is played; the journal is real."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.remote import master as masters
+from airflow_provider_ckpt.remote.master_watch import MasterWatch
+from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers import job_master
+from airflow_provider_ckpt.triggers.job_master import JobMasterTrigger
+from airflow_provider_ckpt.triggers.siblings import Siblings
+from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, prepared
+from tests.support.waiting import wait_until
+
+ATTEMPT = f"{NAME}~t1.coordinate"
+Play = Callable[[Any], ExitCode]
+
+
+class PlayedMasters:
+    """In place of ``run_master``. ``plays``: what each run does; a run takes the next one."""
+
+    def __init__(self) -> None:
+        self.plays: list[Play] = []
+        self.runs: list[Any] = []
+        self.given_up: list[str] = []
+        self.has_vacancies = True
+        self.is_told = threading.Event()
+        self.is_abandoned = threading.Event()
+
+    def give_up(self, cause: str) -> None:
+        self.given_up.append(cause)
+        self.is_told.set()
+
+    def abandon(self) -> None:
+        self.is_abandoned.set()
+        self.is_told.set()
+
+    def __call__(self, remote: Any, on_status: Any, on_master: Any, beginning: Any) -> ExitCode:
+        self.runs.append(remote)
+        on_master(self)
+        with beginning:
+            play = self.plays.pop(0)
+        return play(on_status)
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedMasters:
+    made = PlayedMasters()
+    monkeypatch.setattr(masters, "run_master", made)
+    for name in ("SETTLING", "WATCH", "STAND_BY", "RETRY"):
+        monkeypatch.setattr(job_master, name, 0.01)
+    return made
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    answers = Told()
+    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
+    return answers
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    return prepared(journal(NAME))
+
+
+@pytest.fixture
+def trigger(root: Storage, told: Told) -> JobMasterTrigger:
+    return built(root)
+
+
+def built(root: Storage) -> JobMasterTrigger:
+    options = RunOptions("orders.py:job", root.uri, NAME, attempt=ATTEMPT)
+    tasks = {f"orders.subtask_{number}": name for number, name in enumerate(SUBTASKS)}
+    first = JobMasterTrigger(
+        job_id=NAME,
+        options=options.to_json(),
+        ckpt_conn_id="ckpt_default",
+        root=root.uri,
+        group_id="orders",
+        tasks=tasks,
+    )
+    _, kept = first.serialize()
+    made = JobMasterTrigger(**json.loads(json.dumps(kept)))
+    made._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders.coordinate", map_index=-1)
+    return made
+
+
+def says(code: ExitCode, kind: str, message: str) -> Play:
+    def play(on_status: Any) -> ExitCode:
+        on_status(StatusLine(kind, message))
+        return code
+
+    return play
+
+
+async def first(trigger: JobMasterTrigger) -> dict[str, Any]:
+    events = trigger.run()
+    try:
+        async for event in events:
+            return json.loads(json.dumps(event.payload))  # type: ignore[no-any-return]
+        raise AssertionError("the trigger ended without an event")
+    finally:
+        await events.aclose()  # type: ignore[attr-defined]
+        await trigger.cleanup()
+
+
+def event_of(trigger: JobMasterTrigger) -> dict[str, Any]:
+    return asyncio.run(asyncio.wait_for(first(trigger), 60))
+
+
+def test_it_fires_what_its_jobmaster_has_ended_with(trigger: JobMasterTrigger, played: PlayedMasters) -> None:
+    played.plays = [says(ExitCode.TERMINAL, "failed", "rows/0: no such column")]
+    assert event_of(trigger) == {
+        "code": "TERMINAL",
+        "kind": "failed",
+        "message": "rows/0: no such column",
+        "given_up": None,
+    }
+    (remote,) = played.runs
+    assert remote.job is None, "no code of the job runs in a triggerer"
+    assert (remote.options.attempt, remote.options.job_id) == (ATTEMPT, NAME)
+
+
+def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
+    trigger: JobMasterTrigger, played: PlayedMasters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(job_master, "SETTLING", 12.0)
+    trigger._sleep = sleep  # type: ignore[assignment]
+    played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    assert event_of(trigger)["code"] == "FINISHED"
+    assert len(slept) == 1
+    assert 2.0 < slept[0] <= 12.0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_jobmaster_that_dies_without_a_word_is_told(trigger: JobMasterTrigger, played: PlayedMasters) -> None:
+    def dies(on_status: Any) -> ExitCode:
+        raise SystemError("no more threads")
+
+    played.plays = [dies]
+    assert event_of(trigger)["code"] == "FAILED"
+
+
+def test_an_airflow_that_does_not_answer_is_asked_again(
+    trigger: JobMasterTrigger, played: PlayedMasters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    real = CheckpointHook.asettings
+
+    async def flaky(hook: CheckpointHook) -> Any:
+        asked.append(hook)
+        if len(asked) < 3:
+            raise StorageTransientError(operation="read", uri="the API", cause="it is restarted")
+        return await real(hook)
+
+    monkeypatch.setattr(CheckpointHook, "asettings", flaky)
+    played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    assert event_of(trigger)["code"] == "FINISHED"
+    assert len(asked) == 3
+
+
+def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vacancies_only(
+    trigger: JobMasterTrigger, played: PlayedMasters, told: Told, orders: Journal
+) -> None:
+    coordinated(orders)
+    told.states = {"orders.subtask_2": "failed"}
+
+    def waits(on_status: Any) -> ExitCode:
+        assert played.is_told.wait(30)
+        return ExitCode.FAILED
+
+    played.plays = [waits]
+    event = event_of(trigger)
+    assert "rows/0 (failed)" in event["given_up"]
+    assert played.given_up == [event["given_up"]]
+
+    def runs_on(on_status: Any) -> ExitCode:
+        assert not played.is_told.wait(0.3)
+        return ExitCode.FINISHED
+
+    looks, played.has_vacancies, played.plays = told.looks, False, [runs_on]
+    played.is_told.clear()
+    assert event_of(trigger)["given_up"] is None
+    assert told.looks == looks
+
+
+# ---- two of them
+
+
+def fenced(orders: Journal, name: str = ATTEMPT) -> Play:
+    """Somebody claims the job, of that name; this one finds that it is fenced."""
+
+    def play(on_status: Any) -> ExitCode:
+        coordinated(orders, name)
+        on_status(StatusLine("fenced", f"epoch {orders.state.epoch} has the job"))
+        return ExitCode.FENCED
+
+    return play
+
+
+def beats(root: Storage, orders: Journal, beat: int) -> None:
+    path = f"{NAME}/deployments/{orders.state.deployment:04d}/master-{orders.state.epoch:04d}.json"
+    write_outbox(root, path, Outbox(Worker("there"), beat))
+
+
+def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end_of_the_job(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        beats(root, orders, len(slept))
+        if len(slept) == 200:
+            ended(orders, "FINISHED")
+
+    monkeypatch.setattr(job_master, "LOST_AFTER", 0.05)
+    trigger._sleep = sleep  # type: ignore[assignment]
+    played.plays = [fenced(orders)]
+    event = event_of(trigger)
+    assert (event["code"], event["kind"]) == ("FINISHED", "finished")
+    assert len(played.runs) == 1
+    assert len(slept) > 200
+
+
+def test_one_whose_successor_falls_silent_takes_over_again(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_master, "LOST_AFTER", 0.05)
+    played.plays = [fenced(orders), says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    assert event_of(trigger)["message"] == "all sources have ended"
+    assert len(played.runs) == 2
+
+
+@pytest.mark.parametrize("name", [f"{NAME}~t2.coordinate", "by hand"])
+def test_one_that_somebody_else_has_overtaken_tells_that(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, name: str
+) -> None:
+    played.plays = [fenced(orders, name)]
+    event = event_of(trigger)
+    assert (event["code"], event["kind"], event["message"]) == ("FENCED", "fenced", "epoch 2 has the job")
+
+
+def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    real = MasterWatch.look
+
+    def look(watch: Any) -> Any:
+        looks.append(watch)
+        if len(looks) < 5:
+            raise StorageTransientError(operation="read", uri="the root", cause="it is away")
+        ended(orders, "STOPPED")
+        return real(watch)
+
+    monkeypatch.setattr(MasterWatch, "look", look)
+    played.plays = [fenced(orders)]
+    assert event_of(trigger)["code"] == "FINISHED"
+    assert len(played.runs) == 1
+
+
+# ---- from outside
+
+
+async def cancelled(trigger: JobMasterTrigger, played: PlayedMasters, *, by_user: bool) -> None:
+    """As Airflow does it: the run is cancelled, ``on_kill`` is called if it takes it for a user's doing."""
+    running = asyncio.ensure_future(first_only(trigger))
+    while not played.runs:
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    if by_user:
+        await trigger.on_kill()
+    await trigger.cleanup()
+
+
+async def first_only(trigger: JobMasterTrigger) -> None:
+    async for _ in trigger.run():
+        return
+
+
+def stopping(orders: Journal, root: Storage, played: PlayedMasters) -> Play:
+    """Takes over; stops when it is asked to; leaves when it is abandoned."""
+
+    def play(on_status: Any) -> ExitCode:
+        coordinated(orders)
+
+        def asked() -> bool:
+            return bool(pending_requests(root, NAME, orders.state.epoch, {})) or played.is_abandoned.is_set()
+
+        wait_until(asked, "a request")
+        return ExitCode.FINISHED
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("state", "stops"),
+    [("failed", True), ("success", True), (None, False), ("deferred", False), ("running", False), ("queued", False)],
+)
+def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_not(
+    trigger: JobMasterTrigger,
+    played: PlayedMasters,
+    orders: Journal,
+    root: Storage,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str | None,
+    stops: bool,
+) -> None:
+    answer = {"r1": {"orders.coordinate": state}}
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answer))
+    played.plays = [stopping(orders, root, played)]
+    asyncio.run(cancelled(trigger, played, by_user=True))
+    found = pending_requests(root, NAME, orders.refresh().epoch, {})
+    assert [(one.kind, one.leaves) for one in found] == ([("stop", True)] if stops else [])
+    assert played.is_abandoned.is_set()
+
+
+def test_a_triggerer_that_is_told_to_end_leaves_the_job_to_the_next_one(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage
+) -> None:
+    played.plays = [stopping(orders, root, played)]
+    asyncio.run(cancelled(trigger, played, by_user=False))
+    assert played.is_abandoned.is_set()
+    assert pending_requests(root, NAME, orders.refresh().epoch, {}) == []

@@ -1,0 +1,105 @@
+"""A JobMaster whose process goes on without it: it leaves as if it were killed, and says nothing of the job's end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.remote.correspondence import master_name
+from airflow_provider_ckpt.remote.master import Master, RemoteJob, run_master
+from airflow_provider_ckpt.remote.master_host import MasterHost
+from airflow_provider_ckpt.remote.outbox import read_outbox
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.storage.layout import deployment_path
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.root import open_root
+from tests.remote.cluster import Cluster
+from tests.remote.jobs import one_worker
+from tests.remote.master_process import Planner
+from tests.simulation.world import JOB
+from tests.support.waiting import wait_until
+
+
+@dataclass
+class Hosted:
+    """A JobMaster in a thread of this process. ``ends``: how it has ended."""
+
+    cluster: Cluster
+    ends: list[ExitCode] = field(default_factory=list)
+    told: list[StatusLine] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        storage = self.cluster.world.live
+        options = RunOptions("synthetic.py:job", storage.uri, JOB, attempt="hosted")
+        job = SimpleNamespace(sinks=())
+        remote = RemoteJob(job, options, Location(storage.uri), Timing(0.02))
+        self.host = MasterHost(lambda begins: run_master(remote, self.told.append, begins), self.ends.append)
+
+    def epoch(self) -> int:
+        return Journal(self.cluster.world.live, JOB).refresh().epoch
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    made = one_worker()
+    open_root(made.world.live)
+    Planner(made, "planner").step()
+    with mock.patch("airflow_provider_ckpt.remote.master.bind_sinks", return_value=made.sinks):
+        yield made
+    made.world.delete()
+
+
+def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cluster: Cluster) -> None:
+    first, storage = Hosted(cluster), cluster.world.live
+    first.host.start()
+    wait_until(lambda: first.epoch() == 2, "the claim")
+    first.host.abandon()
+    assert first.host.has_ended_within(30)
+    assert first.ends == [ExitCode.FAILED]
+    assert [line.kind for line in first.told if "next one goes on" in line.message] == ["warning"]
+    state = Journal(storage, JOB).refresh()
+    assert (state.deployment, state.cause) == (1, None)
+    assert state.status is None or state.status.is_alive
+    outbox = read_outbox(storage, f"{deployment_path(JOB, 1)}/{master_name(2)}.json")
+    assert outbox is not None
+    assert outbox.left is not None
+    second = Hosted(cluster)
+    second.host.start()
+    wait_until(lambda: second.epoch() == 3, "the next one's claim")
+    second.host.abandon()
+    assert second.host.has_ended_within(30)
+
+
+def test_one_that_is_abandoned_before_it_begins_claims_nothing(cluster: Cluster) -> None:
+    hosted = Hosted(cluster)
+    hosted.host.abandon()
+    hosted.host.start()
+    assert hosted.host.has_ended_within(30)
+    assert hosted.epoch() == 1
+
+
+def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster) -> None:
+    hosted, made = Hosted(cluster), Master.make
+    threads: list[threading.Thread] = []
+
+    def make(master: Master, journal: object) -> object:
+        hosted.host.abandon()
+        threads.append(threading.current_thread())
+        return made(master, journal)  # type: ignore[arg-type]
+
+    with mock.patch.object(Master, "make", make):
+        hosted.host.start()
+        assert hosted.host.has_ended_within(30)
+    assert threads
+    assert hosted.ends == [ExitCode.FAILED]
+    path = f"{deployment_path(JOB, 1)}/{master_name(2)}.json"
+    assert read_outbox(cluster.world.live, path) is None

@@ -1,0 +1,105 @@
+"""Whether a JobMaster that has overtaken another one of its name lives."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
+from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from tests.airflow.grouped import prepared
+
+NAME = "shop.orders.r1~t1.coordinate"
+FIRST = Outbox(Worker("here"), 7)
+
+
+class Twin:
+    """The JobMaster that has the job. ``now``: the time that the watch reads."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self.storage, self.journal, self.now = storage, Journal(storage, "orders"), 0.0
+        prepared(self.journal)
+        self.claims(NAME)
+
+    def claims(self, name: str) -> None:
+        self.journal.claim(name, Worker(), 3.0, deployment=1)
+
+    def says(self, outbox: Outbox) -> None:
+        write_outbox(self.storage, f"orders/deployments/0001/master-{self.journal.state.epoch:04d}.json", outbox)
+
+    def watch(self) -> MasterWatch:
+        return MasterWatch(self.storage, "orders", NAME, 30.0, 5.0, lambda: self.now)
+
+    def seen(self, watch: MasterWatch, seconds: float) -> list[Owner]:
+        """Looking every five seconds."""
+        found = []
+        for _ in range(int(seconds / 5)):
+            self.now += 5.0
+            found.append(watch.look()[0])
+        return found
+
+
+@pytest.fixture
+def twin() -> Iterator[Twin]:
+    storage = MemoryStorage(f"watch-{uuid.uuid4().hex}")
+    yield Twin(storage)
+    storage.delete_tree("")
+
+
+def test_one_whose_beat_grows_lives(twin: Twin) -> None:
+    watch = twin.watch()
+    for beat in range(20):
+        twin.says(replace(FIRST, beat=beat))
+        assert twin.seen(watch, 25.0) == [Owner.TWIN] * 5
+
+
+def test_one_that_gives_no_sign_of_life_is_followed_and_not_before(twin: Twin) -> None:
+    twin.says(FIRST)
+    watch = twin.watch()
+    assert twin.seen(watch, 45.0) == [Owner.TWIN] * 6 + [Owner.NOBODY] * 3
+
+
+def test_one_that_died_before_it_said_anything_is_followed(twin: Twin) -> None:
+    assert twin.seen(twin.watch(), 35.0)[-1] is Owner.NOBODY
+
+
+def test_one_that_has_left_is_followed_at_once(twin: Twin) -> None:
+    twin.says(replace(FIRST, left="its process goes"))
+    assert twin.watch().look()[0] is Owner.NOBODY
+
+
+def test_a_second_twin_is_given_its_own_time(twin: Twin) -> None:
+    twin.says(FIRST)
+    watch = twin.watch()
+    assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
+    twin.claims(NAME)
+    assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
+
+
+def test_time_in_which_nobody_looked_is_not_held_against_it(twin: Twin) -> None:
+    twin.says(FIRST)
+    watch = twin.watch()
+    watch.look()
+    twin.now += 600.0
+    assert watch.look()[0] is Owner.TWIN
+
+
+def test_another_name_has_the_job(twin: Twin) -> None:
+    twin.claims("shop.orders.r1~t2.coordinate")
+    owner, state = twin.watch().look()
+    assert (owner, state.epoch) == (Owner.OTHER, 3)
+
+
+@pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED"])
+def test_a_job_that_has_ended_has_no_master(twin: Twin, status: str) -> None:
+    twin.journal.write(StatusChanged(JobStatus(status), 5.0))
+    owner, state = twin.watch().look()
+    assert (owner, state.status) == (Owner.OVER, status)

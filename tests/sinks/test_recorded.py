@@ -1,0 +1,71 @@
+"""The sinks of a job as its journal tells of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.recorded import RecordedSink, not_recorded, recorded_job
+from airflow_provider_ckpt.storage.opening import canonical_uri
+
+
+def recorded(target: dict[str, Any], release: str = "every_checkpoint") -> JobDefinition:
+    """As it comes back out of the journal."""
+    return JobDefinition("streaming", {}, {}, {"out": SinkDefinition(release, json.loads(json.dumps(target)))})
+
+
+@dataclass(frozen=True)
+class OwnSink(FileSink):
+    pass
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        FileSink("/lake/out"),
+        FileSink("s3://lake/out", format="json", mode="append"),
+        FileSink("/lake/out", format="csv", partition_by=["day", "shop"], options={"header": True, "Delimiter": ";"}),
+        FileSink("/lake/out", options={"compression": "zstd", "maxRecordsPerFile": 7}, mode="overwrite"),
+    ],
+    ids=lambda sink: sink.format,
+)
+def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
+    (found,) = recorded_job(recorded(sink.definition(), "final")).sinks
+    assert (found.uid, found.release) == ("out", "final")
+    assert found.sink.definition() == sink.definition()
+    assert (found.sink.path, found.sink.mode) == (canonical_uri(sink.path), sink.mode)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"type": "somebody.Else"}, {"path": 7}, {"bucketing": "by day"}, {"option.unheard": "of"}, {"format": "xml"}],
+    ids=str,
+)
+def test_what_is_not_understood_in_full_is_not_released_to(change: dict[str, Any]) -> None:
+    target = {**FileSink("/lake/out", format="csv").definition(), **change}
+    found = recorded_job(recorded(target)).sinks
+    assert found == () or change == {"format": "xml"}  # which its own validation refuses when it is bound
+
+
+def test_a_sink_with_options_of_its_own_and_one_of_the_users_are_not_in_the_journal() -> None:
+    sinks = [
+        RecordedSink("plain", FileSink("/lake/a"), "final"),
+        RecordedSink("secret", FileSink("/lake/b", storage_options={"key": "k"}), "final"),
+        RecordedSink("empty", FileSink("/lake/c", storage_options={}), "final"),
+        RecordedSink("own", OwnSink("/lake/d"), "final"),
+    ]
+    assert not_recorded(sinks) == ["secret", "empty", "own"]
+
+
+def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    definition = FileSink("out").definition()
+    monkeypatch.chdir("/")
+    (found,) = recorded_job(recorded(definition)).sinks
+    assert found.sink.path == (tmp_path / "out").as_uri()  # type: ignore[attr-defined]
