@@ -51,7 +51,9 @@ class S3Storage(FsspecStorage):
     def _names(self, full: str) -> Iterable[str]:
         # Where nothing is, ls() lists the parent, too: twice the price of the look that a driver takes for requests.
         bucket, key, _ = self._fs.split_path(full)
-        prefix, more, names = f"{key}/" if key else "", {}, []
+        prefix = f"{key}/" if key else ""
+        names: list[str] = []
+        more: dict[str, str] = {}
         while True:
             page = self._fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **more)
             names += [one["Prefix"].rstrip("/") for one in page.get("CommonPrefixes", ())]
