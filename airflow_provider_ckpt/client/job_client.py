@@ -106,7 +106,8 @@ class JobClient:
             except NoRootError:  # the first job makes it one
                 return JobState(self.job_id)
             self._journal = journals.Journal(root, self.job_id)
-        return as_it_is(self._journal.refresh())
+        journal = self._journal
+        return as_it_is(journal.reread() if has_ended(journal.state) else journal.refresh())
 
     def state(self) -> JobState:
         """As :meth:`look`, of a job that was run. Raises NoSuchJobError, which names the jobs that are there, and

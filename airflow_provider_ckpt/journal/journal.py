@@ -61,6 +61,8 @@ class Journal:
         self._flush_interval = flush_interval
         self._clock = clock
         self._state = JobState(job_id)
+        self._writer: str | None = None
+        """Of the last entry that was read."""
         self._epoch: int | None = None
         self._buffer: list[str] = []
         self._buffered = 0
@@ -84,7 +86,7 @@ class Journal:
     def replay(self) -> JobState:
         """Read the whole journal, writing nothing. A damaged journal gives the state before the damage, and
         says so in ``damage``. Raises UnknownEventError, NewerFormatError (upgrade)."""
-        self._state = JobState(self.job_id)
+        self._state, self._writer = JobState(self.job_id), None
         try:
             entries = self._log.load()
         except CorruptLogError as error:
@@ -106,11 +108,22 @@ class Journal:
             self._state.damage.append(str(error))
         return self._state
 
+    def reread(self) -> JobState:
+        """As :meth:`refresh`, of a journal that may be another one by now: the root of a job that has ended may be
+        deleted, and made anew. A request more."""
+        position, writer = self._state.position, self._writer
+        state = self.refresh()
+        try:  # behind the read: what was read goes on from that entry if it is there still
+            is_same = writer is None or self._log.writer_of(position) == writer
+        except CorruptLogError:
+            is_same = False
+        return state if is_same else self.replay()
+
     def _fold(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             for event in entry.value:
                 event.apply(self._state)
-            self._state.position = entry.number
+            self._state.position, self._writer = entry.number, entry.writer
 
     @property
     def is_compact(self) -> bool:

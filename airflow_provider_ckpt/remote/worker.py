@@ -151,10 +151,12 @@ class Worker:
     def _step(self, gateway: TaskGateway) -> None:
         self._take_reports(gateway)
         try:
-            if self._clock() >= self._next_look:
+            is_due = self._clock() >= self._next_look
+            if is_due:
                 self._look_around(gateway)
             self._listen(gateway)
-            gateway.pull_inputs(list(self._hosted))
+            if not is_due:  # else that has read on in the inputs: each costs a request
+                gateway.pull_inputs(list(self._hosted))
             self._correspondence.deliver()
         except TransientError as error:
             log.warning("this look came to nothing, the next one follows: %s", error)

@@ -173,6 +173,11 @@ class AppendLog:
             self._ensure_loaded()
             return self._files.exists(self._next)
 
+    def writer_of(self, number: int) -> str | None:
+        """Who wrote an entry, as it is there now; None if it is not (one request)."""
+        entry = self._files.read(number)
+        return None if entry is None else entry.writer
+
     # ---- writing
 
     def append(self, body: Any) -> Entry:

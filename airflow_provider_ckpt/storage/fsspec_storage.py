@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -123,18 +123,22 @@ class FsspecStorage(Storage):
 
     def list(self, path: str) -> list[str]:
         full = self._full(path, root=True)
-        prefix = f"{full}/"
         with self._guard("list", path):
-            self._fs.invalidate_cache()
             try:
-                found = self._fs.ls(full, detail=False)
+                names = set(self._names(full))
             except NotADirectoryError:
                 return []
             except FileNotFoundError as error:
                 self._check_absence(error)
                 return []
-        names = {name.rstrip("/")[len(prefix) :] for name in found if name.startswith(prefix)}
         return sorted(name for name in names if name and not is_temporary(name))
+
+    def _names(self, full: str) -> Iterable[str]:
+        """Of what is directly in a folder."""
+        self._fs.invalidate_cache()
+        prefix = f"{full}/"
+        found = self._fs.ls(full, detail=False)
+        return (name.rstrip("/")[len(prefix) :] for name in found if name.startswith(prefix))
 
     def files(self, path: str) -> Sizes:
         prefix = f"{self._full(path, root=True)}/"

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_provider_ckpt.client.job_client import JobClient, has_ended
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.state import JobState
@@ -77,8 +77,6 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
                 for event in release_events(state, told.checkpoint, self.sink):
                     yield TriggerEvent(event.to_json())  # type: ignore[no-untyped-call]
                     told = replace(told, checkpoint=event.checkpoint)
-                if has_ended(state):  # then its root may be deleted, and made anew
-                    client = None
             await asyncio.sleep(self.poll_interval)
 
     async def _client(self) -> JobClient:

@@ -224,22 +224,20 @@ def test_several_assets_of_one_trigger_are_told_what_is_released_from_now_on(
 
 def test_what_is_wrong_is_logged_and_looked_at_again(root: Storage, journal: Journals) -> None:
     writer = created(journal("orders"))
-    place = Path(root.uri.removeprefix("file://")) / "ckpt-root.json"
-    assert place.exists()
-    right = place.read_bytes()
-
-    def wrong() -> None:
-        place.write_text("{")
+    end(writer, "STOPPED")  # each look reads the last entry once more
+    place = sorted((Path(root.uri.removeprefix("file://")) / "orders" / "journal").glob("0*.json"))[-1]
+    right = place.read_text()
+    newer = right.replace('"version": 1', '"version": 99')
+    assert newer != right
 
     def mended() -> None:
-        place.write_bytes(right)
+        place.write_text(right)
         release(writer, 1, out=1)
 
-    end(writer, "STOPPED")  # each look opens the root
     watcher = Watcher(root.uri, Store())
     said: list[str] = []
     watcher.trigger._say = said.append
-    assert checkpoints(watcher.until(wrong, mended)) == [(0, 1)]
+    assert checkpoints(watcher.until(lambda: place.write_text(newer), mended)) == [(0, 1)]
     assert said
 
 

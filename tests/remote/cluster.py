@@ -54,6 +54,7 @@ class Cluster:
     """``groups``: of subtasks, of which each is a worker's. ``faults``: how likely one is at a step."""
 
     timing = Timing(poll=0.05, lost_after=6.0, silence=40.0)
+    checkpoint_interval = 0.3
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class MasterProcess(Process):
             job="synthetic.py:job",
             root=self.storage.uri,
             job_id=JOB,
-            checkpoint_interval=0.3,
+            checkpoint_interval=cluster.checkpoint_interval,
             checkpoint_timeout=cluster.patience,
             tolerable_failed_checkpoints=1000,
             restart_attempts=cluster.restart_attempts,

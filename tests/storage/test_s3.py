@@ -6,7 +6,7 @@ import http.server
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +20,7 @@ from moto.server import ThreadedMotoServer
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
+    ObjectNotFoundError,
     StorageDeniedError,
     StorageFailedError,
     StorageReadOnlyError,
@@ -120,6 +121,27 @@ class TestS3Storage(StorageConformance):
         forbidden = lambda line: (403, "AccessDenied") if line.startswith("HEAD") else None  # noqa: E731
         with refused(self.proxy, forbidden), pytest.raises(StorageDeniedError):
             log.is_overtaken()
+
+    @pytest.mark.parametrize("there", [True, False], ids=["there", "absent"])
+    @pytest.mark.parametrize("verb", ["read", "exists", "size", "list"])
+    def test_a_look_is_one_request(self, storage: Storage, verb: str, there: bool) -> None:
+        """Who polls pays for each; that nothing is there is the answer to most. tests/costs counts verbs."""
+        storage.create("d/x", b"1")
+        path = ("d" if there else "e") + ("" if verb == "list" else "/x")
+        before = len(self.proxy.lines)
+        with suppress(ObjectNotFoundError):
+            getattr(storage, verb)(path)
+        assert len(self.proxy.lines) - before == 1, self.proxy.lines[before:]
+
+    def test_a_folder_of_several_pages_is_listed_whole(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert isinstance(storage, S3Storage)
+        for name in ("a", "b/1", "b/2", "c", "e/1"):
+            storage.create(f"d/{name}", b"")
+        ask = storage._fs.call_s3
+        monkeypatch.setattr(storage._fs, "call_s3", lambda verb, **given: ask(verb, **given, MaxKeys=2))
+        before = len(self.proxy.lines)
+        assert storage.list("d") == ["a", "b", "c", "e"]
+        assert len(self.proxy.lines) - before == 2
 
     @pytest.mark.parametrize("verb", ["read", "list", "files", "delete_tree"])
     def test_a_missing_bucket_is_not_an_empty_one(self, proxy: RefusingProxy, verb: str) -> None:

@@ -1,0 +1,95 @@
+"""Lines of the table of a group in docs/airflow.md (retry, clear, new run) that test_group_tasks.py and
+test_master_task.py do not come to; only spark-submit is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_provider_ckpt import CheckpointedSparkJobGroup
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
+from airflow_provider_ckpt.operators.siblings import Siblings
+from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.grouped import NAME, Told, coordinated, ended, prepared
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+
+Journals = Callable[[str], Journal]
+
+
+@pytest.fixture
+def given(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "orders.py").write_text("")
+    job = f"{tmp_path}/orders.py:job"
+    return {"job": job, "root": root.uri, "spark_binary": spark_submit.path, "ckpt_group": "orders"}
+
+
+def planned(spark_submit: FakeSparkSubmit, operator: PlanTaskOperator, run: Any) -> Any:
+    """What a planner was given that was submitted, and came to nothing."""
+    spark_submit.play(status("failed", "executor lost"), exit=1)
+    with pytest.raises(AirflowException, match="executor lost"):
+        operator.execute(run)
+    (call,) = spark_submit.calls
+    assert call.argv[-1] == "--plan"
+    return call.options
+
+
+def test_a_new_dag_run_takes_the_job_over_from_a_run_that_has_it(
+    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
+) -> None:
+    coordinated(prepared(journal("feed"), "shop.orders.r0~t1.plan"))
+    options = planned(spark_submit, PlanTaskOperator(task_id="plan", job_id="feed", **given), context(StateStore()))
+    assert (options["job_id"], options["attempt"]) == ("feed", f"{NAME}~t1.plan")
+
+
+def test_without_a_job_id_a_new_dag_run_is_another_job(
+    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
+) -> None:
+    coordinated(prepared(journal(NAME)))
+    run = context(StateStore(), run_id="r2")
+    assert planned(spark_submit, PlanTaskOperator(task_id="plan", **given), run)["job_id"] == "shop.orders.r2"
+
+
+def test_a_retry_of_a_plan_whose_run_has_failed_prepares_it_again_from_the_last_checkpoint(
+    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
+) -> None:
+    """And not from where the first try was told to begin."""
+    orders, store = prepared(journal(NAME)), StateStore()
+    operator = PlanTaskOperator(task_id="plan", restore="/x/chk-4", **given)
+    operator.execute(context(store))
+    ended(coordinated(orders), "RESTARTING")
+    options = planned(spark_submit, operator, context(store, try_number=2))
+    assert (options["restore"], options["attempt"]) == ("latest", f"{NAME}~t2.plan")
+
+
+def test_a_cleared_subtask_is_another_attempt_of_it_and_touches_no_other(
+    given: dict[str, Any],
+    spark_submit: FakeSparkSubmit,
+    journal: Journals,
+    root: Storage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Siblings, "states", Told({"orders.coordinate": "running"}))
+    orders, store = coordinated(prepared(journal(NAME))), StateStore()
+    operator = SubtaskTaskOperator(task_id="s", subtask="history/0", coordinate="orders.coordinate", **given)
+    done = status("finished", "the subtasks of this worker have finished")
+    for number, max_tries in ((1, 2), (2, 3)):  # the second is behind a clear
+        spark_submit.play(done)
+        operator.execute(context(store, try_number=number, max_tries=max_tries))
+    assert [call.argv[-4:] for call in spark_submit.calls] == [["--worker", "history/0", "--deployment", "1"]] * 2
+    assert (orders.refresh().epoch, root.list(f"{NAME}/requests")) == (2, [])
+
+
+@pytest.mark.parametrize("subtasks", [None, ["history", "rows/0"]])
+def test_behind_a_plan_that_failed_nothing_starts(subtasks: list[str] | None) -> None:
+    with DAG("shop", schedule=None) as dag:
+        CheckpointedSparkJobGroup("orders", job="orders.py:job", subtasks=subtasks)
+    others = [task for task in dag.tasks if task.task_id != "orders.plan"]
+    assert len(others) == (2 if subtasks is None else 3)
+    assert all(task.trigger_rule == "all_success" and "orders.plan" in task.upstream_task_ids for task in others)

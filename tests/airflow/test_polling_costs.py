@@ -1,0 +1,109 @@
+"""The triggers take the looks that tests/costs counts, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
+from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
+from airflow_provider_ckpt.triggers.spark_application import SparkApplicationTrigger
+from tests.costs import looks
+from tests.costs.looks import JOB, Watched
+from tests.costs.meter import Cost
+
+HOUR = 360
+
+
+class OverError(Exception):
+    """The hour is."""
+
+
+class Hour:
+    """Of looks each ten seconds: ``sleep`` stands for what the trigger waits with. What it asks the storage before the
+    second look is over is not counted: as ``first`` says, one that waits before the first look, too, begins with 1."""
+
+    def __init__(self, watched: Watched, monkeypatch: pytest.MonkeyPatch, *, first: int = 0) -> None:
+        self.watched, self.monkeypatch = watched, monkeypatch
+        self._left = itertools.count(HOUR + 2 + first, -1)
+
+    async def sleep(self, seconds: float) -> None:
+        left = next(self._left) - 1
+        if left == HOUR:
+            self.watched.meter.taken()
+        if left == 0:
+            raise OverError
+
+    def of(self, trigger: Any, module: str | None = None) -> Cost:
+        if module is not None:
+            self.monkeypatch.setattr(f"airflow_provider_ckpt.triggers.{module}.asyncio.sleep", self.sleep)
+
+        async def wait() -> None:
+            async for event in trigger.run():
+                raise AssertionError(event)
+
+        with pytest.raises(OverError):
+            asyncio.run(wait())
+        return self.watched.meter.taken()
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def release(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Cost]:
+    def hour() -> Cost:
+        trigger: Any = CheckpointReleaseTrigger(job_id=JOB)
+
+        async def client() -> Any:
+            return watched.client
+
+        monkeypatch.setattr(trigger, "_client", client)
+        return Hour(watched, monkeypatch).of(trigger, "release")
+
+    return hour
+
+
+def test_a_release_trigger_costs_what_a_sensor_does(release: Callable[[], Cost]) -> None:
+    assert release() == looks.sensor(10)
+
+
+def test_a_release_trigger_does_not_read_a_job_that_has_ended_from_the_start_with_each_look(
+    watched: Watched, release: Callable[[], Cost]
+) -> None:
+    for _ in range(50):
+        watched.checkpoint()
+    watched.end()
+    assert release() == looks.sensor(10) + Cost(HOUR, 0)
+
+
+def test_a_deferred_sensor_costs_what_one_that_holds_a_slot_does(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condition = {"job_id": JOB, "wait_for_restart": True}
+    trigger = CheckpointTrigger(condition=condition, root=watched.storage.uri, poll_interval=10.0)
+    look = trigger._look
+    monkeypatch.setattr(trigger, "_look", lambda hook: look(watched.hook))
+    assert Hour(watched, monkeypatch).of(trigger, "checkpoint") == looks.sensor(10)
+
+
+def test_a_deferred_task_asks_the_cluster_each_minute_and_looks_once_more_then(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = SparkApplicationTrigger(
+        job_id=JOB, submission={}, spark_conn_id="yarn", ckpt_conn_id=None, root=watched.storage.uri
+    )
+
+    async def watch() -> Any:
+        return looks.watch(watched, poll=trigger.poll_interval, status_interval=trigger.status_interval)
+
+    hour = Hour(watched, monkeypatch, first=1)
+    monkeypatch.setattr(trigger, "_watch", watch)
+    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
+    assert hour.of(trigger) == looks.deferred_task(10, 60)

@@ -1,0 +1,84 @@
+"""A deployment whose job has nothing to do: what its processes ask of the storage in an hour."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+
+from airflow_provider_ckpt.jobmaster.job_master import JobMaster
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.remote.timing import Timing
+from tests.costs.meter import Cost, Meter
+from tests.remote.cluster import Cluster
+from tests.remote.master_process import MasterProcess
+from tests.remote.process import Process
+from tests.remote.worker_process import WorkerProcess
+from tests.simulation.runner import Runner
+
+_NUMBERS = itertools.count()
+LOOKS = 320
+SETTLED = 64
+"""Looks after which all that has happened was told."""
+LATE = 1e-6
+"""Seconds by which a look is late, as it is in a loop: what is due each second is not put off by a rounding."""
+
+
+class Idle(Cluster):
+    """``sources`` subtasks without inputs, all read by one more. Each of ``groups``, by the numbers of sources, is a
+    worker's; the reader has its own. No checkpoint is taken."""
+
+    checkpoint_interval = 1e9
+
+    def __init__(self, sources: int, groups: Sequence[Sequence[int]], timing: Timing) -> None:
+        live = JobVertex("live", ("live",), ("live",), ("live",), (), bounded=False, parallelism=sources)
+        reader = JobVertex("reader", ("reader",), (), (), ("out",), bounded=False)
+        graph = JobGraph((live, reader), (JobEdge("live__reader", "live", "reader", "reader", "all_to_all"),))
+        tasks = [tuple(SubtaskId(f"live/{number}") for number in group) for group in groups]
+        name = f"idle-{os.getpid()}-{next(_NUMBERS)}"
+        super().__init__(graph, {}, "streaming", [*tasks, (SubtaskId("reader/0"),)], name=name, seed=0)
+        self.timing = timing
+        self.before_step = self._works
+        self.meter = self.world.live = Meter(self.world.live)  # type: ignore[assignment]
+
+    def at_verb(self, process: Process, when: str, verb: str, path: str) -> None:
+        """Nobody else goes on meanwhile, and nothing goes wrong."""
+
+    def _works(self, runner: Runner) -> bool:
+        """It comes to run, and reads nothing."""
+        return bool(runner.work)
+
+    def costs(self) -> dict[str, Cost]:
+        """In an hour, by process: ``master``, and each worker by its first subtask."""
+        self.run(lambda: self._watched.refresh().status is JobStatus.RUNNING)
+        self.supervises = False
+        self._pass(SETTLED)
+        spent = self._pass(LOOKS)
+        hours = LOOKS * self.timing.poll / 3600
+        return {name: cost * (1 / hours) for name, cost in spent.items()}
+
+    def _pass(self, looks: int) -> dict[str, Cost]:
+        start, spent = self.clock.now, {_name(one): Cost(0, 0) for one in self.processes}
+        for number in range(1, looks + 1):
+            self.clock.now = self.world.now = start + number * (self.timing.poll + LATE)
+            for process in self.processes:
+                self.meter.taken()
+                _look(process)
+                spent[_name(process)] += self.meter.taken()
+        return spent
+
+
+def _name(process: Process) -> str:
+    return str(process.subtasks[0]) if isinstance(process, WorkerProcess) else "master"
+
+
+def _look(process: Process) -> None:
+    if isinstance(process, WorkerProcess):
+        process._turn()
+        return
+    assert isinstance(process, MasterProcess)
+    assert isinstance(process.job, JobMaster)
+    process.job._gateway.look()  # type: ignore[attr-defined]
+    process._turn(process.job)

@@ -1,0 +1,105 @@
+"""A driver (``ckpt run``) whose job has nothing to do: what its JobMaster asks of the storage in an hour.
+
+Its tasks are in its own process, where who reads a log is shown it for nothing (:class:`CurrentLog`): so there are none
+here. What Spark asks, for its sources and its own checkpoints, is not counted by anything of ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+from airflow_provider_ckpt.coordinator.reports import SubtaskRunning
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
+from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.job_master import JobIdentity
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.jobmaster.restored_state import restored
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from airflow_provider_ckpt.task.local_gateway import LocalGateway
+from airflow_provider_ckpt.task.restarts import Restarts
+from tests.costs.deployment import LATE
+from tests.costs.meter import Cost, Meter
+from tests.remote.cluster import FakeClock
+from tests.remote.process import NoWait
+
+JOB = "idle"
+_NUMBERS = itertools.count()
+_LOOP = 0.1
+_SECONDS = 320
+GRAPH = JobGraph((JobVertex("live", ("live",), ("live",), ("live",), (), bounded=False),), ())
+
+
+class IdleDriver:
+    def __init__(self) -> None:
+        self.meter = Meter(MemoryStorage(f"driver/{os.getpid()}-{next(_NUMBERS)}"))
+        self.clock, self.inbox = FakeClock(), NoWait()
+        replayed = Journal(self.meter, JOB, clock=self.clock)
+        self.epoch = takeover.claim(replayed, "try", Worker()).epoch
+        self.journal = OwnedJournal(replayed)
+        self.logs = load_logs(self.meter, JOB, GRAPH)
+        record_plan(self.journal, JOB, GRAPH, JobDefinition("streaming", {}, {}, {}), {}, {})
+        self.attempts = open_logs(self.journal, self.logs, self.epoch, "streaming", None)
+
+    def cost(self) -> Cost:
+        """In an hour without a checkpoint."""
+        master: Any = self._job_master()
+        try:
+            master._carry_out(master._coordinator.start(self.clock()))
+            for subtask, attempt in self.attempts.items():
+                self.inbox.put(SubtaskRunning(self.epoch, subtask, attempt))
+            self._pass(master, 10)
+            assert self.journal.state.status is JobStatus.RUNNING
+            self.meter.taken()
+            self._pass(master, _SECONDS)
+        finally:
+            master._releaser.close()
+            master._retention.close()
+        return self.meter.taken() * (3600 / _SECONDS)
+
+    def cost_of_a_read_of_its_own_logs(self) -> Cost:
+        self.meter.taken()
+        for subtask in self.logs:
+            assert CurrentLog(self.logs, subtask).records()
+        return self.meter.taken()
+
+    def _pass(self, master: Any, seconds: int) -> None:
+        start = self.clock.now
+        for number in range(1, round(seconds / _LOOP) + 1):
+            self.clock.now = start + number * (_LOOP + LATE / 10)
+            master._step()
+
+    def _job_master(self) -> Any:
+        options = RunOptions(job="idle.py:job", root=self.meter.uri, job_id=JOB, checkpoint_interval=1e9)
+        state = self.journal.state
+        owned = OwnedJob(
+            JobIdentity(self.meter, JOB, self.epoch, options),
+            GRAPH,
+            "streaming",
+            self.journal,
+            self.logs,
+            self.attempts,
+            restored(state),
+            {},
+        )
+        gateway = LocalGateway(self.epoch, {}, _unexpected, Restarts(None, self.inbox.put, str))  # type: ignore[arg-type]
+        made: Any = job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None), self.inbox)
+        made._clock = Clock(self.clock, self.clock)
+        return made
+
+
+def _unexpected(task: object, error: BaseException) -> None:
+    raise AssertionError(task) from error

@@ -1,0 +1,85 @@
+"""What waiting costs: an object store takes money for each request. docs/ shows the figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.remote.timing import LOCAL_POLL, REMOTE_POLL, Timing
+from tests.costs import tables
+from tests.costs.deployment import Idle
+from tests.costs.driver import IdleDriver
+from tests.costs.meter import Cost
+from tests.docs.examples import ROOT
+
+
+def per_hour(seconds: float) -> int:
+    return round(3600 / seconds)
+
+
+EACH_SECOND, EACH_BEAT, EACH_SIXTEENTH = per_hour(1), per_hour(2), per_hour(16)
+"""A reader of a log asks with each sixteenth look that finds nothing whether it was truncated: a LIST and a HEAD."""
+
+
+def test_an_idle_deployment_asks_for_no_more_than_this() -> None:
+    """Exactly: one more request for each look, in any of the loops, is seen here."""
+    parts = tables.processes(REMOTE_POLL)
+    requests_and_workers = 2 * EACH_SECOND
+    assert parts["a master"] == Cost(EACH_SECOND, requests_and_workers + EACH_BEAT)
+    assert parts["… for each worker"] == Cost(EACH_SECOND, 0)
+    journal = Cost(EACH_SECOND + EACH_SIXTEENTH, EACH_SIXTEENTH)
+    assert parts["a worker"] == Cost(EACH_SECOND, EACH_BEAT) + journal
+    assert parts["… for each subtask that it runs"] == Cost(EACH_SECOND, 0)
+    assert parts["… for each log that it reads"] == Cost(EACH_SECOND + EACH_SIXTEENTH, EACH_SIXTEENTH)
+
+
+def test_the_parts_add_up() -> None:
+    parts = tables.processes(REMOTE_POLL)
+    whole = parts["a master"] + (parts["… for each worker"] + parts["a worker"]) * 5
+    whole += (parts["… for each subtask that it runs"]) * 5 + parts["… for each log that it reads"] * 4
+    assert parts[tables.WHOLE] == whole
+
+
+def test_where_a_look_is_cheap_only_what_others_say_is_looked_for_more_often() -> None:
+    """What is bounded by the second is as it is: lists, and what is written."""
+    near, far = tables.processes(LOCAL_POLL), tables.processes(REMOTE_POLL)
+    times = REMOTE_POLL / LOCAL_POLL
+    assert near["a master"].puts == far["a master"].puts
+    assert near["a worker"].puts == pytest.approx(far["a worker"].puts, rel=0.01)
+    assert near["… for each worker"].gets == times * EACH_SECOND
+    assert near["… for each subtask that it runs"] == far["… for each subtask that it runs"]
+    assert near["… for each log that it reads"].gets <= (times + 1) * EACH_SECOND * 17 / 16
+
+
+def test_who_looks_less_often_pays_less() -> None:
+    rare, usual = Idle(1, [[0]], Timing(5.0)).costs(), Idle(1, [[0]], Timing(1.0)).costs()
+    assert all(rare[name].a_month < 0.85 * usual[name].a_month for name in usual)
+
+
+def test_an_idle_driver_looks_for_a_fence_and_for_requests_each_second() -> None:
+    driver = IdleDriver()
+    assert driver.cost() == Cost(EACH_SECOND, EACH_SECOND)
+    assert driver.cost_of_a_read_of_its_own_logs() == Cost(0, 0)
+
+
+def test_a_look_from_outside_is_one_request_and_now_and_then_two_more() -> None:
+    found = {names: (cost.gets, cost.puts) for names, cost in tables.looks().items()}
+    assert list(found.values()) == [(63, 3), (382, 22), (839, 119), (446, 26), (839, 119)]
+
+
+def test_a_price_is_that_of_the_list() -> None:
+    assert Cost(1_000_000, 0).a_month == pytest.approx(730 * 0.40)
+    assert Cost(0, 1_000_000).a_month == pytest.approx(730 * 5.00)
+
+
+@pytest.mark.parametrize("page", tables.pages(), ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_those_that_were_counted(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert text == tables.renewed(text), "run `python -m tests.costs.tables`"
+
+
+def test_each_table_is_on_a_page() -> None:
+    shown = [name for page in tables.pages() for name in tables.names(page.read_text("utf-8"))]
+    assert sorted(shown) == sorted(tables.TABLES)
+    assert all((ROOT / "docs" / page).exists() for page in ("workers.md", "airflow.md"))

@@ -1,0 +1,79 @@
+"""A journal that is read on, and may be another one by now: its root was deleted, and made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.layout import journal_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.costs.meter import Meter
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def written(storage: Storage, checkpoints: int, attempt: str = "t1") -> Journal:
+    """A claim, the status, and an entry for each checkpoint."""
+    journal = Journal(storage, "job")
+    journal.claim(attempt, Worker(), 1.0)
+    journal.write(StatusChanged(JobStatus.RUNNING, 1.0))
+    for number in range(1, checkpoints + 1):
+        journal.write(CheckpointTriggered(number, 1.0))
+        journal.flush()
+    return journal
+
+
+@pytest.fixture
+def reader(storage: Storage) -> Journal:
+    written(storage, 2)
+    reader = Journal(storage, "job")
+    assert reader.reread().last_triggered == 2
+    return reader
+
+
+@pytest.mark.parametrize("checkpoints", [0, 1, 2, 3, 9])
+def test_one_that_was_made_anew_is_read_as_a_whole(storage: Storage, reader: Journal, checkpoints: int) -> None:
+    storage.delete_tree(journal_path("job"))
+    written(storage, checkpoints, "t2")
+    state = reader.reread()
+    assert (state.attempt, state.last_triggered) == ("t2", checkpoints)
+    assert reader.reread().last_triggered == checkpoints
+
+
+def test_one_that_is_gone_says_nothing(storage: Storage, reader: Journal) -> None:
+    storage.delete_tree(journal_path("job"))
+    assert (reader.reread().epoch, reader.reread().damage) == (0, [])
+
+
+def test_one_that_goes_on_is_read_on(storage: Storage) -> None:
+    writer, meter = written(storage, 2), Meter(storage)
+    reader = Journal(meter, "job")
+    reader.reread()
+    writer.write(CheckpointTriggered(3, 1.0))
+    writer.flush()
+    meter.taken()
+    assert reader.reread().last_triggered == 3
+    assert meter.requests == {"read": 3}  # the next entry, the one behind it, and the last one that was read before
+
+
+def test_one_that_was_compacted_meanwhile_says_the_same(storage: Storage, reader: Journal) -> None:
+    writer = written(storage, 4, "t2")
+    writer.compact(1.0)
+    assert reader.reread().last_triggered == writer.state.last_triggered
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:9], lambda whole: b"[]"])
+def test_damage_to_what_was_read_is_told(storage: Storage, reader: Journal, damage: Callable[[bytes], bytes]) -> None:
+    last = f"{journal_path('job')}/{storage.list(journal_path('job'))[-1]}"
+    storage.replace(last, damage(storage.read(last)))
+    assert reader.reread().damage
