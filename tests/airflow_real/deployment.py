@@ -13,6 +13,8 @@ TRIGGERER_IS_DEAD_AFTER = 20
 _SETTINGS = {
     # a slot for each subtask, one for what coordinates them, and some for other Dags
     "CORE__PARALLELISM": "12",
+    # the tasks of a group begin at once, and each of them imports the Dag first
+    "CORE__DAGBAG_IMPORT_TIMEOUT": "300",
     "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
     # The scheduler has Airflow's 30 s: one that comes late for its own heartbeat takes its tasks away from itself.
     "TRIGGERER__JOB_HEARTBEAT_SEC": "2",
