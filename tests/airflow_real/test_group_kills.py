@@ -29,7 +29,7 @@ pytestmark = [
 JOB = Path(__file__).parent / "jobs" / "five.py"
 FIVE = Variant("five", "five.py", ("lake", "cellar"))
 SUBTASKS = {"history/0", "history/1", "archive/0", "live/0", "orders/0", "cold/0"}
-CONF = {name: value for name, value in SMALL.items() if name != "spark.master"}
+CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | {"spark.ui.enabled": "true"}
 DAGS = f"""
 from datetime import timedelta
 
@@ -82,6 +82,7 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
         with Feeder(world.data, every=2.0):
             group.wait_for_release("the job runs")
             assert {name for name in group.states() if "/" in name} == SUBTASKS
+            _check_links(group)
             deployment = world.state().deployment
             _kill_a_worker(group, killed)
             _kill_the_jobmaster(group, killed)
@@ -99,6 +100,14 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     more = {name: number - 1 for name, number in group.tries().items() if number - 1 > killed[name]}
     assert not more, f"tried again, with no kill: {more}; killed: {killed}"
     assert {airflow.task("waits", waits, name)["try_number"] for name in ("final", "history")} == {1}
+
+
+def _check_links(group: WatchedGroup) -> None:
+    """Each subtask has a Spark of its own."""
+    links = {name: group.links(name) for name in SUBTASKS}
+    assert len({one["Spark UI"] for one in links.values()}) == len(SUBTASKS), links
+    assert all(f"{one['Spark UI']}".startswith("http://") for one in links.values()), links
+    assert {one["Output"] for one in links.values()} == {f"file://{group.world.base}/lake"}, links
 
 
 def _kill_a_worker(group: WatchedGroup, killed: Counter[str]) -> None:

@@ -39,6 +39,15 @@ class WatchedGroup:
             found[name] = (str(one["state"]), int(one["try_number"]))
         return found
 
+    def links(self, subtask: str) -> dict[str, str]:
+        """The buttons of its task: name -> where it leads."""
+        (index,) = [
+            one["map_index"] for one in self.airflow.tasks(self.dag, self.run) if one["rendered_map_index"] == subtask
+        ]
+        path = f"/api/v2/dags/{self.dag}/dagRuns/{self.run}/taskInstances/{self.group}.subtask/links?map_index={index}"
+        found: dict[str, str] = self.airflow.get(path)["extra_links"]
+        return found
+
     def told(self) -> str:
         tasks = ("plan", "subtask", "coordinate")
         logs = "\n".join(self.airflow.task_log(self.dag, f"{self.group}.{name}")[-5000:] for name in tasks)
@@ -83,11 +92,12 @@ class WatchedGroup:
         self._wait(lambda: len(self.logs.attempts(subtask)) > after, f"attempt {after + 1} of {subtask}")
 
     def wait_for_next_tries(self, before: dict[str, int]) -> None:
-        """Each of these tasks runs again, in a later try than before."""
+        """Each of these tasks runs again, in a later try than before, if it has not ended well."""
 
         def run() -> bool:
             now = self._tasks()
-            return all(now[name][0] == "running" and now[name][1] > number for name, number in before.items())
+            again = {name for name, number in before.items() if now[name][0] == "running" and now[name][1] > number}
+            return all(name in again or now[name][0] == "success" for name in before)
 
         self._wait(run, f"the next tries of {before}")
 
