@@ -61,18 +61,18 @@ class Deployment(Airflow):
         return [self.component(name) for name in self._triggerers]
 
     def wait_for_triggerers(self) -> None:
-        """Start those that have ended, and wait until all of them have a heartbeat."""
-        before = self.alive("TriggererJob")
-        revived = [one.name for one in self.triggerers if one.revive()]
+        """Start those that have ended, or end meanwhile, and wait until all of them have a heartbeat."""
+        before, revived = self.alive("TriggererJob"), set[str]()
 
         def beating() -> set[str]:
             """The last heartbeat of one that was killed is fresh for a while."""
+            revived.update(one.name for one in self.triggerers if one.revive())
             found = self.alive("TriggererJob")
             return {host for number, host in found.items() if number not in before or host not in revived}
 
         wait_until(
             lambda: set(self._triggerers) <= beating(),
-            lambda: f"{self._triggerers} alive: {beating()}\n{self.tail()}",
+            lambda: f"{self._triggerers} alive: {self.alive('TriggererJob')}\n{self.tail()}",
             seconds=180,
             every=1,
         )

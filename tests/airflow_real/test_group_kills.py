@@ -95,6 +95,8 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
         world.drain()
         _end_green(airflow, {"shop": run, "waits": waits})
     assert world.state().status == "FINISHED"
+    unseen = [name for name in SUBTASKS if len(group.logs.attempts(name)) < 2 or not group.logs.batches(name)]
+    assert not unseen, f"each has published, and has begun again: {unseen}"
     group.logs.check()
     check_exactly_once(world)
     more = {name: number - 1 for name, number in group.tries().items() if number - 1 > killed[name]}
