@@ -90,7 +90,9 @@ s3: setup ## whole jobs on an S3 server on this machine (needs mvn; downloads 0.
 	$(PYTEST) -m s3 --timeout 1800
 
 .PHONY: airflow-real
-airflow-real: setup ## the tests against a whole Airflow (started on this machine)
+airflow-real: setup ## the tests against a whole Airflow (started on this machine; one in parts, on PostgreSQL)
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+	  echo "PostgreSQL is not installed, the tests on it are skipped. To get it (Debian, Ubuntu): apt-get install postgresql"
 	$(PYTEST) -m airflow_real --timeout 1800
 
 .PHONY: bench

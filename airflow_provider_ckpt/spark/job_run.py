@@ -40,7 +40,6 @@ from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.finished_job import finish_again
 from airflow_provider_ckpt.spark.notices import ends_at_once, finished_without_a_file, gets_no_rows
-from airflow_provider_ckpt.spark.own_output import output_folders
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
@@ -219,15 +218,11 @@ class _Execution:
         idle = [] if prepared.anew is not None else sinks_without_rows(journal.state, plan.graph)
         schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
-        self._status.started(journal.state, taken.before, taken.resumed, **self._places())
+        self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
         self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
         if prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
-
-    def _places(self) -> dict[str, object]:
-        outputs = output_folders(self._prepared.job, self._location)
-        return {"spark_ui": self._prepared.spark.sparkContext.uiWebUrl, "outputs": outputs}
 
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"

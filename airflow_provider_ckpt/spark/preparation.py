@@ -17,7 +17,7 @@ from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
-from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.own_output import output_folders, refuse_own_output
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
 from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits
@@ -29,15 +29,20 @@ from airflow_provider_ckpt.storage.storage import Storage
 @dataclass(frozen=True)
 class PreparedJob:
     """Everything that could be checked was. ``base``: what was decided from the journal; ``anew``: the refusal for
-    which the job does not go on from what it has, but begins anew."""
+    which the job does not go on from what it has, but begins anew. ``location``: of the root."""
 
     job: Job
     options: RunOptions
+    location: Location
     spark: SparkSession
     plan: JobPlan
     base: Decision
     sinks: Mapping[str, BoundSink]
     anew: InvalidInputError | None = None
+
+    def places(self) -> dict[str, object]:
+        """Where to look, as :meth:`StatusReporter.started` tells it."""
+        return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.location)}
 
     def bounded_reads(self) -> dict[str, Any]:
         """What the bounded sources read that are not over."""
@@ -54,7 +59,7 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
     if decision.is_new or anew:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_lost_output(decision.state, sinks)
-    return PreparedJob(job, options, spark, plan, decision, sinks, anew)
+    return PreparedJob(job, options, location, spark, plan, decision, sinks, anew)
 
 
 def _plan(

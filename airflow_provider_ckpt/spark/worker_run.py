@@ -141,8 +141,8 @@ class WorkerRun:
                 context, prepared.plan, state, prepared.sinks, frozen, splits, logs, readers, batch_thread
             )
             gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
-            names = ", ".join(subtasks)
-            status.say(LineKind.STARTED, f"this worker runs {names} of job {job_id}", state, subtasks=list(subtasks))
+            text = f"this worker runs {', '.join(subtasks)} of job {job_id}"
+            status.say(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
             end = worker.run(gateway)
             if end is WorkerEnd.FAILED and worker.failure is not None:
                 return _told_failed(status, journal.state, worker.failure)

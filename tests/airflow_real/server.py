@@ -1,4 +1,4 @@
-"""A whole Airflow on this machine: scheduler, triggerer, Dag processor, API server, SQLite."""
+"""A whole Airflow on this machine, which a test starts and ends."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from tests.support.processes import ROOT, Process, is_alive, send
+from tests.airflow_real.component import Component
+from tests.airflow_real.rest import Rest
+from tests.support.processes import ROOT, is_alive, send
 from tests.support.waiting import wait_until
 
 USER = "admin"
 
 
-class Airflow:
-    """Use as a context manager: runs when entered, and nothing of it is left afterwards. ``env``: what tasks see."""
+class Airflow(Rest):
+    """Use as a context manager: runs when entered, and nothing of it is left afterwards. As ``airflow standalone``
+    (scheduler, triggerer, Dag processor, API server) on SQLite, unless a subclass says otherwise.
 
-    def __init__(self, home: Path, env: dict[str, str]) -> None:
+    :param env: what tasks see.
+    :param settings: ``SECTION__OPTION`` -> value, on top of those that all tests share.
+    """
+
+    def __init__(self, home: Path, env: Mapping[str, str], settings: Mapping[str, str] | None = None) -> None:
+        api, workers, triggers = _free_ports(3)
+        super().__init__(f"http://127.0.0.1:{api}")
         self.home, self.dags = home, home / "dags"
         self.dags.mkdir(parents=True)
-        api, workers, triggers = _free_ports(3)
-        self.url = f"http://127.0.0.1:{api}"
         passwords = home / "passwords.json"
         passwords.write_text(json.dumps({USER: USER}))
-        settings = {
+        common = {
             "CORE__DAGS_FOLDER": str(self.dags),
             "CORE__LOAD_EXAMPLES": "False",
             "CORE__PARALLELISM": "4",
@@ -58,31 +63,37 @@ class Airflow:
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
             "PYTHONPATH": os.pathsep.join([str(ROOT), *_announced(home)]),
-            **{f"AIRFLOW__{name}": value for name, value in settings.items()},
+            **{f"AIRFLOW__{name}": value for name, value in {**common, **(settings or {})}.items()},
             **env,
         }
-        self._token = ""
-        self._process: Process | None = None
+        self.components = self._made_of()
+
+    def _made_of(self) -> list[Component]:
+        return [Component("standalone", ["standalone"], self.home, self.env)]
 
     def __enter__(self) -> Airflow:
-        command = [sys.executable, "-m", "airflow"]
-        migrated = subprocess.run(
-            [*command, "db", "migrate"], env={**os.environ, **self.env}, capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-m", "airflow", "db", "migrate"]
+        migrated = subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True, check=False)
         assert migrated.returncode == 0, migrated.stdout[-3000:] + migrated.stderr[-3000:]
-        self._process = Process([*command, "standalone"], self.home / "standalone.log", env=self.env)
         try:
-            wait_until(self._healthy, lambda: f"a healthy Airflow\n{self.tail()}", seconds=300, every=1)
-            self._token = self.post("/auth/token", {"username": USER, "password": USER})["access_token"]
+            for component in self.components:
+                component.start()
+            wait_until(self._is_up, lambda: f"a healthy Airflow\n{self.tail()}", seconds=300, every=1)
+            self.log_in(USER, USER)
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._process is not None:
-            self._process.end()
+        for component in self.components:
+            component.end()
         wait_until(lambda: not self._kill_the_rest(), "the end of everything Airflow started", seconds=60)
+
+    def _is_up(self) -> bool:
+        for component in self.components:
+            assert not component.has_ended, component.tail()
+        return self.is_healthy()
 
     def _kill_the_rest(self) -> list[int]:
         """A process of it that went to a session of its own is known by its environment."""
@@ -97,60 +108,8 @@ class Airflow:
             int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and mark in _environ(entry)
         ]
 
-    def _healthy(self) -> bool:
-        assert self._process is not None
-        assert self._process.exit_code is None, self.tail()
-        try:
-            health = self.get("/api/v2/monitor/health")
-        except OSError:
-            return False
-        parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
-        return all(health[part]["status"] == "healthy" for part in parts)
-
     def tail(self) -> str:
-        return "" if self._process is None else self._process.tail()
-
-    # ---- REST
-
-    def get(self, path: str) -> Any:
-        return self._call("GET", path, None)
-
-    def post(self, path: str, body: Any) -> Any:
-        return self._call("POST", path, body)
-
-    def patch(self, path: str, body: Any) -> Any:
-        return self._call("PATCH", path, body)
-
-    def _call(self, method: str, path: str, body: Any) -> Any:
-        """Raises OSError for a server that is not there, AssertionError with the answer for a refusal."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        request = urllib.request.Request(self.url + path, data, headers, method=method)
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request, timeout=60) as answer:
-                return json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()[:2000]}") from None
-
-    def start_dag(self, dag_id: str) -> str:
-        """Wait for the Dag, unpause it, trigger it; returns the run's id."""
-        wait_until(lambda: self._dag_is_there(dag_id), lambda: f"Dag {dag_id}\n{self._import_errors()}", every=1)
-        self.patch(f"/api/v2/dags/{dag_id}", {"is_paused": False})
-        run: str = self.post(f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": None})["dag_run_id"]
-        return run
-
-    def _dag_is_there(self, dag_id: str) -> bool:
-        return dag_id in [dag["dag_id"] for dag in self.get("/api/v2/dags?limit=100")["dags"]]
-
-    def _import_errors(self) -> str:
-        return json.dumps(self.get("/api/v2/importErrors"), indent=1)
-
-    def task(self, dag_id: str, run: str, task: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task}")
-        return found
+        return "\n".join(component.tail() for component in self.components)
 
     def task_log(self, dag_id: str, task: str) -> str:
         """The logs of all tries."""

@@ -25,6 +25,10 @@ def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: P
     with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         master, members = world.master(), world.workers(GROUPS)
         master.wait_for("running")
+        for member in members.values():
+            told = member.lines("started")[0]
+            assert told["outputs"] == {name: f"file://{world.base / name}" for name in ("lake", "cellar")}, told
+            assert "spark_ui" in told, "none here, where Spark is told to have no UI"
         evidence.wait_for_batches(*VERTICES, more=1)
         world.client.stop()
         check_left([master, *members.values()], 0)

@@ -1,0 +1,72 @@
+"""A part of Airflow in a process of its own, which a test may kill or freeze."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.support.processes import Process, send
+
+_NAME = "AIRFLOW_COMPONENT"
+
+
+class Component:
+    """``arguments``: those of ``airflow``. Airflow takes ``name`` for the host that it runs on, so that its heartbeats,
+    and what it has taken on, can be told from those of another one."""
+
+    def __init__(self, name: str, arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
+        self.name, self._arguments, self._folder = name, arguments, folder
+        self._env = {**env, _NAME: name, "AIRFLOW__CORE__HOSTNAME_CALLABLE": f"{__name__}.name_of_this_one"}
+        self._processes: list[Process] = []
+
+    def start(self) -> None:
+        log = self._folder / f"{self.name}-{len(self._processes)}.log"
+        self._processes.append(Process([sys.executable, "-m", "airflow", *self._arguments], log, env=self._env))
+
+    def kill(self) -> None:
+        """``kill -9`` of everything that it has started, too, as when its host is gone."""
+        self._process.end()
+
+    def kill_alone(self) -> None:
+        """``kill -9`` as by the kernel when memory is short: what it has started goes on."""
+        send(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def freeze(self) -> None:
+        """It notices nothing of the time that passes, as on a paused virtual machine."""
+        self._process.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.signal(signal.SIGCONT)
+
+    def revive(self) -> bool:
+        """Start it again if it has ended; returns whether it had."""
+        had_ended = self.has_ended
+        if had_ended:
+            self.start()
+        return had_ended
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.end()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.exit_code is not None
+
+    def runs(self, pid: int) -> bool:
+        return pid in self._process.session()
+
+    def tail(self, characters: int = 3000) -> str:
+        return self._process.tail(characters) if self._processes else ""
+
+    @property
+    def _process(self) -> Process:
+        return self._processes[-1]
+
+
+def name_of_this_one() -> str:
+    return os.environ[_NAME]

@@ -1,0 +1,86 @@
+"""An Airflow as it is deployed: each part in a process of its own, on a PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.airflow_real.component import Component
+from tests.airflow_real.server import Airflow
+from tests.support.waiting import wait_until
+
+TRIGGERER_IS_DEAD_AFTER = 20
+_SETTINGS = {
+    # a slot for each subtask, one for what coordinates them, and some for other Dags
+    "CORE__PARALLELISM": "12",
+    # the tasks of a group begin at once, and each of them imports the Dag first
+    "CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+    "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    # The scheduler has Airflow's 30 s: one that comes late for its own heartbeat takes its tasks away from itself.
+    "TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+    "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": str(TRIGGERER_IS_DEAD_AFTER),
+}
+
+
+class Deployment(Airflow):
+    """``database``: an URL as SQLAlchemy takes it. The LocalExecutor's tasks are children of the scheduler."""
+
+    def __init__(self, home: Path, env: Mapping[str, str], database: str, triggerers: int = 2) -> None:
+        self._triggerers = [f"triggerer-{number}" for number in range(1, triggerers + 1)]
+        super().__init__(home, env, {**_SETTINGS, "DATABASE__SQL_ALCHEMY_CONN": database})
+
+    def _made_of(self) -> list[Component]:
+        triggerers = {name: ["triggerer", "--skip-serve-logs"] for name in self._triggerers}
+        commands = {
+            "api-server": ["api-server"],
+            "scheduler": ["scheduler", "--skip-serve-logs"],
+            "dag-processor": ["dag-processor"],
+            **triggerers,
+        }
+        return [Component(name, arguments, self.home, self.env) for name, arguments in commands.items()]
+
+    def __enter__(self) -> Deployment:
+        super().__enter__()
+        try:
+            self.wait_for_triggerers()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def component(self, name: str) -> Component:
+        (found,) = [one for one in self.components if one.name == name]
+        return found
+
+    @property
+    def scheduler(self) -> Component:
+        return self.component("scheduler")
+
+    @property
+    def triggerers(self) -> list[Component]:
+        return [self.component(name) for name in self._triggerers]
+
+    def wait_for_triggerers(self) -> None:
+        """Start those that have ended, or end meanwhile, and wait until all of them have a heartbeat."""
+        before, revived = self.alive("TriggererJob"), set[str]()
+
+        def beating() -> set[str]:
+            """The last heartbeat of one that was killed is fresh for a while."""
+            revived.update(one.name for one in self.triggerers if one.revive())
+            found = self.alive("TriggererJob")
+            return {host for number, host in found.items() if number not in before or host not in revived}
+
+        wait_until(
+            lambda: set(self._triggerers) <= beating(),
+            lambda: f"{self._triggerers} alive: {self.alive('TriggererJob')}\n{self.tail()}",
+            seconds=180,
+            every=1,
+        )
+
+    def triggerer_of(self, dag: str, run: str, task: str) -> Component | None:
+        """The one that runs the trigger of a deferred task; None while none does."""
+        trigger = self.task(dag, run, task)["trigger"]
+        if trigger is None or trigger["triggerer_id"] is None:
+            return None
+        host = self.alive("TriggererJob").get(trigger["triggerer_id"])
+        return None if host is None else self.component(host)

@@ -1,0 +1,102 @@
+"""A throw-away PostgreSQL server on this machine."""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.support.processes import Process
+from tests.support.waiting import wait_until
+
+NOT_INSTALLED = "PostgreSQL is not installed (no initdb was found): apt-get install postgresql"
+_OWNER = "nobody"
+_USER = "airflow"
+_SETTINGS = {"fsync": "off", "unix_socket_directories": "", "listen_addresses": "127.0.0.1", "max_connections": "200"}
+
+
+def initdb() -> str | None:
+    """Where it is; Debian keeps a server's programs out of PATH."""
+    versions = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda one: float(Path(one).parent.name))
+    return shutil.which("initdb", path=os.pathsep.join([os.environ.get("PATH", ""), *reversed(versions)]))
+
+
+class PostgreSQL:
+    """Use as a context manager, where :func:`initdb` finds something. Nothing of it is left afterwards."""
+
+    def __init__(self) -> None:
+        program = initdb()
+        assert program is not None, NOT_INSTALLED
+        self._programs = Path(program).resolve().parent
+        self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+        self._data, self._log = self._folder / "data", self._folder / "server.log"
+        self._process: Process | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """As SQLAlchemy takes it."""
+        return f"postgresql+psycopg2://{_USER}@127.0.0.1:{self.port}/postgres"
+
+    def __enter__(self) -> PostgreSQL:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._process is not None and self._process.exit_code is None:
+            # Its own processes are in sessions of their own: it ends them, and what it shares with them.
+            self._process.signal(signal.SIGQUIT, [self._process.pid])
+            self._process.wait(60)
+        shutil.rmtree(self._folder)
+
+    def _start(self) -> None:
+        owner = _as_somebody_else()
+        if owner:
+            found = pwd.getpwnam(_OWNER)
+            os.chown(self._folder, found.pw_uid, found.pw_gid)
+        options = ["--username", _USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"]
+        made = subprocess.run(
+            [*owner, str(self._programs / "initdb"), "--pgdata", str(self._data), *options],
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
+        command = [str(self._programs / "postgres"), "-D", str(self._data), f"--port={self.port}", *settings]
+        self._process = Process([*owner, *command], self._log, cwd=self._folder)
+        wait_until(self._is_ready, lambda: f"PostgreSQL\n{self._tail()}", seconds=120)
+
+    def _is_ready(self) -> bool:
+        """As ``pg_ctl --wait`` looks: the last line of its file says so."""
+        assert self._process is not None
+        assert self._process.exit_code is None, self._tail()
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return lines[-1].strip() == "ready"
+
+    def _tail(self) -> str:
+        return "" if self._process is None else self._process.tail()
+
+
+def _as_somebody_else() -> list[str]:
+    """Root may not run a server."""
+    if os.geteuid() != 0:
+        return []
+    found = pwd.getpwnam(_OWNER)
+    return ["setpriv", f"--reuid={found.pw_uid}", f"--regid={found.pw_gid}", "--clear-groups"]

@@ -1,0 +1,195 @@
+"""A job as a group of tasks, in an Airflow whose parts are killed one after another, as are those of the job."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.airflow_real.component import Component
+from tests.airflow_real.deployment import Deployment
+from tests.airflow_real.postgres import NOT_INSTALLED, PostgreSQL, initdb
+from tests.airflow_real.watched_group import WatchedGroup
+from tests.chaos.data import Feeder
+from tests.chaos.ending import wait_for_all
+from tests.chaos.released import check_exactly_once
+from tests.chaos.world import SMALL, Variant, World
+from tests.support.processes import send
+from tests.support.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.airflow_real,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(initdb() is None, reason=NOT_INSTALLED),
+]
+
+JOB = Path(__file__).parent / "jobs" / "five.py"
+FIVE = Variant("five", "five.py", ("lake", "cellar"))
+SUBTASKS = {"history/0", "history/1", "archive/0", "live/0", "orders/0", "cold/0"}
+CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | {"spark.ui.enabled": "true"}
+DAGS = f"""
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_ckpt import CheckpointedSparkJobGroup, CheckpointSensor
+
+with DAG("shop", schedule=None, default_args={{"retries": 20, "retry_delay": timedelta(seconds=1)}}):
+    CheckpointedSparkJobGroup(
+        "orders",
+        job={f"{JOB}:job"!r},
+        job_id="five",
+        checkpoint_interval=1,
+        stop_grace=20,
+        spark={{"conf": {CONF!r}}},
+    )
+
+with DAG("waits", schedule=None, default_args={{"retries": 0}}):
+    CheckpointSensor(task_id="final", job_id="five", deferrable=True, poke_interval=1)
+    CheckpointSensor(task_id="history", job_id="five", finished="history", deferrable=True, poke_interval=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(tmp_path_factory.mktemp("world"), FIVE, history_files=120) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    env = {
+        **world.env,
+        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[1]"}',
+        "AIRFLOW_CONN_CKPT_DEFAULT": f'{{"conn_type": "ckpt", "host": "{world.root}"}}',
+    }
+    with PostgreSQL() as postgres, Deployment(tmp_path_factory.mktemp("airflow"), env, postgres.url) as running:
+        (running.dags / "dags.py").write_text(DAGS)
+        yield running
+
+
+def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
+    airflow: Deployment, world: World
+) -> None:
+    slow, killed = world.base / "slow", Counter[str]()
+    slow.touch()
+    waits, run = airflow.start_dag("waits"), airflow.start_dag("shop")
+    group = WatchedGroup(airflow, world, "orders", "shop", run)
+    with group.logs.watched():
+        with Feeder(world.data, every=2.0):
+            group.wait_for_release("the job runs")
+            assert {name for name in group.states() if "/" in name} == SUBTASKS
+            _check_links(group)
+            deployment = world.state().deployment
+            _kill_a_worker(group, killed)
+            _kill_the_jobmaster(group, killed)
+            _kill_a_triggerer(group, waits)
+            _kill_the_scheduler(group, killed)
+            _freeze_a_triggerer(group, waits)
+            assert world.state().deployment == deployment, "nobody has planned again"
+            slow.unlink()
+        wait_for_all(world)
+        world.drain()
+        _end_green(airflow, {"shop": run, "waits": waits})
+    assert world.state().status == "FINISHED"
+    unseen = [name for name in SUBTASKS if len(group.logs.attempts(name)) < 2 or not group.logs.batches(name)]
+    assert not unseen, f"each has published, and has begun again: {unseen}"
+    group.logs.check()
+    check_exactly_once(world)
+    more = {name: number - 1 for name, number in group.tries().items() if number - 1 > killed[name]}
+    assert not more, f"tried again, with no kill: {more}; killed: {killed}"
+    assert {airflow.task("waits", waits, name)["try_number"] for name in ("final", "history")} == {1}
+
+
+def _check_links(group: WatchedGroup) -> None:
+    """Each subtask has a Spark of its own."""
+    links = {name: group.links(name) for name in SUBTASKS}
+    assert len({one["Spark UI"] for one in links.values()}) == len(SUBTASKS), links
+    assert all(f"{one['Spark UI']}".startswith("http://") for one in links.values()), links
+    assert {one["Output"] for one in links.values()} == {f"file://{group.world.base}/lake"}, links
+
+
+def _kill_a_worker(group: WatchedGroup, killed: Counter[str]) -> None:
+    before = group.world.state()
+    attempts = len(group.logs.attempts("history/0"))
+    send(group.driver("history/0"), signal.SIGKILL)
+    killed["history/0"] += 1
+    group.wait_for_attempt("history/0", after=attempts)
+    group.wait_for_release("after the worker's death")
+    assert group.world.state().epoch == before.epoch, "the JobMaster has not noticed more than a subtask's failure"
+
+
+def _kill_the_jobmaster(group: WatchedGroup, killed: Counter[str]) -> None:
+    """In its task, which is tried again then, or in a triggerer, which costs no try."""
+    epoch, triggerer = group.world.state().epoch, group.triggerer_with_jobmaster()
+    send(group.jobmaster(), signal.SIGKILL)
+    if triggerer is None:
+        killed["coordinate"] += 1
+    group.wait_for_release("after the JobMaster's death", epoch=epoch)
+    if triggerer is not None:
+        wait_until(lambda: triggerer.has_ended, lambda: f"the end of a triggerer\n{triggerer.tail()}")
+    group.airflow.wait_for_triggerers()
+
+
+def _kill_a_triggerer(group: WatchedGroup, waits: str) -> None:
+    epoch, victim = _epoch_to_pass(group), _busy_triggerer(group, waits)
+    victim.kill()
+    _wait_for_successor(group, waits, victim)
+    group.wait_for_release("after the triggerer's death", epoch=epoch)
+    group.airflow.wait_for_triggerers()
+
+
+def _kill_the_scheduler(group: WatchedGroup, killed: Counter[str]) -> None:
+    """The tasks that it had begun go on. Its successor cannot adopt them: it begins each again, beside itself, until
+    the older one has heard of it."""
+    running = {name: number for name, number in group.tries().items() if group.states()[name] == "running"}
+    group.airflow.scheduler.kill_alone()
+    group.airflow.scheduler.start()
+    killed.update(running.keys())
+    group.wait_for_next_tries(running)
+    group.wait_for_release("after the scheduler's death")
+
+
+def _freeze_a_triggerer(group: WatchedGroup, waits: str) -> None:
+    """It goes on beside its successor, and finds out."""
+    epoch, victim = _epoch_to_pass(group), _busy_triggerer(group, waits)
+    victim.freeze()
+    _wait_for_successor(group, waits, victim)
+    group.wait_for_release("beside a frozen triggerer", epoch=epoch)
+    victim.thaw()
+    group.airflow.wait_for_triggerers()
+    group.wait_for_release("beside a triggerer that has thawed")
+    assert group.airflow.task("waits", waits, "final")["state"] == "deferred"
+
+
+def _busy_triggerer(group: WatchedGroup, waits: str) -> Component:
+    """The one with the JobMaster, else that of the sensor that waits for the job's end."""
+    found = group.triggerer_with_jobmaster() or group.airflow.triggerer_of("waits", waits, "final")
+    assert found is not None
+    return found
+
+
+def _epoch_to_pass(group: WatchedGroup) -> int:
+    """Where the JobMaster goes with the triggerer another one has to come."""
+    return 0 if group.triggerer_with_jobmaster() is None else group.world.state().epoch
+
+
+def _wait_for_successor(group: WatchedGroup, waits: str, victim: Component) -> None:
+    def taken_over() -> bool:
+        found = group.airflow.triggerer_of("waits", waits, "final")
+        return found is not None and found is not victim
+
+    wait_until(taken_over, lambda: f"another triggerer than {victim.name}\n{group.airflow.tail()}", every=0.5)
+
+
+def _end_green(airflow: Deployment, runs: dict[str, str]) -> None:
+    def states() -> dict[str, str]:
+        found = [(dag, one) for dag, run in runs.items() for one in airflow.tasks(dag, run)]
+        return {f"{dag} {one['task_id']} {one['map_index']}": str(one["state"]) for dag, one in found}
+
+    over = {"success", "failed", "upstream_failed"}
+    wait_until(lambda: set(states().values()) <= over, lambda: f"the end: {states()}", seconds=300, every=1)
+    assert set(states().values()) == {"success"}, states()

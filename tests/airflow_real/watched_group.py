@@ -1,0 +1,105 @@
+"""A run of a Dag with one group, its job, and who runs what of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.airflow_real.component import Component
+from tests.airflow_real.deployment import Deployment
+from tests.chaos.world import World
+from tests.support.processes import command_name
+from tests.support.waiting import wait_until
+from tests.support.written_logs import WrittenLogs
+
+_PATIENCE = 400.0
+"""Six drivers begin on two cores."""
+
+
+class WatchedGroup:
+    """``group``: its id. Subtasks go by their names, ``history/0``, its other tasks by theirs, ``coordinate``."""
+
+    def __init__(self, airflow: Deployment, world: World, group: str, dag: str, run: str) -> None:
+        self.airflow, self.world = airflow, world
+        self.group, self.dag, self.run = group, dag, run
+        self.logs = WrittenLogs(world.root / world.job_id)
+
+    # ---- what Airflow says
+
+    def states(self) -> dict[str, str]:
+        return {name: state for name, (state, _) in self._tasks().items()}
+
+    def tries(self) -> dict[str, int]:
+        return {name: number for name, (_, number) in self._tasks().items()}
+
+    def _tasks(self) -> dict[str, tuple[str, int]]:
+        found = {}
+        for one in self.airflow.tasks(self.dag, self.run):
+            name = one["rendered_map_index"] or one["task_id"].removeprefix(f"{self.group}.")
+            found[name] = (str(one["state"]), int(one["try_number"]))
+        return found
+
+    def links(self, subtask: str) -> dict[str, str]:
+        """The buttons of its task: name -> where it leads."""
+        (index,) = [
+            one["map_index"] for one in self.airflow.tasks(self.dag, self.run) if one["rendered_map_index"] == subtask
+        ]
+        path = f"/api/v2/dags/{self.dag}/dagRuns/{self.run}/taskInstances/{self.group}.subtask/links?map_index={index}"
+        found: dict[str, str] = self.airflow.get(path)["extra_links"]
+        return found
+
+    def told(self) -> str:
+        tasks = ("plan", "subtask", "coordinate")
+        logs = "\n".join(self.airflow.task_log(self.dag, f"{self.group}.{name}")[-5000:] for name in tasks)
+        return f"{self._tasks()}\n{logs}"
+
+    # ---- who runs it
+
+    def driver(self, subtask: str) -> int:
+        """The Python process of its worker."""
+
+        def is_it(pid: int) -> bool:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            return b"--worker" in words and subtask.encode() in words and (command_name(pid) or "").startswith("python")
+
+        (found,) = [pid for pid in self.airflow.processes() if is_it(pid)]
+        return found
+
+    def jobmaster(self) -> int:
+        """The process that holds the JobMaster, whatever it is."""
+        pid = self.world.state().worker.pid
+        assert pid is not None
+        return pid
+
+    def triggerer_with_jobmaster(self) -> Component | None:
+        """None if it is not in a triggerer."""
+        pid = self.jobmaster()
+        return next((one for one in self.airflow.triggerers if one.runs(pid)), None)
+
+    # ---- what happens
+
+    def wait_for_release(self, why: str, *, epoch: int = 0) -> None:
+        """Of a checkpoint that is triggered from now on, by a JobMaster later than that of ``epoch``."""
+
+        def is_later() -> bool:
+            return (self.world.root / self.world.job_id / "journal").exists() and self.world.state().epoch > epoch
+
+        self._wait(is_later, f"a JobMaster: {why}")
+        so_far = self.world.state().last_triggered
+        self._wait(lambda: self.world.state().last_released > so_far, f"a release: {why}")
+
+    def wait_for_attempt(self, subtask: str, after: int) -> None:
+        self._wait(lambda: len(self.logs.attempts(subtask)) > after, f"attempt {after + 1} of {subtask}")
+
+    def wait_for_next_tries(self, before: dict[str, int]) -> None:
+        """Each of these tasks runs again, in a later try than before, if it has not ended well."""
+
+        def run() -> bool:
+            now = self._tasks()
+            again = {name for name, number in before.items() if now[name][0] == "running" and now[name][1] > number}
+            return all(name in again or now[name][0] == "success" for name in before)
+
+        self._wait(run, f"the next tries of {before}")
+
+    def _wait(self, look: Callable[[], bool], what: str) -> None:
+        wait_until(look, lambda: f"{what}\n{self.told()}", seconds=_PATIENCE, every=0.5)

@@ -1,0 +1,112 @@
+"""What the logs of a job's subtasks say of who has written them, and when."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+
+Body = dict[str, Any]
+_STAGED = re.compile(r"(?<![0-9A-Za-z-])(\d{4,}(?:-\d{2,})?-[0-9a-f]{8})-\d+-[0-9a-f]{12}")
+"""What an attempt stages has its name, the batch's and one of its own: in the paths of a partition and of a sink."""
+
+
+class WrittenLogs:
+    """Logs are truncated, so each look (:meth:`gather`) keeps what it saw. ``folder``: the job's, under the root;
+    subtasks are named as everywhere, ``history/0``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: dict[str, dict[int, Body]] = defaultdict(dict)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def watched(self, every: float = 0.7) -> Iterator[None]:
+        """Gathered again and again, in a thread."""
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(every):
+                self.gather()
+
+        thread = threading.Thread(target=watch, name="written-logs")
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def gather(self) -> None:
+        with self._lock:
+            for path in self._folder.glob("vertices/*/*/log/*.json"):
+                if path.stem.isdigit():
+                    vertex, subtask = path.parts[-4:-2]
+                    _remember(self._entries[f"{vertex}/{subtask}"], int(path.stem), path)
+
+    def attempts(self, subtask: str) -> list[AttemptId]:
+        """That have opened the log, in order."""
+        return [AttemptId.parse(body["attempt"]) for body in self._bodies(subtask) if body["type"] == "Open"]
+
+    def batches(self, subtask: str) -> int:
+        """So many have been published."""
+        return sum(body["type"] == "Batch" for body in self._bodies(subtask))
+
+    def check(self) -> None:
+        """One attempt after the other, each later than the one before; none writes after its successor has begun; no
+        batch and no split is published twice."""
+        self.gather()
+        read = set[tuple[str, str]]()
+        for subtask in list(self._entries):
+            _check_log(subtask, self._bodies(subtask))
+            vertex = subtask.partition("/")[0]
+            for body in self._bodies(subtask):
+                split = body.get("split")
+                assert split is None or (vertex, split) not in read, f"{subtask}: split {split} was published twice"
+                if split is not None:
+                    read.add((vertex, split))
+
+    def _bodies(self, subtask: str) -> list[Body]:
+        self.gather()
+        with self._lock:
+            entries = self._entries[subtask]
+            return [entries[number]["body"] for number in sorted(entries)]
+
+
+def _remember(known: dict[int, Body], number: int, path: Path) -> None:
+    if number in known:
+        return
+    try:
+        known[number] = json.loads(path.read_text())
+    except FileNotFoundError:
+        pass  # truncated meanwhile
+
+
+def _check_log(subtask: str, bodies: list[Body]) -> None:
+    owner, is_first, last = None, True, -1
+    for body in bodies:
+        if body["type"] == "Open":
+            attempt = AttemptId.parse(body["attempt"])
+            assert owner is None or owner < attempt, f"{subtask}: {attempt} opened the log after {owner}"
+            owner, is_first = attempt, True
+        elif body["type"] == "Batch":
+            _check_writer(subtask, body, owner, is_first=is_first)
+            is_first = False
+            assert body["batch_id"] > last, f"{subtask}: batch {body['batch_id']} after {last}"
+            last = body["batch_id"]
+
+
+def _check_writer(subtask: str, body: Body, owner: AttemptId | None, *, is_first: bool) -> None:
+    """The first batch of an attempt may be one that Spark had committed for an earlier one, unpublished as yet (R1)."""
+    found = _STAGED.findall(json.dumps([body.get("files"), body.get("handles")]))
+    named = {AttemptId.parse(text) for text in found}
+    assert owner is not None
+    may = all(one == owner or (is_first and one < owner) for one in named)
+    assert may, f"{subtask}: batch {body['batch_id']} of {named}, while {owner} had the log"
