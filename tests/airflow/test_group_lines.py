@@ -14,9 +14,9 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_ckpt import CheckpointedSparkJobGroup
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
-from airflow_provider_ckpt.operators.siblings import Siblings
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.siblings import Siblings
 from tests.airflow.grouped import NAME, Told, coordinated, ended, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
