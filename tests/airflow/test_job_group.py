@@ -99,13 +99,18 @@ def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[
     assert issubclass(InvalidTaskArgumentError, InvalidInputError)
 
 
-def test_reading_a_dag_with_a_group_imports_neither_the_job_nor_spark_nor_sinks() -> None:
+def test_reading_a_dag_with_all_that_dags_are_made_of_imports_neither_the_job_nor_spark_nor_sinks() -> None:
     code = f"""
 import sys
 from airflow.sdk import DAG
-from airflow_provider_ckpt import CheckpointedSparkJobGroup
+import airflow_provider_ckpt as ckpt
 with DAG("shop", schedule=None):
-    CheckpointedSparkJobGroup("orders", job={JOB!r})
+    ckpt.CheckpointedSparkJobGroup("orders", job={JOB!r})
+    ckpt.CheckpointedSparkJobOperator(task_id="whole", job={JOB!r}, retry_policy=ckpt.ProgressRetryPolicy())
+    ckpt.CheckpointSensor(task_id="wait", job_id="whole", deferrable=True)
+    ckpt.CheckpointedJobStopOperator(task_id="stop", job_id="whole")
+    ckpt.CheckpointedJobCleanupOperator(task_id="clean", job_id="whole")
+    ckpt.CheckpointReleaseTrigger(job_id="whole")
 heavy = ("pyspark", "pyarrow", "airflow_provider_ckpt.sinks", "airflow_provider_ckpt.jobmaster")
 print([name for name in heavy if name in sys.modules])
 """
