@@ -223,6 +223,7 @@ class Master:
             state.deployment,
             inbox.put,
             look_interval=timing.poll,
+            longest_interval=timing.rest,
             lost_after=timing.lost_after,
             vacancies=self._vacancies,
         )

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 LIST_EVERY = 1.0
 """Seconds between two looks for workers that have come."""
+_SLOWER = 1.3
 
 
 class _Host:
@@ -46,7 +47,8 @@ class RemoteGateway:
     that of their attempts, and of their barriers; the JobMaster of its own: one is put for the other here.
 
     ``correspondence``: of the JobMaster; ``epoch``: its own; ``deployment``: that of the workers. ``post``: its inbox.
-    ``look_interval``: seconds between two looks at the workers; ``lost_after``: seconds without a sign of life after
+    ``look_interval``: seconds between two looks at the workers; while nothing is said these grow to
+    ``longest_interval``, if that is longer; ``lost_after``: seconds without a sign of life after
     which nobody runs what a worker ran. Whether anybody begins it again is not for here: it need not be the same
     process; ``vacancies`` tells of it. ``clock``: seconds that never go back.
     """
@@ -61,10 +63,12 @@ class RemoteGateway:
         look_interval: float,
         lost_after: float,
         vacancies: Vacancies,
+        longest_interval: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._correspondence, self._epoch, self._deployment, self._post = correspondence, epoch, deployment, post
         self._interval, self._lost_after, self._clock = look_interval, lost_after, clock
+        self._longest = max(look_interval, longest_interval)
         self._vacancies = vacancies
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
@@ -118,23 +122,28 @@ class RemoteGateway:
 
     def _run(self) -> None:
         try:
+            pause = self._interval
             while not self._closing.is_set():
-                self.look()
-                self._wake.wait(self._interval)
+                pause = self._interval if self.look() else min(self._longest, pause * _SLOWER)
+                if self._wake.wait(pause):  # what was said is answered soon
+                    pause = self._interval
                 self._wake.clear()
         except BaseException as error:
             self._failure = error
 
-    def look(self) -> None:
-        """Read what the workers say, and say what there is to say. What may go away is tried again by the next look."""
+    def look(self) -> bool:
+        """Read what the workers say, and say what there is to say. What may go away is tried again by the next look.
+        Whether any worker has said anything."""
+        heard = False
         try:
             self._find_hosts()
             for host in list(self._hosts.values()):
-                self._look_at(host)
+                heard = self._look_at(host) or heard
             with self._lock:
                 self._correspondence.deliver()
         except TransientError as error:
             log.warning("the workers could not be looked at: %s", error)
+        return heard
 
     def _find_hosts(self) -> None:
         now = self._clock()
@@ -142,17 +151,18 @@ class RemoteGateway:
             return
         for name in self._correspondence.senders("worker-"):
             if name not in self._hosts:
-                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._interval, 1.0))
+                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0))
         self._list_at = now + LIST_EVERY
 
-    def _look_at(self, host: _Host) -> None:
+    def _look_at(self, host: _Host) -> bool:
         with self._lock:
             outbox, messages = self._correspondence.receive(host.name)
         if outbox is None:
-            return
+            return False
         for message in messages:
             self._hear(host, message)
         self._judge(host, outbox)
+        return bool(messages)
 
     def _hear(self, host: _Host, message: object) -> None:
         if not isinstance(message, TaskReport) or isinstance(message, (DataAvailable, SubtaskFenced)):

@@ -15,11 +15,13 @@ SILENCE = 300.0
 @dataclass(frozen=True)
 class Timing:
     """In seconds. ``poll``: from one look at the others to the next; each is a request to the storage. ``lost_after``:
-    without a sign of life a worker counts as lost. ``silence``: without a JobMaster a worker leaves."""
+    without a sign of life a worker counts as lost. ``silence``: without a JobMaster a worker leaves. ``rest``: while
+    nothing is said a JobMaster looks ever less often, down to once in so many; 0: it goes on as often."""
 
     poll: float
     lost_after: float = LOST_AFTER
     silence: float = SILENCE
+    rest: float = 0.0
 
     @classmethod
     def of(cls, root: str) -> Timing:

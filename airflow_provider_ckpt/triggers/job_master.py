@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -37,6 +38,8 @@ WATCH = 15.0
 STAND_BY = 5.0
 """Seconds between two looks at the JobMaster that has overtaken this one."""
 RETRY = 10.0
+REST = 1.0
+"""See :class:`Timing`."""
 _BEGINNING = threading.BoundedSemaphore(8)
 """So many begin at once: a triggerer that takes over from another one has them all to begin."""
 _GRACE = 25.0
@@ -144,7 +147,8 @@ class JobMasterTrigger(BaseTrigger):
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
             options = RunOptions.from_json(self.options)
-            remote = RemoteJob(None, options, location, Timing.of(options.root))
+            timing = replace(Timing.of(options.root), rest=REST)  # of hundreds, each idles most of the time
+            remote = RemoteJob(None, options, location, timing)
             return run_master(remote, see, on_master, _BEGINNING)
 
         return run

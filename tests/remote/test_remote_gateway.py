@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.correspondence import Correspondence
 from airflow_provider_ckpt.remote.outbox import Message
-from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
+from airflow_provider_ckpt.remote.remote_gateway import LIST_EVERY, RemoteGateway
 from airflow_provider_ckpt.remote.vacancies import Vacancies
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -180,3 +181,35 @@ def test_workers_hear_that_the_run_is_over(bench: Bench) -> None:
     outbox, _ = worker.receive("master-0005")
     assert outbox is not None
     assert outbox.left == "the run is over"
+
+
+class Pauses:
+    """In place of the event that wakes the gateway's thread. ``between``: what happens in each pause; then it ends."""
+
+    def __init__(self, gateway: RemoteGateway, *between: Callable[[], object]) -> None:
+        self.gateway, self.between, self.asked = gateway, list(between), list[float]()
+
+    def wait(self, seconds: float) -> bool:
+        self.asked.append(round(seconds, 3))
+        self.between.pop(0)()
+        if not self.between:
+            self.gateway._closing.set()
+        return False
+
+    def clear(self) -> None:
+        """Nobody has set it."""
+
+
+def test_it_looks_ever_less_often_while_nothing_is_said(bench: Bench) -> None:
+    gateway, said = bench.gateway, bench.correspondence("worker-a")
+
+    def speaks() -> None:
+        said.post("master-0005", rp.SubtaskRunning(1, V, FIRST))
+        said.deliver()
+        bench.clock.now += LIST_EVERY
+
+    gateway._longest = 1.0
+    pauses = Pauses(gateway, *[lambda: None] * 4, speaks, lambda: None, lambda: None)
+    gateway._wake = pauses  # type: ignore[assignment]
+    gateway._run()
+    assert pauses.asked == [0.65, 0.845, 1.0, 1.0, 1.0, 0.5, 0.65]
