@@ -27,7 +27,7 @@ def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: P
         master.wait_for("running")
         for member in members.values():
             told = member.lines("started")[0]
-            assert told["outputs"] == {name: f"file://{world.base / name}" for name in ("lake", "cellar")}, told
+            assert told["outputs"] == {name: str(world.base / name) for name in ("lake", "cellar")}, told
             assert "spark_ui" in told, "none here, where Spark is told to have no UI"
         evidence.wait_for_batches(*VERTICES, more=1)
         world.client.stop()
