@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
@@ -42,8 +43,14 @@ class OwnedJob:
     is_awaiting: bool = False
 
 
-def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbox: Inbox) -> JobMaster:
-    """``inbox``: into which the tasks behind the gateway report."""
+def job_master(
+    job: OwnedJob,
+    gateway: TaskGateway,
+    status: StatusReporter,
+    inbox: Inbox,
+    turns: AbstractContextManager[object] | None = None,
+) -> JobMaster:
+    """``inbox``: into which the tasks behind the gateway report. ``turns``: see :class:`JobMaster`."""
     identity, graph, journal = job.identity, job.graph, job.journal
     coordinator = Coordinator(
         graph,
@@ -72,4 +79,4 @@ def job_master(job: OwnedJob, gateway: TaskGateway, status: StatusReporter, inbo
         retained=identity.options.retained_checkpoints,
         final_only=job.final_only,
     )
-    return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox)
+    return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox, turns=turns)

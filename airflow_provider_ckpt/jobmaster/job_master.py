@@ -11,6 +11,7 @@ import queue
 import threading
 import typing
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +69,8 @@ class JobIdentity:
 
 
 class JobMaster:
-    """Use once: :meth:`run`. ``inbox``: where tasks, releaser and retention put what they have to say."""
+    """Use once: :meth:`run`. ``inbox``: where tasks, releaser and retention put what they have to say. ``turns``:
+    entered whenever there is something to do, where not all of many JobMasters are to work at once."""
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class JobMaster:
         status: StatusReporter,
         inbox: Inbox,
         clock: Clock | None = None,
+        turns: AbstractContextManager[object] | None = None,
     ) -> None:
         self._job, self._options = identity, identity.options
         self._coordinator, self._journal, self._gateway = coordinator, journal, gateway
@@ -91,6 +94,7 @@ class JobMaster:
         self._next_look = 0.0
         self._running_since: float | None = None
         self._abandoned = threading.Event()
+        self._turns = turns or nullcontext()
 
     def abandon(self) -> None:
         """Have :meth:`run` raise AbandonedError, before it writes anything more; any thread."""
@@ -101,7 +105,8 @@ class JobMaster:
         the storage fails with; what a task fails with is in the Outcome."""
         try:
             self._gateway.start()
-            self._carry_out(self._coordinator.start(self._clock.now()))
+            with self._turns:
+                self._carry_out(self._coordinator.start(self._clock.now()))
             while self._outcome is None:
                 self._step()
             return self._outcome
@@ -123,6 +128,10 @@ class JobMaster:
             message = None
         if self._abandoned.is_set():
             raise AbandonedError(epoch=self._job.epoch, job_id=self._job.job_id)
+        with self._turns:
+            self._turn(message)
+
+    def _turn(self, message: Received | None) -> None:
         if message is not None:
             self._receive(message)
         if self._outcome is None:

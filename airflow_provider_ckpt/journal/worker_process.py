@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from airflow_provider_ckpt.model.worker import Worker
@@ -40,6 +41,12 @@ def identify(application_id: str | None = None) -> Worker:
     """This process."""
     pid = os.getpid()
     return Worker(socket.gethostname(), boot_id(), pid, process_started(pid), application_id)
+
+
+def identify_shared() -> Worker:
+    """This process, which has other things to do: nobody is to kill it, whoever takes over from what runs here. Without
+    its start it cannot be judged, and the fence alone holds it."""
+    return replace(identify(), started=None)
 
 
 def is_alive(worker: Worker) -> bool | None:

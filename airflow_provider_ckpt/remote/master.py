@@ -32,10 +32,11 @@ from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.journal.worker_process import identify, identify_shared
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.remote.come_to import note_finished, splits_left
 from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
@@ -60,26 +61,26 @@ from airflow_provider_ckpt.storage.storage import Storage
 @dataclass(frozen=True)
 class RemoteJob:
     """What a JobMaster is given. ``job``: its sinks; None: those of which the journal tells enough, see
-    :func:`~..sinks.recorded.recorded_job`. ``location``: of the root."""
+    :func:`~..sinks.recorded.recorded_job`. ``location``: of the root. ``turns``: entered while it works, where many of
+    them are in one process, which does other things, too: nobody is to kill that."""
 
     job: HasSinks | None
     options: RunOptions
     location: Location
     timing: Timing
+    turns: AbstractContextManager[object] | None = None
+
+    @property
+    def process(self) -> Worker:
+        return identify() if self.turns is None else identify_shared()
 
 
 OnMaster = Callable[["Master"], None]
 
 
-def run_master(
-    remote: RemoteJob,
-    on_status: OnStatus,
-    on_master: OnMaster = lambda master: None,
-    beginning: AbstractContextManager[object] | None = None,
-) -> ExitCode:
+def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
     """Run the job to its end, with whatever workers come. What it fails with is told through ``on_status``.
-    ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up. ``beginning``:
-    entered while it takes over and reads what there is, which is most of the work of one that idles later."""
+    ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up."""
     status = StatusReporter(on_status, remote.options.job_id, None)
     try:
         storage = read_root(open_storage(remote.location))
@@ -92,7 +93,7 @@ def run_master(
         )
         master = Master(remote, storage, journal, status)
         on_master(master)
-        return ExitCode.of_run(master.run(beginning or nullcontext()).status)
+        return ExitCode.of_run(master.run().status)
     except AbandonedError as error:
         status.say(LineKind.WARNING, str(error))
         return ExitCode.of_error(error)
@@ -134,10 +135,10 @@ class Master:
         """Whether some subtask has no worker, as far as is known; any thread."""
         return self._vacancies is None or self._vacancies.is_any
 
-    def run(self, beginning: AbstractContextManager[object] | None = None) -> Outcome:
+    def run(self) -> Outcome:
         """Run the job to its end, with whatever workers come. Raises what its steps raise, FencedError, and
-        AbandonedError. ``beginning``: see :func:`run_master`."""
-        with beginning or nullcontext():
+        AbandonedError."""
+        with self._remote.turns or nullcontext():
             self._refuse_abandoned()
             journal = self.take_over()
             self._runs = self.make(journal)
@@ -164,7 +165,7 @@ class Master:
                 raise NotPlannedError(job_id=self._job_id, status="that of another deployment by now")
 
         attempt = self._remote.options.attempt or new_nonce()
-        taken = takeover.claim(self._journal, attempt, identify(), admit, deployment=deployment)
+        taken = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
         journal = OwnedJournal(self._journal)
         self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0)
         return journal
@@ -210,7 +211,7 @@ class Master:
             slots=max(1, len(graph.subtasks)),
             is_awaiting=True,
         )
-        return job_master(owned, self._gateway(state, inbox), self._status, inbox)
+        return job_master(owned, self._gateway(state, inbox), self._status, inbox, self._remote.turns)
 
     def _gateway(self, state: JobState, inbox: Inbox) -> RemoteGateway:
         timing, name = self._remote.timing, master_name(state.epoch)
@@ -218,7 +219,7 @@ class Master:
         tell = functools.partial(self._tell_vacant, state)
         self._vacancies = Vacancies(unfinished, tell, time.monotonic())
         return RemoteGateway(
-            Correspondence(self._storage, self._job_id, state.deployment, name, identify(), time.monotonic),
+            Correspondence(self._storage, self._job_id, state.deployment, name, self._remote.process, time.monotonic),
             state.epoch,
             state.deployment,
             inbox.put,
@@ -226,6 +227,7 @@ class Master:
             longest_interval=timing.rest,
             lost_after=timing.lost_after,
             vacancies=self._vacancies,
+            turns=self._remote.turns,
         )
 
     def _tell_vacant(self, state: JobState, subtasks: list[SubtaskId]) -> None:

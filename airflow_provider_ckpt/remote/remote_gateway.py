@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.commands import Command
@@ -50,7 +51,7 @@ class RemoteGateway:
     ``look_interval``: seconds between two looks at the workers; while nothing is said these grow to
     ``longest_interval``, if that is longer; ``lost_after``: seconds without a sign of life after
     which nobody runs what a worker ran. Whether anybody begins it again is not for here: it need not be the same
-    process; ``vacancies`` tells of it. ``clock``: seconds that never go back.
+    process; ``vacancies`` tells of it. ``turns``: entered for each look. ``clock``: seconds that never go back.
     """
 
     def __init__(
@@ -64,12 +65,13 @@ class RemoteGateway:
         lost_after: float,
         vacancies: Vacancies,
         longest_interval: float = 0.0,
+        turns: AbstractContextManager[object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._correspondence, self._epoch, self._deployment, self._post = correspondence, epoch, deployment, post
         self._interval, self._lost_after, self._clock = look_interval, lost_after, clock
         self._longest = max(look_interval, longest_interval)
-        self._vacancies = vacancies
+        self._vacancies, self._turns = vacancies, turns or nullcontext()
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
         self._list_at = 0.0
@@ -124,7 +126,9 @@ class RemoteGateway:
         try:
             pause = self._interval
             while not self._closing.is_set():
-                pause = self._interval if self.look() else min(self._longest, pause * _SLOWER)
+                with self._turns:
+                    heard = self.look()
+                pause = self._interval if heard else min(self._longest, pause * _SLOWER)
                 if self._wake.wait(pause):  # what was said is answered soon
                     pause = self._interval
                 self._wake.clear()

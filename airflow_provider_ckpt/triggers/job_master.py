@@ -18,7 +18,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
-from airflow_provider_ckpt.remote.timing import LOST_AFTER, Timing
+from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, Timing
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import Siblings
@@ -40,8 +40,9 @@ STAND_BY = 5.0
 RETRY = 10.0
 REST = 1.0
 """See :class:`Timing`."""
-_BEGINNING = threading.BoundedSemaphore(8)
-"""So many begin at once: a triggerer that takes over from another one has them all to begin."""
+_LOCAL, _REMOTE = threading.BoundedSemaphore(4), threading.BoundedSemaphore(32)
+"""So many JobMasters work at once: each that does keeps the event loop from the interpreter for up to 5 ms (Python's
+switch interval), but for those that wait for an object store."""
 _GRACE = 25.0
 """Seconds for a savepoint. Airflow gives ``on_kill`` 30 (``[triggerer] on_kill_timeout``)."""
 
@@ -128,7 +129,7 @@ class JobMasterTrigger(BaseTrigger):
         await in_thread(hook.storage)
         watch = UnrunWatch(self.tasks, self._siblings().states, hook.client(self.job_id).look)
         self._host = host = MasterHost(self._runs(hook), on_end)
-        host.start()
+        await in_thread(host.start)  # which waits for the thread to have begun
         while not await _within(ended, WATCH):
             hopeless = await in_thread(watch.look) if host.has_vacancies else None
             if hopeless is not None:
@@ -148,8 +149,8 @@ class JobMasterTrigger(BaseTrigger):
 
             options = RunOptions.from_json(self.options)
             timing = replace(Timing.of(options.root), rest=REST)  # of hundreds, each idles most of the time
-            remote = RemoteJob(None, options, location, timing)
-            return run_master(remote, see, on_master, _BEGINNING)
+            remote = RemoteJob(None, options, location, timing, _LOCAL if timing.poll == LOCAL_POLL else _REMOTE)
+            return run_master(remote, see, on_master)
 
         return run
 

@@ -37,7 +37,7 @@ def test_a_group_maps_its_subtasks_over_the_plan_and_shows_them_by_their_names(
     monkeypatch.setattr("airflow_provider_ckpt.job.job.Job.validate", lambda job: None)
     root, made = tmp_path / "ckpt", tmp_path / "made"
 
-    def master(remote: Any, on_status: Callable[[StatusLine], None], on_master: Any, *beginning: Any) -> ExitCode:
+    def master(remote: Any, on_status: Callable[[StatusLine], None], on_master: Any) -> ExitCode:
         ended(coordinated(Journal(open_root(open_storage(root)), "feed")), "FINISHED")
         on_status(StatusLine("finished", "all sources have ended", {"status": "FINISHED"}))
         return ExitCode.FINISHED

@@ -54,12 +54,10 @@ class PlayedMasters:
         self.is_abandoned.set()
         self.is_told.set()
 
-    def __call__(self, remote: Any, on_status: Any, on_master: Any, beginning: Any) -> ExitCode:
+    def __call__(self, remote: Any, on_status: Any, on_master: Any) -> ExitCode:
         self.runs.append(remote)
         on_master(self)
-        with beginning:
-            play = self.plays.pop(0)
-        return play(on_status)
+        return self.plays.pop(0)(on_status)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ class PlayedMaster:
         self.given_up.append(cause)
         self.is_hopeless.set()
 
-    def __call__(self, remote: Any, on_status: Any, on_master: Any, *beginning: Any) -> ExitCode:
+    def __call__(self, remote: Any, on_status: Any, on_master: Any) -> ExitCode:
         self.jobs.append(remote)
         on_master(self)
         return self.plays.pop(0)(on_status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -65,6 +66,18 @@ def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(
         worker = replace(identity(child.pid), started="1")
         assert end_worker(worker, grace=0.0) == "gone"
         assert child.exit_code is None
+
+
+def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
+    """As a triggerer is, which runs many JobMasters: whoever takes over from one of them would end them all."""
+    itself = "import json, signal; from airflow_provider_ckpt.journal.worker_process import identify_shared as me"
+    says = "from dataclasses import asdict; print(json.dumps(asdict(me())), flush=True); signal.pause()"
+    with Process([sys.executable, "-c", f"{itself}; {says}"], tmp_path / "log") as shared:
+        wait_until(lambda: "}" in shared.text(), "the child's start")
+        worker = Worker(**json.loads(shared.text()))
+        assert worker.pid == shared.pid, "people see which process it is"
+        assert end_worker(worker, grace=0.0) == "unreachable"
+        assert shared.exit_code is None
 
 
 def test_a_driver_on_another_host_or_before_a_reboot_cannot_be_judged(child: Process) -> None:
