@@ -186,7 +186,7 @@ REMOTE = (
     ),
     Mutant(
         "remote-triggerer-killed",
-        "W19",
+        "W4",
         "journal/worker_process.py",
         "    return replace(identify(), started=None)",
         "    return identify()",
@@ -195,7 +195,7 @@ REMOTE = (
     ),
     Mutant(
         "remote-twin-claims-from-a-living-one",
-        "W19",
+        "W14",
         "triggers/job_master.py",
         "                if owner is not Owner.TWIN:",
         "                if True:",
@@ -207,7 +207,7 @@ REMOTE = (
     ),
     Mutant(
         "remote-goes-on-abandoned",
-        "W19",
+        "W4",
         "remote/master.py",
         "        if self._abandoned.is_set():",
         "        if False:",
@@ -216,7 +216,7 @@ REMOTE = (
     ),
     Mutant(
         "remote-killed-when-taken-over",
-        "W19",
+        "W20",
         "triggers/job_master.py",
         "        if state not in OVER or self._host is None:",
         "        if self._host is None:",
