@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.report.exit_code import ExitCode
@@ -36,18 +37,30 @@ def job_master(options: RunOptions, location: Location, on_status: OnStatus) -> 
     return run
 
 
-def not_hostable(options: RunOptions, state: JobState) -> str | None:
-    """Why the triggerer cannot run the JobMaster of the job, which is prepared; None if it can. The job is loaded."""
+@dataclass(frozen=True)
+class Hosting:
+    """``problem``: why the triggerer cannot run the JobMaster of a job; None if it can. ``outputs``: sink -> URI of its
+    folder, as far as that is known."""
+
+    problem: str | None
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def hosting(options: RunOptions, location: Location, state: JobState) -> Hosting:
+    """Of a job that is prepared; it is loaded here. ``location``: of the root."""
     from airflow_provider_ckpt.job.loading import load_job
+    from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.recorded import not_recorded, recorded_job
 
     try:
-        unknown = set(not_recorded(load_job(options.job, options.params).sinks))
+        job = load_job(options.job, options.params)
+        unknown, outputs = set(not_recorded(job.sinks)), output_folders(job, location)
     except Exception as error:
-        return f"the job cannot be loaded here ({type(error).__name__})"  # which is told in full by who runs it
+        return Hosting(f"the job cannot be loaded here ({type(error).__name__})")  # whoever runs it tells it in full
     definition = None if state.plan is None else state.plan.definition
     known = set() if definition is None else {one.uid for one in recorded_job(definition).sinks}
     unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
     if not unknown:
-        return None
-    return f"the journal does not tell how {', '.join(sorted(unknown))} is reached: it has options, or is your own"
+        return Hosting(None, outputs)
+    which = ", ".join(sorted(unknown))
+    return Hosting(f"the journal does not tell how {which} is reached: it has options, or is your own", outputs)

@@ -16,10 +16,11 @@ from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
-from airflow_provider_ckpt.operators.hosting import job_master, not_hostable
+from airflow_provider_ckpt.operators.hosting import Hosting, hosting, job_master
 from airflow_provider_ckpt.operators.job_file import resolve_job
 from airflow_provider_ckpt.operators.waited_master import WaitedMaster
 from airflow_provider_ckpt.report.exit_code import ExitCode, is_for_good
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 from airflow_provider_ckpt.triggers.job_master import JobMasterTrigger
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP, tasks_of_subtasks
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.operators.task_run import TaskRun
-    from airflow_provider_ckpt.report.status_line import StatusLine
 
 WATCH = 5.0
 """Seconds from one look at Airflow's states of the subtasks' tasks to the next."""
@@ -123,13 +123,14 @@ class MasterTaskOperator(GroupTaskOperator):
     def _coordinate(self, run: TaskRun, state: JobState) -> None:
         """Defers, or returns when the JobMaster has ended well. Raises what another end means for this task."""
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
-        problem = not_hostable(options, state) if self.defers else "deferrable=False"
-        if problem is None:
+        where = hosting(options, run.hook.settings(), state) if self.defers else Hosting("deferrable=False")
+        if where.problem is None:
+            run.see(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": where.outputs}))
             run.writer.flush()
             self.defer(
                 trigger=self._trigger(run, options), method_name="execute_complete", timeout=self.execution_timeout
             )
-        self.log.info("The JobMaster runs in this task, which keeps its worker slot: %s", problem)
+        self.log.info("The JobMaster runs in this task, which keeps its worker slot: %s", where.problem)
         self._run_master(run, options)
 
     def _trigger(self, run: TaskRun, options: RunOptions) -> JobMasterTrigger:

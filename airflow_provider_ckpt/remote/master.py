@@ -47,7 +47,7 @@ from airflow_provider_ckpt.remote.vacancies import Vacancies
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.sinks.binding import bind_sinks
+from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.sinks.recorded import recorded_job
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -167,7 +167,9 @@ class Master:
         attempt = self._remote.options.attempt or new_nonce()
         taken = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
         journal = OwnedJournal(self._journal)
-        self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0)
+        assert self._job is not None
+        outputs = output_folders(self._job, self._remote.location)
+        self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0, outputs=outputs)
         return journal
 
     def _find_sinks(self, state: JobState) -> None:

@@ -49,10 +49,3 @@ def _alternatives(pattern: str) -> Iterator[str]:
         return
     for one in inside.split(","):
         yield from _alternatives(before + one + after)
-
-
-def output_folders(job: Job, root: Location) -> dict[str, str]:
-    """Sink -> URI of its folder, for whoever wants to look there. Not of one in a store with its own endpoint: its
-    URI leads into somebody else's."""
-    found = {one.uid: one.sink.spark_folders(root.options) for one in job.sinks}
-    return {uid: places[0].for_display() for uid, places in found.items() if places and not places[0].has_own_endpoint}

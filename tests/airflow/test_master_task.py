@@ -157,7 +157,9 @@ def test_it_is_deferred_to_a_trigger_that_knows_all_that_a_jobmaster_needs(
 ) -> None:
     prepared(orders, sink=FileSink(str(tmp_path / "out")))
     task = coordinate(deferrable=True, execution_timeout=timedelta(hours=1))
-    waits = deferred(task, context(StateStore()))
+    store = StateStore()
+    waits = deferred(task, context(store))
+    assert store.values["ckpt"]["outputs"] == {"out": (tmp_path / "out").as_uri()}, "the link, before the job has ended"
     assert (waits.method_name, waits.timeout) == ("execute_complete", timedelta(hours=1))
     _, given = waits.trigger.serialize()
     assert given == json.loads(json.dumps(given)), "it is kept in Airflow's database"

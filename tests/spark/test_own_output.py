@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.own_output import output_folders
+from airflow_provider_ckpt.sinks.binding import output_folders
 from airflow_provider_ckpt.storage.location import Location
 
 
