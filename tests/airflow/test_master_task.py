@@ -159,7 +159,7 @@ def test_it_is_deferred_to_a_trigger_that_knows_all_that_a_jobmaster_needs(
     task = coordinate(deferrable=True, execution_timeout=timedelta(hours=1))
     store = StateStore()
     waits = deferred(task, context(store))
-    assert store.values["ckpt"]["outputs"] == {"out": (tmp_path / "out").as_uri()}, "the link, before the job has ended"
+    assert store.values["ckpt"]["outputs"] == {"out": str(tmp_path / "out")}, "the link, before the job has ended"
     assert (waits.method_name, waits.timeout) == ("execute_complete", timedelta(hours=1))
     _, given = waits.trigger.serialize()
     assert given == json.loads(json.dumps(given)), "it is kept in Airflow's database"
