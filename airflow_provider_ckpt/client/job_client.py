@@ -20,6 +20,7 @@ from airflow_provider_ckpt.client.errors import (
     NotRescaledError,
     RequestOvertakenError,
 )
+from airflow_provider_ckpt.client.job_facts import has_ended, is_journaled
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_decided
 from airflow_provider_ckpt.client.state_value import as_it_is
 from airflow_provider_ckpt.journal import journal as journals
@@ -55,16 +56,6 @@ def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
     """
     found = journals.list_jobs(read_root(_opened(root)))
     return [state for state in found if deleted or state.status is not JobStatus.DELETED]
-
-
-def has_ended(state: JobState) -> bool:
-    """FINISHED, STOPPED or FAILED, or deleted. After RESTARTING somebody is expected to run the job again."""
-    return state.status is not None and state.status.has_ended
-
-
-def is_journaled(state: JobState) -> bool:
-    """Whether anything is known of the job."""
-    return bool(state.epoch or state.status or state.damage)
 
 
 class JobClient:

@@ -13,7 +13,6 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
 from airflow_provider_ckpt.client.errors import NoSuchJobError
-from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
 from airflow_provider_ckpt.hooks.connection_settings import settings
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 from airflow_provider_ckpt.storage.errors import NoRootError
@@ -22,6 +21,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.client.job_client import JobClient
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.journal.state import JobState
@@ -110,10 +110,14 @@ class CheckpointHook(BaseHook):
 
     def jobs(self) -> list[JobState]:
         """Every job under the root that is not DELETED. Raises NoRootError."""
+        from airflow_provider_ckpt.client.job_client import list_jobs
+
         return list_jobs(self.storage())
 
     def client(self, job_id: str) -> JobClient:
         """The job from outside: to look at it again and again, to wait for it, to ask it to end and for the answer."""
+        from airflow_provider_ckpt.client.job_client import JobClient
+
         return JobClient(self.settings(), job_id)
 
     def job(self, job_id: str) -> JobState:
@@ -184,7 +188,7 @@ class CheckpointHook(BaseHook):
         try:
             storage = self.storage()
             storage.try_out()
-            jobs = len(list_jobs(storage))
+            jobs = len(self.jobs())
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()
         except Exception as error:  # of a file system's driver, too: the button has to say what is wrong

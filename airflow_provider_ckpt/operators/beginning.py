@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_ckpt.client.job_client import is_journaled
+from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.clearing import was_cleared

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.application import ApplicationState, NotAsked, Submission
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
@@ -18,6 +17,9 @@ from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from airflow_provider_ckpt.triggers.spark_application import SparkApplicationTrigger
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.client.job_client import JobClient
 
 LEAST_STATUS_INTERVAL = 60.0
 """Seconds between two questions to the cluster: of hundreds of deferred tasks, each asks for itself."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_ckpt.client.job_client import is_journaled
+from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_ckpt.client.job_client import has_ended
+from airflow_provider_ckpt.client.job_facts import has_ended
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.model.job_status import JobStatus

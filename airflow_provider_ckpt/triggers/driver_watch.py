@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, ApplicationStatus, Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict, is_own, is_unsure, judge
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.client.job_client import JobClient
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.journal.state import JobState
 

@@ -17,7 +17,6 @@ from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.remote.master_host import MasterHost
-from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, Timing
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
@@ -28,7 +27,6 @@ from airflow_provider_ckpt.triggers.threads import in_thread
 from airflow_provider_ckpt.triggers.unrun import UnrunWatch
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.remote.master import OnMaster
     from airflow_provider_ckpt.report.status_line import StatusLine
 
@@ -106,12 +104,9 @@ class JobMasterTrigger(BaseTrigger):
                 continue
             if not verdict.is_fenced:
                 return verdict
-            owner, state = await self._stand_by(hook)
-            if owner is Owner.OVER:
-                return MasterVerdict.of_state(state)
-            if owner is Owner.OTHER:
-                return verdict
-            self.log.info("The JobMaster of epoch %d gives no sign of life: this one takes over", state.epoch)
+            final = await self._stand_by(hook, verdict)
+            if final is not None:
+                return final
 
     # ---- the JobMaster
 
@@ -159,16 +154,23 @@ class JobMasterTrigger(BaseTrigger):
 
     # ---- one that was overtaken
 
-    async def _stand_by(self, hook: CheckpointHook) -> tuple[Owner, JobState]:
-        """Once it is not a JobMaster of this task's very try that has the job, and lives."""
-        self.log.info("Another triggerer runs this task's JobMaster: this one stands by")
+    async def _stand_by(self, hook: CheckpointHook, fenced: MasterVerdict) -> MasterVerdict | None:
+        """While a JobMaster of this task's very try has the job, and lives. None: nobody coordinates it any more."""
+        from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
+
         name = str(RunOptions.from_json(self.options).attempt)
         watch = MasterWatch(hook.storage(), self.job_id, name, LOST_AFTER, STAND_BY)
+        self.log.info("Job %s has another JobMaster: is it that of another triggerer, this one stands by", self.job_id)
         while True:
             try:
                 owner, state = await in_thread(watch.look)
-                if owner is not Owner.TWIN:
-                    return owner, state
+                if owner is Owner.OVER:
+                    return MasterVerdict.of_state(state)
+                if owner is Owner.OTHER:
+                    return fenced
+                if owner is Owner.NOBODY:
+                    self.log.info("The JobMaster of epoch %d gives no sign of life: this one takes over", state.epoch)
+                    return None
             except Exception as error:
                 self.log.warning("Job %s cannot be looked at (%s): %s", self.job_id, type(error).__name__, error)
             await self._sleep(STAND_BY)

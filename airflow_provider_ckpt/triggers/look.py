@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
 from airflow_provider_ckpt.triggers.stillness import Seen, Stillness, patience
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.client.job_client import JobClient
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.hooks.job_of_task import FoundJob, JobOfTask
     from airflow_provider_ckpt.journal.state import JobState

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.triggers.release_event import release_events
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.client.job_client import JobClient
 
 _NAMES = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
 

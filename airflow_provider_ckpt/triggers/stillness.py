@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.client.job_client import has_ended
+from airflow_provider_ckpt.client.job_facts import has_ended
 from airflow_provider_ckpt.job.options import BY_NAME
 
 if TYPE_CHECKING:

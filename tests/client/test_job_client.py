@@ -19,7 +19,8 @@ from airflow_provider_ckpt.client.errors import (
     NoSuchJobError,
     RequestOvertakenError,
 )
-from airflow_provider_ckpt.client.job_client import JobClient, has_ended, list_jobs
+from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
+from airflow_provider_ckpt.client.job_facts import has_ended
 from airflow_provider_ckpt.client.job_request import JobRequest
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal import events as ev

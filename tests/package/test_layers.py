@@ -116,6 +116,7 @@ LATE = {
     "cli.plan": "as cli.run",
     "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
     "cli.worker": "as cli.run",
+    "hooks.checkpoint": "as triggers.job_master, of the journal",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
     "operators.hosting": "as above: a JobMaster has sinks, and only the task that runs one needs it",
     "triggers.job_master": "as above, of the triggerer",

@@ -197,8 +197,8 @@ REMOTE = (
         "remote-twin-claims-from-a-living-one",
         "W14",
         "triggers/job_master.py",
-        "                if owner is not Owner.TWIN:",
-        "                if True:",
+        "                if owner is Owner.NOBODY:",
+        "                if owner in (Owner.NOBODY, Owner.TWIN):",
         (
             "tests/airflow/test_job_master_trigger.py::"
             "test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end_of_the_job",
