@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.job.options import Duration, parse_duration
@@ -18,6 +17,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_ckpt.client.job_client import JobClient
     from airflow_provider_ckpt.client.job_request import JobRequest
     from airflow_provider_ckpt.journal.state import JobState
 

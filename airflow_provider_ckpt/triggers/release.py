@@ -12,11 +12,11 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
-from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.triggers.release_event import release_events
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
+    from airflow_provider_ckpt.journal.state import JobState
 
 _NAMES = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
 

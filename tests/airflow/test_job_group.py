@@ -111,8 +111,9 @@ with DAG("shop", schedule=None):
     ckpt.CheckpointedJobStopOperator(task_id="stop", job_id="whole")
     ckpt.CheckpointedJobCleanupOperator(task_id="clean", job_id="whole")
     ckpt.CheckpointReleaseTrigger(job_id="whole")
-heavy = ("pyspark", "pyarrow", "airflow_provider_ckpt.sinks", "airflow_provider_ckpt.jobmaster")
-print([name for name in heavy if name in sys.modules])
+heavy = ("pyspark", "pyarrow")
+ours = ("sinks", "jobmaster", "coordinator", "partitions", "journal.state", "client.job_client")
+print([name for name in (*heavy, *[f"airflow_provider_ckpt.{{one}}" for one in ours]) if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
