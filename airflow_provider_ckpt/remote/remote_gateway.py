@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -29,7 +30,10 @@ from airflow_provider_ckpt.remote.vacancies import Vacancies
 log = logging.getLogger(__name__)
 
 LIST_EVERY = 1.0
-"""Seconds between two looks for workers that have come."""
+"""Seconds between two looks for workers that have come, while some subtask has none."""
+LIST_SELDOM = 10
+"""Looks at the workers between these otherwise, if that is longer: a LIST costs as much as a dozen reads, and who comes
+then is another one for a subtask that has one."""
 _SLOWER = 1.3
 
 
@@ -74,7 +78,7 @@ class RemoteGateway:
         self._vacancies, self._turns = vacancies, turns or nullcontext()
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
-        self._list_at = 0.0
+        self._listed_at = -math.inf
         self._lock = threading.Lock()
         self._wake, self._closing = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
@@ -151,12 +155,13 @@ class RemoteGateway:
 
     def _find_hosts(self) -> None:
         now = self._clock()
-        if now < self._list_at:
+        pause = LIST_EVERY if self._vacancies.is_any else max(LIST_EVERY, LIST_SELDOM * self._interval)
+        if now < self._listed_at + pause:
             return
         for name in self._correspondence.senders("worker-"):
             if name not in self._hosts:
                 self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0))
-        self._list_at = now + LIST_EVERY
+        self._listed_at = now
 
     def _look_at(self, host: _Host) -> bool:
         with self._lock:

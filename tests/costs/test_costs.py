@@ -25,8 +25,8 @@ EACH_SECOND, EACH_BEAT, EACH_SIXTEENTH = per_hour(1), per_hour(2), per_hour(16)
 def test_an_idle_deployment_asks_for_no_more_than_this() -> None:
     """Exactly: one more request for each look, in any of the loops, is seen here."""
     parts = tables.processes(REMOTE_POLL)
-    requests_and_workers = 2 * EACH_SECOND
-    assert parts["a master"] == Cost(EACH_SECOND, requests_and_workers + EACH_BEAT)
+    requests, workers = EACH_SECOND, per_hour(10)
+    assert parts["a master"] == Cost(EACH_SECOND, requests + workers + EACH_BEAT)
     assert parts["… for each worker"] == Cost(EACH_SECOND, 0)
     journal = Cost(EACH_SECOND + EACH_SIXTEENTH, EACH_SIXTEENTH)
     assert parts["a worker"] == Cost(EACH_SECOND, EACH_BEAT) + journal
@@ -42,10 +42,11 @@ def test_the_parts_add_up() -> None:
 
 
 def test_where_a_look_is_cheap_only_what_others_say_is_looked_for_more_often() -> None:
-    """What is bounded by the second is as it is: lists, and what is written."""
+    """What is bounded by the second is as it is: lists, and what is written. New workers are looked for each second, as
+    they are everywhere while a subtask has none."""
     near, far = tables.processes(LOCAL_POLL), tables.processes(REMOTE_POLL)
     times = REMOTE_POLL / LOCAL_POLL
-    assert near["a master"].puts == far["a master"].puts
+    assert near["a master"].puts == far["a master"].puts + EACH_SECOND - per_hour(10)
     assert near["a worker"].puts == pytest.approx(far["a worker"].puts, rel=0.01)
     assert near["… for each worker"].gets == times * EACH_SECOND
     assert near["… for each subtask that it runs"] == far["… for each subtask that it runs"]

@@ -213,3 +213,23 @@ def test_it_looks_ever_less_often_while_nothing_is_said(bench: Bench) -> None:
     gateway._wake = pauses  # type: ignore[assignment]
     gateway._run()
     assert pauses.asked == [0.65, 0.845, 1.0, 1.0, 1.0, 0.5, 0.65]
+
+
+def test_it_lists_seldom_while_each_subtask_has_a_worker(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[float] = []
+    real = bench.storage.list
+
+    def note(path: str) -> list[str]:
+        listed.append(bench.clock.now)
+        return real(path)
+
+    monkeypatch.setattr(bench.storage, "list", note)
+    bench.gateway._interval = 1.0
+    began = bench.clock.now
+    for _ in range(5):
+        bench.look(1.0)
+    worker = bench.worker("a", rp.SubtaskOpened(1, V, FIRST))
+    for _ in range(25):
+        worker.deliver()
+        bench.look(1.0)
+    assert [at - began for at in listed] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 16.0, 26.0]
