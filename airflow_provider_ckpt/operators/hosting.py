@@ -37,6 +37,12 @@ def job_master(options: RunOptions, location: Location, on_status: OnStatus) -> 
     return run
 
 
+_NOT_TOLD = (
+    "the journal does not tell how {} is reached: it has options, is not where the checkpoint root is, was changed "
+    "since the job was prepared, or is a class of your own"
+)
+
+
 @dataclass(frozen=True)
 class Hosting:
     """``problem``: why the triggerer cannot run the JobMaster of a job; None if it can. ``outputs``: sink -> URI of its
@@ -51,16 +57,20 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Hosting
     from airflow_provider_ckpt.job.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.recorded import not_recorded, recorded_job
+    from airflow_provider_ckpt.storage.opening import is_local
 
     try:
         job = load_job(options.job, options.params)
-        unknown, outputs = set(not_recorded(job.sinks)), output_folders(job, location)
+        outputs = output_folders(job, location)
+        given = {one.uid: (one.release, dict(one.sink.definition())) for one in job.sinks}
+        unknown = set(not_recorded(job.sinks))
+        unknown |= {uid for uid, uri in outputs.items() if is_local(uri) != is_local(location.uri)}
     except Exception as error:
         return Hosting(f"the job cannot be loaded here ({type(error).__name__})")  # whoever runs it tells it in full
     definition = None if state.plan is None else state.plan.definition
-    known = set() if definition is None else {one.uid for one in recorded_job(definition).sinks}
+    recorded = () if definition is None else recorded_job(definition).sinks
+    known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}
     unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
     if not unknown:
         return Hosting(None, outputs)
-    which = ", ".join(sorted(unknown))
-    return Hosting(f"the journal does not tell how {which} is reached: it has options, or is your own", outputs)
+    return Hosting(_NOT_TOLD.format(", ".join(sorted(unknown))), outputs)

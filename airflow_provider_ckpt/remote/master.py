@@ -161,6 +161,7 @@ class Master:
         refuse_older_journal(self._journal, self._sinks)
 
         def admit(state: JobState) -> None:
+            self._refuse_abandoned()  # whoever has followed it may have the job already, and would lose it
             if self._admit(state) != deployment:
                 raise NotPlannedError(job_id=self._job_id, status="that of another deployment by now")
 

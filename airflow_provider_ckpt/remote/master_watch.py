@@ -18,26 +18,27 @@ from airflow_provider_ckpt.storage.storage import Storage
 class Owner(Enum):
     """Whose a job is, for a JobMaster that was overtaken."""
 
-    TWIN = "a JobMaster of the same name, which gives signs of life"
-    NOBODY = "a JobMaster of the same name, which gives none any more"
-    OTHER = "a JobMaster of another name"
+    TWIN = "a twin, which gives signs of life"
+    NOBODY = "a twin, which gives none any more"
+    OTHER = "somebody else"
     OVER = "its deployment is over"
 
 
 class MasterWatch:
-    """``name``: under which the JobMaster of this process, and its twin, claim the job. ``lost_after``: seconds without
-    a sign of life; ``interval``: about so many from one look to the next. ``clock``: seconds that never go back."""
+    """``is_twin``: whether a claim of that name is of a JobMaster that this one may follow. ``lost_after``: seconds
+    without a sign of life; ``interval``: about so many from one look to the next. ``clock``: seconds that never go
+    back."""
 
     def __init__(
         self,
         storage: Storage,
         job_id: str,
-        name: str,
+        is_twin: Callable[[str], bool],
         lost_after: float,
         interval: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._storage, self._job_id, self._name = storage, job_id, name
+        self._storage, self._job_id, self._is_twin = storage, job_id, is_twin
         self._journal = Journal(storage, job_id)
         self._clock = clock
         self._liveness = Liveness(lost_after, 4 * interval)
@@ -47,7 +48,7 @@ class MasterWatch:
         state = self._journal.refresh()
         if not state.deployment:
             return Owner.OVER, state
-        if state.attempt != self._name:
+        if not self._is_twin(state.attempt or ""):
             return Owner.OTHER, state
         path = f"{deployment_path(self._job_id, state.deployment)}/{master_name(state.epoch)}.json"
         outbox = read_outbox(self._storage, path)

@@ -43,6 +43,11 @@ def canonical_uri(uri: str | os.PathLike[str]) -> str:
     return f"{_CANONICAL.get(scheme, scheme)}://{rest}"
 
 
+def is_local(uri: str) -> bool:
+    """Whether it leads to a folder of this machine, as far as its form tells. Raises InvalidStorageUriError."""
+    return _split(uri)[0] is None
+
+
 def _split(uri: str) -> tuple[str | None, str]:
     """Scheme (None: local) and the rest of a URI that was found sound. What is said of one that is not has no secret
     in it."""

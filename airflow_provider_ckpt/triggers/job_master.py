@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.errors import TerminalError, TransientError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, Timing
+from airflow_provider_ckpt.remote.turns import Turns
 from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.triggers.failing import Failing
+from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import Siblings
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
@@ -27,8 +31,10 @@ from airflow_provider_ckpt.triggers.threads import in_thread
 from airflow_provider_ckpt.triggers.unrun import UnrunWatch
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.remote.master import OnMaster
     from airflow_provider_ckpt.report.status_line import StatusLine
+    from airflow_provider_ckpt.storage.location import Location
 
 _NAMES = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks")
 WATCH = 15.0
@@ -38,7 +44,8 @@ STAND_BY = 5.0
 RETRY = 10.0
 REST = 1.0
 """See :class:`Timing`."""
-_LOCAL, _REMOTE = threading.BoundedSemaphore(4), threading.BoundedSemaphore(32)
+_KILL_PAUSE = 1.0
+_LOCAL, _REMOTE = Turns(4), Turns(32)
 """So many JobMasters work at once: each that does keeps the event loop from the interpreter for up to 5 ms (Python's
 switch interval), but for those that wait for an object store."""
 _GRACE = 25.0
@@ -77,7 +84,7 @@ class JobMasterTrigger(BaseTrigger):
         self.group_id = group_id
         self.tasks = tasks
         self._host: MasterHost | None = None
-        self._ended = asyncio.Event()
+        self._ended, self._stops = asyncio.Event(), False
         self._last: StatusLine | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -91,22 +98,47 @@ class JobMasterTrigger(BaseTrigger):
         yield TriggerEvent(verdict.to_json())  # type: ignore[no-untyped-call]
 
     async def _verdict(self) -> MasterVerdict:
+        failing = Failing()
         while True:
             try:
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-                await hook.asettings()
-                verdict = await self._coordinate(hook)
+                redact = (await hook.asettings()).redact
+                verdict = await in_thread(partial(self._over, hook)) or await self._coordinate(hook)
+                if verdict.exit_code is ExitCode.REFUSED:  # the end may have been written meanwhile
+                    over = await in_thread(partial(self._over, hook))
+                    verdict = over or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
             except Exception as error:  # of Airflow's API, of a file system's driver: raised, it would cost a try
                 self.log.warning("Job %s: %s: %s", self.job_id, type(error).__name__, error)
                 await self._sleep(RETRY)
                 continue
-            if not verdict.is_fenced:
-                return verdict
-            final = await self._stand_by(hook, verdict)
-            if final is not None:
-                return final
+            final = await self._stand_by(hook, verdict) if verdict.is_fenced else verdict
+            if final is None:
+                continue
+            if not failing.may_go_on(final, await in_thread(partial(self._state, hook))):
+                return final.redacted(redact)
+            self.log.warning("Job %s: the JobMaster begins again: %s", self.job_id, redact(final.message))
+            await self._sleep(RETRY)
+
+    def _state(self, hook: CheckpointHook) -> JobState | None:
+        """None if it cannot be read now."""
+        try:
+            return hook.client(self.job_id).look()
+        except TransientError:
+            return None
+
+    def _over(self, hook: CheckpointHook) -> MasterVerdict | None:
+        """The end of the job, if it was written before this one, or another one of this task, came to tell."""
+        state = hook.client(self.job_id).look()
+        is_over = state.status is not None and not state.deployment
+        if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):
+            return MasterVerdict.of_state(state)
+        return None
+
+    @property
+    def _attempt(self) -> str:
+        return str(self.options["attempt"])
 
     # ---- the JobMaster
 
@@ -120,20 +152,22 @@ class JobMasterTrigger(BaseTrigger):
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ended.set)
 
-        self._last = None
-        await in_thread(hook.storage)
-        watch = UnrunWatch(self.tasks, self._siblings().states, hook.client(self.job_id).look)
-        self._host = host = MasterHost(self._runs(hook), on_end)
-        await in_thread(host.start)  # which waits for the thread to have begun
-        while not await _within(ended, WATCH):
-            hopeless = await in_thread(watch.look) if host.has_vacancies else None
-            if hopeless is not None:
-                host.give_up(hopeless)
+        self._last, options = None, RunOptions.from_json(self.options)
+        client = await in_thread(partial(hook.client, self.job_id))
+        watch = UnrunWatch(self.tasks, self._siblings().states, client.look)
+        self._host = host = MasterHost(self._runs(hook.settings(), options), on_end)
+        try:
+            await in_thread(host.start)  # which waits for the thread to have begun
+            while not await _within(ended, WATCH):
+                hopeless = await in_thread(watch.look) if host.has_vacancies else None
+                if hopeless is not None:
+                    host.give_up(hopeless)
+        except Exception:
+            host.abandon()
+            raise
         return MasterVerdict.of(codes[0], self._last, host.given_up)
 
-    def _runs(self, hook: CheckpointHook) -> Callable[[OnMaster], ExitCode]:
-        location = hook.settings()
-
+    def _runs(self, location: Location, options: RunOptions) -> Callable[[OnMaster], ExitCode]:
         def see(line: StatusLine) -> None:
             self._last = told = line.redacted(location.redact)
             if not told.is_quiet:
@@ -142,7 +176,6 @@ class JobMasterTrigger(BaseTrigger):
         def run(on_master: OnMaster) -> ExitCode:
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
-            options = RunOptions.from_json(self.options)
             timing = replace(Timing.of(options.root), rest=REST)  # of hundreds, each idles most of the time
             remote = RemoteJob(None, options, location, timing, _LOCAL if timing.poll == LOCAL_POLL else _REMOTE)
             return run_master(remote, see, on_master)
@@ -158,8 +191,8 @@ class JobMasterTrigger(BaseTrigger):
         """While a JobMaster of this task's very try has the job, and lives. None: nobody coordinates it any more."""
         from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
 
-        name = str(RunOptions.from_json(self.options).attempt)
-        watch = MasterWatch(hook.storage(), self.job_id, name, LOST_AFTER, STAND_BY)
+        is_twin = partial(is_twin_of, self._attempt)
+        watch = MasterWatch(hook.storage(), self.job_id, is_twin, LOST_AFTER, STAND_BY)
         self.log.info("Job %s has another JobMaster: is it that of another triggerer, this one stands by", self.job_id)
         while True:
             try:
@@ -178,29 +211,37 @@ class JobMasterTrigger(BaseTrigger):
     # ---- its end from outside
 
     async def on_kill(self) -> None:
-        """Somebody who marks the task means the job: it is asked to stop, and stops with a savepoint. For one
-        that is cleared, or taken over, the next JobMaster coordinates the workers that are there."""
-        state = await in_thread(lambda: state_of_task(self.task_instance))
-        if state not in OVER or self._host is None:
-            self.log.info("The task is %s: its job goes on", state)
-            return
+        """Somebody who marks the task means the job: it is asked to stop, and stops with a savepoint. For one that is
+        cleared, or taken over, the next JobMaster coordinates the workers that are there."""
+        until = time.monotonic() + _GRACE
+        while True:
+            try:
+                state = await in_thread(lambda: state_of_task(self.task_instance))
+                if state not in OVER:
+                    self.log.info("The task is %s: its job goes on", state)
+                    return
+                if await self._is_asked_to_stop():
+                    break
+            except Exception as error:
+                self.log.warning("Job %s was not asked to stop: %s: %s", self.job_id, type(error).__name__, error)
+            if time.monotonic() >= until:
+                return
+            await self._sleep(_KILL_PAUSE)
+        self._stops = True
         self.log.info("The task is %s: its job is asked to stop", state)
-        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        await hook.asettings()
-        await in_thread(lambda: self._ask_to_stop(hook))
-        left = "has stopped" if await _within(self._ended, _GRACE) else f"did not stop within {_GRACE:g} s"
+        left = "has stopped" if await _within(self._ended, until - time.monotonic()) else "is still about to stop"
         self.log.info("The job %s", left)
 
-    def _ask_to_stop(self, hook: CheckpointHook) -> None:
-        client = hook.client(self.job_id)
-        state = client.look()
-        if state.attempt == self.options.get("attempt") and state.is_held:
-            client.stop(epoch=state.epoch, leaves=True)
+    async def _is_asked_to_stop(self) -> bool:
+        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
+        await hook.asettings()
+        return await in_thread(lambda: asked_to_stop(hook.client(self.job_id), self._attempt))
 
     async def cleanup(self) -> None:
         """Called whenever :meth:`run` is over, also when this triggerer is told to end: whoever runs it next claims the
-        job, and this one leaves as if it were killed."""
-        if self._host is not None:
+        job, and this one leaves as if it were killed. One that is about to stop its job is let do that, which takes no
+        longer than a checkpoint may."""
+        if self._host is not None and not self._stops:
             self._host.abandon()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.job.causes import cause_first
@@ -49,6 +49,10 @@ class MasterVerdict:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def redacted(self, redact: Callable[[str], str]) -> MasterVerdict:
+        given_up = None if self.given_up is None else redact(self.given_up)
+        return replace(self, message=redact(self.message), given_up=given_up)
 
     @property
     def exit_code(self) -> ExitCode:

@@ -34,9 +34,9 @@ class UnrunWatch:
     def look(self) -> str | None:
         """Why the run is hopeless; None if it is not, as far as is known. Never raises."""
         found = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
-        lost = {name: state for name, state in found.items() if state in GIVEN_UP}
+        lost = self._unfinished([name for name, state in found.items() if state in GIVEN_UP])
         if lost:
-            told = ", ".join(f"{name} ({state})" for name, state in sorted(lost.items()))
+            told = ", ".join(f"{name} ({found[name]})" for name in sorted(lost))
             return f"Airflow runs the tasks of some subtasks no more: {told}"
         green = [name for name, state in found.items() if state == "success"]
         self._green = {name: self._green.get(name, 0) + 1 for name in self._unfinished(green)}

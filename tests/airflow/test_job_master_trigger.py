@@ -86,8 +86,8 @@ def trigger(root: Storage, told: Told) -> JobMasterTrigger:
     return built(root)
 
 
-def built(root: Storage) -> JobMasterTrigger:
-    options = RunOptions("orders.py:job", root.uri, NAME, attempt=ATTEMPT)
+def built(root: Storage, attempt: str = ATTEMPT) -> JobMasterTrigger:
+    options = RunOptions("orders.py:job", root.uri, NAME, attempt=attempt)
     tasks = {f"orders.subtask_{number}": name for number, name in enumerate(SUBTASKS)}
     first = JobMasterTrigger(
         job_id=NAME,
@@ -207,6 +207,69 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
     assert told.looks == looks
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("FINISHED", "FINISHED"), ("STOPPED", "FINISHED"), ("RESTARTING", "FAILED"), ("FAILED", "TERMINAL")],
+)
+def test_an_end_that_was_written_before_a_triggerer_could_tell_is_told_by_the_next_one(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, status: str, code: str
+) -> None:
+    ended(coordinated(orders), status)
+    event = event_of(trigger)
+    assert event["code"] == code
+    assert status in event["message"]
+    assert played.runs == []
+
+
+def test_an_end_that_comes_while_it_takes_over_is_told(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal
+) -> None:
+    def refused(on_status: Any) -> ExitCode:
+        ended(coordinated(orders), "FINISHED")
+        return says(ExitCode.REFUSED, "refused", "job is not prepared")(on_status)
+
+    played.plays = [refused]
+    assert event_of(trigger)["code"] == "FINISHED"
+
+
+def test_a_job_that_somebody_else_has_ended_badly_is_not_this_tasks_end(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal
+) -> None:
+    ended(coordinated(orders, "by hand"), "STOPPED")
+    played.plays = [says(ExitCode.REFUSED, "refused", "job is not prepared")]
+    assert event_of(trigger)["code"] == "REFUSED"
+
+
+def test_a_jobmaster_that_fails_while_its_job_lives_begins_again_in_the_same_triggerer(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal
+) -> None:
+    coordinated(orders)
+    played.plays = [
+        *[says(ExitCode.FAILED, "failed", "the bucket is away")] * 3,
+        says(ExitCode.FINISHED, "finished", "all sources have ended"),
+    ]
+    assert event_of(trigger)["code"] == "FINISHED"
+    assert len(played.runs) == 4
+
+
+def test_one_whose_watch_fails_leaves_no_jobmaster_behind(
+    trigger: JobMasterTrigger, played: PlayedMasters, told: Told, orders: Journal
+) -> None:
+    coordinated(orders)
+
+    def breaks(number: int) -> None:
+        raise ValueError("an Airflow that nobody has seen")
+
+    def waits(on_status: Any) -> ExitCode:
+        assert played.is_abandoned.wait(30)
+        told.on_look = lambda number: None
+        return ExitCode.FAILED
+
+    told.on_look = breaks
+    played.plays = [waits, says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    assert event_of(trigger)["code"] == "FINISHED"
+
+
 # ---- two of them
 
 
@@ -262,6 +325,15 @@ def test_one_that_somebody_else_has_overtaken_tells_that(
     played.plays = [fenced(orders, name)]
     event = event_of(trigger)
     assert (event["code"], event["kind"], event["message"]) == ("FENCED", "fenced", "epoch 2 has the job")
+
+
+def test_one_that_an_earlier_try_has_overtaken_late_stands_by_and_goes_on(
+    root: Storage, told: Told, played: PlayedMasters, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_master, "LOST_AFTER", 0.05)
+    second = built(root, attempt=f"{NAME}~t2.coordinate")
+    played.plays = [fenced(orders, ATTEMPT), says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    assert event_of(second)["message"] == "all sources have ended"
 
 
 def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
@@ -338,7 +410,7 @@ def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_n
     asyncio.run(cancelled(trigger, played, by_user=True))
     found = pending_requests(root, NAME, orders.refresh().epoch, {})
     assert [(one.kind, one.leaves) for one in found] == ([("stop", True)] if stops else [])
-    assert played.is_abandoned.is_set()
+    assert played.is_abandoned.is_set() is not stops, "one that stops its job takes its savepoint first"
 
 
 def test_a_triggerer_that_is_told_to_end_leaves_the_job_to_the_next_one(

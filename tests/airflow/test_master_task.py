@@ -188,6 +188,27 @@ def test_a_job_whose_sinks_the_journal_does_not_tell_keeps_its_slot(
     assert "keeps its worker slot: the journal does not tell how out is reached" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "FileSink({out!r}, format='json')",
+        "FileSink({out!r} + '-elsewhere')",
+        "FileSink({out!r}), release='final'",
+        "FileSink('s3://lake/orders')",
+    ],
+)
+def test_a_job_that_was_changed_since_it_was_prepared_or_writes_elsewhere_keeps_its_slot(
+    coordinate: Any, played: PlayedMaster, orders: Journal, tmp_path: Path, capsys: Any, sink: str
+) -> None:
+    text = JOB.replace("FileSink({out!r})", sink)
+    (tmp_path / "orders.py").write_text(text.format(out=str(tmp_path / "out")))
+    planned = FileSink("s3://lake/orders" if "s3" in sink else str(tmp_path / "out"))
+    prepared(orders, sink=planned)
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
+    assert "keeps its worker slot: the journal does not tell how out is reached" in capsys.readouterr().out
+
+
 def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(
     coordinate: Any, played: PlayedMaster, orders: Journal
 ) -> None:

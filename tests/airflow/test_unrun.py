@@ -27,6 +27,12 @@ def test_a_task_that_airflow_runs_no_more_is_told_at_once(state: JobState, given
     assert f"history/1 ({given_up})" in str(UnrunWatch(TASKS, told, lambda: state).look())
 
 
+def test_the_failed_task_of_a_subtask_that_has_finished_is_needed_no_more(state: JobState) -> None:
+    told = Told({"orders.subtask_0": "failed", "orders.subtask_1": "up_for_retry"})
+    watch = UnrunWatch(TASKS, told, lambda: state)
+    assert [watch.look() for _ in range(5)] == [None] * 5
+
+
 @pytest.mark.parametrize("waits", ["up_for_retry", "queued", "scheduled", None, "running", "restarting"])
 def test_one_that_it_runs_later_is_waited_for(state: JobState, waits: str | None) -> None:
     watch = UnrunWatch(TASKS, Told({"orders.subtask_1": waits}), lambda: state)

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.remote.correspondence import master_name
 from airflow_provider_ckpt.remote.master import Master, RemoteJob, run_master
 from airflow_provider_ckpt.remote.master_host import MasterHost
@@ -61,7 +62,8 @@ def cluster() -> Iterator[Cluster]:
 def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cluster: Cluster) -> None:
     first, storage = Hosted(cluster), cluster.world.live
     first.host.start()
-    wait_until(lambda: first.epoch() == 2, "the claim")
+    path = f"{deployment_path(JOB, 1)}/{master_name(2)}.json"
+    wait_until(lambda: read_outbox(storage, path) is not None, "its first word to the workers")
     first.host.abandon()
     assert first.host.has_ended_within(30)
     assert first.ends == [ExitCode.FAILED]
@@ -69,7 +71,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
     state = Journal(storage, JOB).refresh()
     assert (state.deployment, state.cause) == (1, None)
     assert state.status is None or state.status.is_alive
-    outbox = read_outbox(storage, f"{deployment_path(JOB, 1)}/{master_name(2)}.json")
+    outbox = read_outbox(storage, path)
     assert outbox is not None
     assert outbox.left is not None
     second = Hosted(cluster)
@@ -103,3 +105,17 @@ def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster
     assert hosted.ends == [ExitCode.FAILED]
     path = f"{deployment_path(JOB, 1)}/{master_name(2)}.json"
     assert read_outbox(cluster.world.live, path) is None
+
+
+def test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_successor(cluster: Cluster) -> None:
+    hosted, admitted = Hosted(cluster), Master._admit
+
+    def admit(master: Master, state: JobState) -> int:
+        found = admitted(master, state)
+        hosted.host.abandon()
+        return found
+
+    with mock.patch.object(Master, "_admit", admit):
+        hosted.host.start()
+        assert hosted.host.has_ended_within(30)
+    assert hosted.epoch() == 1

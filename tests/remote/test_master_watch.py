@@ -36,7 +36,7 @@ class Twin:
         write_outbox(self.storage, f"orders/deployments/0001/master-{self.journal.state.epoch:04d}.json", outbox)
 
     def watch(self) -> MasterWatch:
-        return MasterWatch(self.storage, "orders", NAME, 30.0, 5.0, lambda: self.now)
+        return MasterWatch(self.storage, "orders", NAME.__eq__, 30.0, 5.0, lambda: self.now)
 
     def seen(self, watch: MasterWatch, seconds: float) -> list[Owner]:
         """Looking every five seconds."""

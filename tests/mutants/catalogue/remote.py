@@ -218,8 +218,8 @@ REMOTE = (
         "remote-killed-when-taken-over",
         "W20",
         "triggers/job_master.py",
-        "        if state not in OVER or self._host is None:",
-        "        if self._host is None:",
+        "                if state not in OVER:",
+        "                if False:",
         (
             "tests/airflow/test_job_master_trigger.py::"
             "test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_not",
@@ -234,5 +234,38 @@ REMOTE = (
         "    return sink",
         ("tests/sinks/test_recorded.py::test_what_is_not_understood_in_full_is_not_released_to",),
         "a triggerer releases into a folder by the rules of an older release",
+    ),
+    Mutant(
+        "remote-end-untold",
+        "W20",
+        "triggers/job_master.py",
+        "        if is_over and (",
+        "        if False and (",
+        (
+            "tests/airflow/test_job_master_trigger.py::"
+            "test_an_end_that_was_written_before_a_triggerer_could_tell_is_told_by_the_next_one",
+        ),
+        "a finished job's task fails for good, because a triggerer died before its event",
+    ),
+    Mutant(
+        "remote-claims-abandoned",
+        "W4",
+        "remote/master.py",
+        "            self._refuse_abandoned()  # whoever",
+        "            pass  # whoever",
+        (
+            "tests/remote/test_abandoned.py::"
+            "test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_successor",
+        ),
+        "the JobMaster of a task that was cleared fences that of its next try, and then nobody has the job",
+    ),
+    Mutant(
+        "remote-hung-holds-up-all",
+        "W7",
+        "remote/turns.py",
+        "self._free.acquire(timeout=self._patience)",
+        "self._free.acquire()",
+        ("tests/remote/test_turns.py::test_whoever_has_waited_long_enough_works_beside_one_that_hangs",),
+        "a mount that hangs takes the JobMaster away from every job of the triggerer",
     ),
 )

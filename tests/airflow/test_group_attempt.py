@@ -1,0 +1,60 @@
+"""How the tasks of a group are named in the journal, and when one of them may stop the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
+from tests.airflow.grouped import NAME, coordinated, ended, prepared
+
+MINE = f"{NAME}~t2.coordinate"
+
+
+@pytest.mark.parametrize(
+    ("attempt", "of_group", "twin"),
+    [
+        (MINE, True, True),
+        (f"{NAME}~t1.coordinate", True, True),
+        (f"{NAME}~t3.coordinate", True, False),
+        (f"{NAME}~t10.coordinate", True, False),
+        (f"{NAME}~t1.plan", True, False),
+        ("shop.orders.r2~t1.coordinate", False, False),
+        ("ckpt-run-7", False, False),
+        ("", False, False),
+    ],
+)
+def test_a_claim_behind_its_successors_is_of_a_twin(attempt: str, of_group: bool, twin: bool) -> None:
+    assert (is_of_group(MINE, attempt), is_twin_of(MINE, attempt)) == (of_group, twin)
+
+
+@pytest.mark.parametrize("name", ["by hand", "by~hand"])
+def test_a_name_of_no_group_is_its_own_twin_only(name: str) -> None:
+    assert is_twin_of(name, name)
+    assert not is_twin_of(name, MINE)
+
+
+def test_one_that_has_not_claimed_yet_is_waited_for(journal: Callable[[str], Journal], root: Storage) -> None:
+    orders, client = prepared(journal(NAME)), JobClient(root, NAME)
+    assert not asked_to_stop(client, MINE)
+    assert pending_requests(root, NAME, orders.state.epoch, {}) == []
+    coordinated(orders, MINE)
+    assert asked_to_stop(client, MINE)
+    (request,) = pending_requests(root, NAME, orders.state.epoch, {})
+    assert (request.kind, request.leaves) == ("stop", True)
+
+
+@pytest.mark.parametrize(("attempt", "status"), [("by hand", None), (MINE, "FINISHED"), (MINE, "STOPPED")])
+def test_nobody_asks_what_is_over_or_is_somebody_elses(
+    journal: Callable[[str], Journal], root: Storage, attempt: str, status: str | None
+) -> None:
+    orders = coordinated(prepared(journal(NAME)), attempt)
+    if status is not None:
+        ended(orders, status)
+    assert asked_to_stop(JobClient(root, NAME), MINE)
+    assert pending_requests(root, NAME, orders.state.epoch, {}) == []
