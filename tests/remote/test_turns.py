@@ -51,7 +51,7 @@ def test_whoever_has_waited_long_enough_works_beside_one_that_hangs(working: Cal
     hangs = working(turns)
     wait_until(hangs.begun.is_set, "the one that hangs")
     other = working(turns)
-    wait_until(other.begun.is_set, "the other one")
+    wait_until(other.begun.is_set, "the other one", seconds=10)
     other.end()
     assert not turns._free.acquire(blocking=False), "its turn was not its own to give back"
     hangs.end()
