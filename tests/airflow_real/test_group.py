@@ -43,6 +43,7 @@ with DAG("shop", schedule=None, default_args={{"retry_delay": timedelta(seconds=
         checkpoint_interval=0.5,
         stop_grace=20,
         spark={{"conf": {CONF!r}}},
+        coordinate={{"deferrable": False}},  # `airflow standalone` has one triggerer, and does not begin it again
     )
 
 with DAG("listed", schedule=None, default_args={{"retry_delay": timedelta(seconds=1)}}):
