@@ -104,7 +104,7 @@ _ENDED = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STO
 _BEFORE = {
     "left": "TAKEN OVER FROM, it was running and has left",
     "killed": "TAKEN OVER FROM, it was running, did not leave, and was killed",
-    "unreachable": "on another host or an earlier boot, it can write no more",
+    "unreachable": "out of reach from here (another host or boot, a triggerer), it can write no more",
 }
 
 

@@ -119,7 +119,10 @@ def _kill_a_worker(group: WatchedGroup, killed: Counter[str]) -> None:
     killed["history/0"] += 1
     group.wait_for_attempt("history/0", after=attempts)
     group.wait_for_release("after the worker's death")
-    assert group.world.state().epoch == before.epoch, "the JobMaster has not noticed more than a subtask's failure"
+    after = group.world.state()
+    assert after.deployment == before.deployment, "nobody has planned again"
+    if group.triggerer_with_jobmaster() is None:  # a busy machine's triggerers take it from each other
+        assert after.epoch == before.epoch, "the JobMaster has not noticed more than a subtask's failure"
 
 
 def _kill_the_jobmaster(group: WatchedGroup, killed: Counter[str]) -> None:
