@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import TerminalError, TransientError
+from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -125,7 +125,7 @@ class JobMasterTrigger(BaseTrigger):
         """None if it cannot be read now."""
         try:
             return hook.client(self.job_id).look()
-        except TransientError:
+        except CkptError:
             return None
 
     def _over(self, hook: CheckpointHook) -> MasterVerdict | None:
