@@ -179,12 +179,18 @@ class JobMaster:
 
     def _note_running(self, now: float) -> None:
         if self._running_since is None and self._coordinator.status is JobStatus.RUNNING:
-            self._running_since = now
+            self._running_since = self._counted_from(now)
             self._status.running(self._journal.state)
             over = passed(self._options, self._clock.wall())
             if over is not None:
                 message = f"{over.option} ({over.at.isoformat()}) is over: the run ends with what is there"
                 self._status.say(LineKind.WARNING, message, self._journal.state)
+
+    def _counted_from(self, now: float) -> float:
+        """Of workers it counts since they all run, whoever has been the JobMaster; of no other process's time more than
+        that is known, and clocks differ."""
+        first = self._journal.state.running_since
+        return now if first is None else min(now, first)
 
     def _take_requests(self) -> None:
         job = self._job

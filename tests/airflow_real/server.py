@@ -71,6 +71,11 @@ class Airflow(Rest):
     def _made_of(self) -> list[Component]:
         return [Component("standalone", ["standalone"], self.home, self.env)]
 
+    @property
+    def triggerers(self) -> list[Component]:
+        """Those that are processes of their own."""
+        return []
+
     def __enter__(self) -> Airflow:
         command = [sys.executable, "-m", "airflow", "db", "migrate"]
         migrated = subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True, check=False)

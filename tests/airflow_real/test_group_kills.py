@@ -104,7 +104,7 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     assert {airflow.task("waits", waits, name)["try_number"] for name in ("final", "history")} == {1}
 
 
-def _check_links(group: WatchedGroup) -> None:
+def _check_links(group: WatchedGroup[Deployment]) -> None:
     """Each subtask has a Spark of its own."""
     links = {name: group.links(name) for name in SUBTASKS}
     assert len({one["Spark UI"] for one in links.values()}) == len(SUBTASKS), links
@@ -112,7 +112,7 @@ def _check_links(group: WatchedGroup) -> None:
     assert {one["Output"] for one in links.values()} == {f"file://{group.world.base}/lake"}, links
 
 
-def _kill_a_worker(group: WatchedGroup, killed: Counter[str]) -> None:
+def _kill_a_worker(group: WatchedGroup[Deployment], killed: Counter[str]) -> None:
     before = group.world.state()
     attempts = len(group.logs.attempts("history/0"))
     send(group.driver("history/0"), signal.SIGKILL)
@@ -125,7 +125,7 @@ def _kill_a_worker(group: WatchedGroup, killed: Counter[str]) -> None:
         assert after.epoch == before.epoch, "the JobMaster has not noticed more than a subtask's failure"
 
 
-def _kill_the_jobmaster(group: WatchedGroup, killed: Counter[str]) -> None:
+def _kill_the_jobmaster(group: WatchedGroup[Deployment], killed: Counter[str]) -> None:
     """In its task, which is tried again then, or in a triggerer, which costs no try."""
     epoch, triggerer = group.world.state().epoch, group.triggerer_with_jobmaster()
     send(group.jobmaster(), signal.SIGKILL)
@@ -137,7 +137,7 @@ def _kill_the_jobmaster(group: WatchedGroup, killed: Counter[str]) -> None:
     group.airflow.wait_for_triggerers()
 
 
-def _kill_a_triggerer(group: WatchedGroup, waits: str) -> None:
+def _kill_a_triggerer(group: WatchedGroup[Deployment], waits: str) -> None:
     epoch, victim = _epoch_to_pass(group), _busy_triggerer(group, waits)
     victim.kill()
     _wait_for_successor(group, waits, victim)
@@ -145,7 +145,7 @@ def _kill_a_triggerer(group: WatchedGroup, waits: str) -> None:
     group.airflow.wait_for_triggerers()
 
 
-def _kill_the_scheduler(group: WatchedGroup, killed: Counter[str]) -> None:
+def _kill_the_scheduler(group: WatchedGroup[Deployment], killed: Counter[str]) -> None:
     """The tasks that it had begun go on. Its successor cannot adopt them: it begins each again, beside itself, until
     the older one has heard of it."""
     running = {name: number for name, number in group.tries().items() if group.states()[name] == "running"}
@@ -156,7 +156,7 @@ def _kill_the_scheduler(group: WatchedGroup, killed: Counter[str]) -> None:
     group.wait_for_release("after the scheduler's death")
 
 
-def _freeze_a_triggerer(group: WatchedGroup, waits: str) -> None:
+def _freeze_a_triggerer(group: WatchedGroup[Deployment], waits: str) -> None:
     """It goes on beside its successor, and finds out."""
     epoch, victim = _epoch_to_pass(group), _busy_triggerer(group, waits)
     victim.freeze()
@@ -168,19 +168,19 @@ def _freeze_a_triggerer(group: WatchedGroup, waits: str) -> None:
     assert group.airflow.task("waits", waits, "final")["state"] == "deferred"
 
 
-def _busy_triggerer(group: WatchedGroup, waits: str) -> Component:
+def _busy_triggerer(group: WatchedGroup[Deployment], waits: str) -> Component:
     """The one with the JobMaster, else that of the sensor that waits for the job's end."""
     found = group.triggerer_with_jobmaster() or group.airflow.triggerer_of("waits", waits, "final")
     assert found is not None
     return found
 
 
-def _epoch_to_pass(group: WatchedGroup) -> int:
+def _epoch_to_pass(group: WatchedGroup[Deployment]) -> int:
     """Where the JobMaster goes with the triggerer another one has to come."""
     return 0 if group.triggerer_with_jobmaster() is None else group.world.state().epoch
 
 
-def _wait_for_successor(group: WatchedGroup, waits: str, victim: Component) -> None:
+def _wait_for_successor(group: WatchedGroup[Deployment], waits: str, victim: Component) -> None:
     def taken_over() -> bool:
         found = group.airflow.triggerer_of("waits", waits, "final")
         return found is not None and found is not victim

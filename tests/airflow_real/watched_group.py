@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from tests.airflow_real.component import Component
-from tests.airflow_real.deployment import Deployment
+from tests.airflow_real.server import Airflow
 from tests.chaos.world import World
 from tests.support.processes import command_name
 from tests.support.waiting import wait_until
@@ -16,10 +17,13 @@ _PATIENCE = 400.0
 """Six drivers begin on two cores."""
 
 
-class WatchedGroup:
+A = TypeVar("A", bound=Airflow)
+
+
+class WatchedGroup(Generic[A]):
     """``group``: its id. Subtasks go by their names, ``history/0``, its other tasks by theirs, ``coordinate``."""
 
-    def __init__(self, airflow: Deployment, world: World, group: str, dag: str, run: str) -> None:
+    def __init__(self, airflow: A, world: World, group: str, dag: str, run: str) -> None:
         self.airflow, self.world = airflow, world
         self.group, self.dag, self.run = group, dag, run
         self.logs = WrittenLogs(world.root / world.job_id)

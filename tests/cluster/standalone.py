@@ -18,10 +18,10 @@ _WORKER = "org.apache.spark.deploy.worker.Worker"
 
 
 class Standalone:
-    """Use as a context manager; ``folder`` holds logs and the workers' scratch."""
+    """Use as a context manager; ``folder`` holds logs and the workers' scratch. ``cores``: of each worker."""
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
-        self._folder, self._count = folder, workers
+    def __init__(self, folder: Path, workers: int = 2, cores: int = 1) -> None:
+        self._folder, self._count, self._cores = folder, workers, cores
         self._stack = ExitStack()
         self.workers: list[Process] = []
         self.url = ""
@@ -45,7 +45,8 @@ class Standalone:
     def _worker(self, number: int) -> Process:
         scratch = str(self._folder / f"work-{number}")
         where = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--work-dir", scratch)
-        return self._start(f"worker-{number}", _WORKER, *where, "--cores", "1", "--memory", "1g", self.url)
+        size = ("--cores", str(self._cores), "--memory", f"{self._cores}g")
+        return self._start(f"worker-{number}", _WORKER, *where, *size, self.url)
 
     def _start(self, name: str, *arguments: str) -> Process:
         command = [str(SPARK_HOME / "bin" / "spark-class"), *arguments]

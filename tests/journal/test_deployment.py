@@ -55,6 +55,16 @@ def test_w4_the_next_jobmaster_of_the_deployment_goes_on_with_what_was_handed_ou
     assert state.splits_assigned["history"]
 
 
+def test_how_long_its_subtasks_run_is_counted_from_their_first_jobmaster_on() -> None:
+    runs, restarts = ev.StatusChanged(JobStatus.RUNNING, 130.0), ev.StatusChanged(JobStatus.RESTARTING, 150.0)
+    claim = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1)
+    again = ev.StatusChanged(JobStatus.RUNNING, 141.0)
+    assert folded(runs, claim, again).running_since == 130.0
+    assert folded(runs, claim, again, restarts).running_since is None
+    other = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0)
+    assert folded(runs, other, again).running_since is None
+
+
 @pytest.mark.parametrize("releases_only", [False, True])
 def test_w20_any_other_claim_ends_the_deployment(releases_only: bool) -> None:
     state = folded(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, releases_only))

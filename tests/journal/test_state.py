@@ -294,7 +294,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
     state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_deployment()])
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
-    state.deletion = ev.DeletionBegun(None, 1.0)
+    state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
     names = {field.name for field in fields(JobState)} - {"damage", "position"}
     assert state_to_json(state).keys() == names | {"format", "version"}
 

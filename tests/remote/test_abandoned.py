@@ -4,49 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 
-from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.remote.correspondence import master_name
-from airflow_provider_ckpt.remote.master import Master, RemoteJob, run_master
-from airflow_provider_ckpt.remote.master_host import MasterHost
+from airflow_provider_ckpt.remote.master import Master
 from airflow_provider_ckpt.remote.outbox import read_outbox
-from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.storage.layout import deployment_path
-from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
 from tests.remote.cluster import Cluster
+from tests.remote.hosted import Hosted
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import Planner
 from tests.simulation.world import JOB
 from tests.support.waiting import wait_until
-
-
-@dataclass
-class Hosted:
-    """A JobMaster in a thread of this process. ``ends``: how it has ended."""
-
-    cluster: Cluster
-    ends: list[ExitCode] = field(default_factory=list)
-    told: list[StatusLine] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        storage = self.cluster.world.live
-        options = RunOptions("synthetic.py:job", storage.uri, JOB, attempt="hosted")
-        job = SimpleNamespace(sinks=())
-        remote = RemoteJob(job, options, Location(storage.uri), Timing(0.02))
-        self.host = MasterHost(lambda begins: run_master(remote, self.told.append, begins), self.ends.append)
-
-    def epoch(self) -> int:
-        return Journal(self.cluster.world.live, JOB).refresh().epoch
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class EpochClaimed(JournalEvent):
         if self.deployment:
             take_again(state)
         else:
-            state.prepared_by = None
+            state.prepared_by = state.running_since = None
             state.taken.clear()  # who asked is told that the driver was overtaken
             forget_assigned(state)
         if state.status is not None and not self.releases_only:

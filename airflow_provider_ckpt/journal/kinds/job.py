@@ -8,7 +8,7 @@ from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.requests import AnsweredRequests
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.json_form import own_form
+from airflow_provider_ckpt.model.json_form import LATER, own_form
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 
@@ -19,6 +19,9 @@ class JobProgress(AnsweredRequests):
     status: JobStatus | None = None
     """None: no driver has told one; the first tells none before it is RUNNING (``JobState.is_held``)."""
     cause: str | None = None
+    running_since: float | None = field(default=None, metadata=LATER)
+    """When the deployment's subtasks were all running first; None for a job without workers, and before. One JobMaster
+    after the other counts from there."""
 
 
 def _document(options: SubmittedOptions) -> dict[str, object]:
@@ -47,7 +50,9 @@ class StatusChanged(JournalEvent):
 
     def apply(self, state: JobProgress) -> None:
         state.status, state.cause = self.status, self.cause
+        if self.status is JobStatus.RUNNING and state.deployment and state.running_since is None:
+            state.running_since = self.at
         if not self.status.is_alive:
-            state.deployment = 0  # its workers leave
+            state.deployment, state.running_since = 0, None  # its workers leave
         if self.status is JobStatus.STOPPED:
             state.draining = False  # a stop wins over a drain; the next run goes on reading

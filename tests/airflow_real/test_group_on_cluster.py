@@ -1,0 +1,136 @@
+"""A group of tasks in a whole Airflow, whose subtasks are applications of a standalone Spark cluster."""
+
+from __future__ import annotations
+
+import copy
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.airflow_real.server import Airflow
+from tests.airflow_real.watched_group import WatchedGroup
+from tests.chaos.data import Feeder
+from tests.chaos.ending import wait_for_all
+from tests.chaos.released import check_exactly_once
+from tests.chaos.world import SMALL, Variant, World
+from tests.cluster.standalone import Standalone
+from tests.support.processes import is_alive, send
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.airflow_real, pytest.mark.timeout(1800)]
+
+JOBS = Path(__file__).parent / "jobs"
+GROUPED, BOUNDED = Variant("grouped", "grouped.py", ("out",)), Variant("bounded", "bounded.py", ("all",))
+APPLICATIONS = 3
+"""Subtasks of a job: each is an application with one executor, of one core."""
+CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | {
+    "spark.driver.host": "127.0.0.1",
+    "spark.cores.max": "1",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.pyspark.python": sys.executable,
+}
+DAGS = f"""
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_ckpt import CheckpointedSparkJobGroup
+
+for name, options in (("grouped", {{"checkpoint_interval": 0.5}}), ("bounded", {{}})):
+    with DAG(name, schedule=None, default_args={{"retry_delay": timedelta(seconds=1)}}):
+        CheckpointedSparkJobGroup(
+            "orders",
+            job=f"{JOBS}/{{name}}.py:job",
+            job_id=name,
+            spark={{"conf": {CONF!r}}},
+            **options,
+        )
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with Standalone(tmp_path_factory.mktemp("cluster"), cores=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(tmp_path_factory.mktemp("world"), GROUPED, history_files=60) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def airflow(world: World, cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    env = {
+        **world.env,
+        "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "{cluster.url}"}}',
+        "AIRFLOW_CONN_CKPT_DEFAULT": f'{{"conn_type": "ckpt", "host": "{world.root}"}}',
+    }
+    with Airflow(tmp_path_factory.mktemp("airflow"), env) as running:
+        (running.dags / "dags.py").write_text(DAGS)
+        yield running
+
+
+def test_an_executor_and_a_driver_are_lost_alone_and_the_group_ends_green(
+    airflow: Airflow, world: World, cluster: Standalone
+) -> None:
+    with Feeder(world.data, every=1.0):
+        group = WatchedGroup(airflow, world, "orders", "grouped", airflow.start_dag("grouped"))
+        group.wait_for_release("the job runs")
+        wait_until(lambda: len(cluster.executors()) >= APPLICATIONS, lambda: group.told(), seconds=200)
+        with group.logs.watched():
+            lost = cluster.kill_an_executor()
+            wait_until(lambda: not is_alive(lost), "the end of the executor")
+            group.wait_for_release("an executor was killed")
+            _kill_a_worker(group)
+            group.wait_for_release("a driver was killed")
+    wait_for_all(world)
+    world.drain()
+    _ends_green(group)
+    assert {name: number for name, number in group.tries().items() if number > 1} == {"history/0": 2}
+    group.logs.check()
+    check_exactly_once(world)
+
+
+def test_a_bounded_job_runs_in_batch_mode_and_a_killed_driver_is_tried_again_alone(
+    airflow: Airflow, world: World
+) -> None:
+    bounded = copy.copy(world)
+    bounded.variant, bounded.job_id = BOUNDED, BOUNDED.name
+    group = WatchedGroup(airflow, bounded, "orders", "bounded", airflow.start_dag("bounded"))
+    with group.logs.watched():
+        _eventually(group, lambda: group.logs.batches("history/0") >= 3, "splits are read")
+        _kill_a_worker(group)
+        _ends_green(group)
+    assert {name: number for name, number in group.tries().items() if number > 1} == {"history/0": 2}
+    state = bounded.state()
+    assert (state.status, state.definition and state.definition.mode) == ("FINISHED", "batch")
+    group.logs.check()
+    check_exactly_once(bounded)
+
+
+def _kill_a_worker(group: WatchedGroup[Airflow]) -> None:
+    attempts = len(group.logs.attempts("history/0"))
+    send(group.driver("history/0"), signal.SIGKILL)
+    group.wait_for_attempt("history/0", after=attempts)
+
+
+def _ends_green(group: WatchedGroup[Airflow]) -> None:
+    _eventually(group, lambda: set(group.states().values()) == {"success"}, "the group ends green")
+    assert group.world.state().status == "FINISHED"
+
+
+def _eventually(group: WatchedGroup[Airflow], look: Callable[[], bool], what: str) -> None:
+    """Fails at once when a task of the group is given up."""
+
+    def is_so() -> bool:
+        failed = {"failed", "upstream_failed"} & set(group.states().values())
+        assert not failed, f"{what}\n{group.told()}"
+        return look()
+
+    wait_until(is_so, lambda: f"{what}\n{group.told()}", seconds=400, every=1)

@@ -1,0 +1,37 @@
+"""A real JobMaster beside the steps of a simulated deployment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.remote.master import RemoteJob, run_master
+from airflow_provider_ckpt.remote.master_host import MasterHost
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.storage.location import Location
+from tests.remote.cluster import Cluster
+from tests.simulation.world import JOB
+
+
+@dataclass
+class Hosted:
+    """A JobMaster in a thread of this process. ``ends``: how it has ended."""
+
+    cluster: Cluster
+    stop_after: float | None = None
+    ends: list[ExitCode] = field(default_factory=list)
+    told: list[StatusLine] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        storage = self.cluster.world.live
+        options = RunOptions("synthetic.py:job", storage.uri, JOB, attempt="hosted", stop_after=self.stop_after)
+        job = SimpleNamespace(sinks=())
+        remote = RemoteJob(job, options, Location(storage.uri), Timing(0.02))
+        self.host = MasterHost(lambda begins: run_master(remote, self.told.append, begins), self.ends.append)
+
+    def epoch(self) -> int:
+        return Journal(self.cluster.world.live, JOB).refresh().epoch
