@@ -24,7 +24,7 @@ from airflow_provider_ckpt.client.job_facts import has_ended, is_journaled
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_decided
 from airflow_provider_ckpt.client.state_value import as_it_is
 from airflow_provider_ckpt.journal import journal as journals
-from airflow_provider_ckpt.journal.requests import RescaleRequest, pending_requests, write_request
+from airflow_provider_ckpt.journal.requests import RescaleRequest, pending_requests, withdraw_leaves, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -164,6 +164,11 @@ class JobClient:
         """Whether somebody has asked the driver of ``epoch`` to stop because its process has to go (:meth:`stop` with
         ``leaves``). Until the next driver comes, also when it has been answered."""
         return any(one.leaves for one in pending_requests(self._storage(), self.job_id, epoch, ()))
+
+    def withdraw_leaves(self, epoch: int) -> int:
+        """Take back the requests that :meth:`is_asked_to_leave` tells of, up to the driver of ``epoch``: the job is to
+        go on. One that its driver has taken takes place nevertheless, unless it dies before. How many there were."""
+        return withdraw_leaves(self._storage(), self.job_id, epoch)
 
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
         """Wait until the job has ended, or its driver has said that it does not: what was asked for was refused, or it

@@ -101,6 +101,15 @@ def forget_requests(storage: Storage, job_id: str, epoch: int) -> None:
             storage.delete(f"{requests_path(job_id)}/{entry}")
 
 
+def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
+    """Delete the requests up to ``epoch`` to leave (``leaves``): whoever asked, because its process was to go, wants
+    the job to go on after all. One that a driver has taken takes place nevertheless. How many there were."""
+    asked = [one for one in pending_requests(storage, job_id, epoch, (), since=0) if one.leaves]
+    for request in asked:
+        storage.delete(request_path(job_id, request.name))
+    return len(asked)
+
+
 def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request | None:
     """``epoch`` is taken for a file that does not say whom it is meant for: who reads it answers it. None if a later
     driver has deleted it since it was listed."""

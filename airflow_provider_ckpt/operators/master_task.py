@@ -74,6 +74,7 @@ class MasterTaskOperator(GroupTaskOperator):
             state = self._look(run)
             if self._group_run.standing(state) is Standing.RUNS:
                 self._refuse_uncovered(state)
+                self._forget_the_kill(run, state)
                 self._coordinate(run, state)
             elif self._group_run.standing(state) is not Standing.DONE:
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
@@ -117,6 +118,11 @@ class MasterTaskOperator(GroupTaskOperator):
                 f"Job {state.job_id} has subtasks that no task of this group runs: {', '.join(sorted(missing))}. Clear "
                 "the group, so that it is planned anew; a group with a list of subtasks has to name all of them."
             )
+
+    def _forget_the_kill(self, run: TaskRun, state: JobState) -> None:
+        """What a killed try has asked for is not for the one that was begun by a clear: that is to go on."""
+        if self._was_cleared and run.hook.client(state.job_id).withdraw_leaves(state.epoch):
+            self.log.info("The job was asked to stop when an earlier try was killed; the clear takes that back")
 
     # ---- the run
 

@@ -17,7 +17,7 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.requests import pending_requests, write_request
 from airflow_provider_ckpt.operators import master_task
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.remote import master as masters
@@ -130,6 +130,32 @@ def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
     assert [one.uid for one in remote.job.sinks] == ["out"]
     assert spark_submit.calls == []
     assert run["ti"].pushed[JOB_ID_XCOM] == NAME
+
+
+@pytest.mark.parametrize("cleared", [True, False], ids=["cleared", "retried"])
+def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
+    coordinate: Any, played: PlayedMaster, orders: Journal, root: Storage, cleared: bool
+) -> None:
+    """The JobMaster that was asked has died before it came to it."""
+    store, ends = StateStore(), plays(prepared(orders), "FINISHED", ExitCode.FINISHED)
+    asked: list[int] = []
+
+    def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        epoch = coordinated(orders).state.epoch
+        write_request(root, NAME, "stop", epoch, leaves=True)
+        write_request(root, NAME, "stop", epoch)  # of somebody else
+        return ExitCode.FAILED
+
+    def goes_on(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        asked.extend(one.leaves for one in pending_requests(root, NAME, orders.refresh().epoch, ()))
+        return ends(on_status)
+
+    played.plays = [dies, goes_on]
+    operator = coordinate()
+    with pytest.raises(AirflowException):
+        operator.execute(context(store, max_tries=2))
+    operator.execute(context(store, try_number=2, max_tries=3 if cleared else 2))
+    assert sorted(asked) == ([False] if cleared else [False, True])
 
 
 @pytest.mark.parametrize(
