@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.split import size
 
 FORMAT = "airflow-provider-ckpt/job-view"
 VERSION = 1
@@ -45,6 +47,7 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         ],
         "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
         "restarts": dict(sorted(state.restarts.items())),
+        "reconciled": None if state.reconciled is None else _reconciled(state.reconciled),
         "draining": state.draining,
         "restored_from": state.restored or None,
         "requests": [{"request": name, "outcome": _outcome(state, name)} for name in sorted(state.answered)],
@@ -53,6 +56,19 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         ],
         "deletion": None if state.deletion is None else {"at": state.deletion.at, "was": state.deletion.was},
         "damage": list(state.damage),
+    }
+
+
+def _reconciled(event: JobReconciled) -> dict[str, Any]:
+    return {
+        "epoch": event.epoch,
+        "at": event.at,
+        "kept": list(event.kept),
+        "splits_kept": dict(event.splits_kept),
+        "restarted": [
+            {"subtask": one.subtask, "splits": None if one.splits is None else size(one.splits), "for": one.consumer}
+            for one in event.reset
+        ],
     }
 
 

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.report.reconciled import table
 
 LATE_FILES_SHOWN = 5
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(job_view(state, is_alive(state.worker)), indent=1))
         return 0
     print(text.fields(summary(state)))
-    for line in (*unserved(state), *late_files(state)):
+    for line in (*recovered(state), *unserved(state), *late_files(state)):
         print(line)
     return 0
 
@@ -94,6 +95,11 @@ def _params(state: JobState) -> str:
 
 def _driver(worker: Worker) -> str | None:
     return f"{worker.host}, pid {worker.pid}" if worker.host and worker.pid else None
+
+
+def recovered(state: JobState) -> list[str]:
+    """What a job in batch mode has kept, and what was run again, when somebody went on with it last."""
+    return [] if state.reconciled is None else list(table(state.reconciled))
 
 
 def unserved(state: JobState) -> list[str]:

@@ -35,7 +35,7 @@ class Failover:
         parts, subtask = self._parts, message.subtask
         if not parts.subtasks.admits(subtask, message.attempt):
             parts.subtasks.begin(subtask, message.attempt)
-        hopeless = message.terminal or message.driver_is_lost
+        hopeless = message.terminal or message.driver_is_lost or message.result_is_lost
         may_restart = not (hopeless or self._job.is_ending or parts.requests.stop is not None)
         restart = self._next_attempt(message, now) if may_restart else None
         if restart is None:

@@ -69,6 +69,8 @@ class SubtaskFailed:
     """What every task of the driver needs is gone: no next attempt there comes further (Spark's JVM)."""
     worker_is_lost: bool = False
     """It is not the subtask that failed: nobody runs it any more. Its next attempt is for another worker to begin."""
+    result_is_lost: bool = False
+    """What it reads is gone: no next attempt of it comes further, and the next run produces that again."""
     stack_trace: str = ""
     """Of the whole exception, as Python prints it: for the log, if this failure is the first one."""
 

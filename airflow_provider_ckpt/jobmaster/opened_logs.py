@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
 from airflow_provider_ckpt.jobmaster.log_checks import check_closed, check_read, check_whole, is_outdated
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.reconciliation import void_positions
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.journal.events import SubtaskFinished
+from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.split import ranges
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 
 
 def open_logs(
-    journal: OwnedJournal, logs: Mapping[SubtaskId, SubtaskLog], epoch: int, mode: str, restore: RestorePoint | None
+    journal: OwnedJournal,
+    logs: Mapping[SubtaskId, SubtaskLog],
+    epoch: int,
+    mode: str,
+    restore: RestorePoint | None,
+    resets: Mapping[SubtaskId, Reset] = MappingProxyType({}),
 ) -> dict[SubtaskId, AttemptId]:
     """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
     the tail of the log decides (R11), and the driver before may not have come to say so.
 
     Returns the attempt of every subtask that is not finished; nobody else, but for a later one, appends to its log from
-    here on. Raises SubtaskLogLostError, LogFencedError.
+    here on. ``resets``: those of which results are gone. Raises SubtaskLogLostError, LogFencedError.
     """
     state = journal.state
     check_whole(state, logs)
@@ -41,7 +50,11 @@ def open_logs(
         goes_on = continues_at(log, batch=mode == "batch", by_split=by_split)
         if goes_on is None and restore is not None and (mode != "batch" or by_split):
             goes_on = restore.continues_at(subtask)
-        log.open(attempts[subtask], 0 if void else goes_on)
+        reset = resets.get(subtask)
+        if void or (reset is not None and not by_split):
+            log.open(attempts[subtask], 0)
+        else:
+            log.open(attempts[subtask], goes_on, () if reset is None else ranges(void_positions(log, reset)))
     return attempts
 
 

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.journal.kinds.epochs import (
     Restored,
 )
 from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
+from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
 from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
@@ -39,6 +40,7 @@ __all__ = [
     "GraphChanged",
     "JobCreated",
     "JobDeleted",
+    "JobReconciled",
     "LateFilesFound",
     "PlanRecorded",
     "RequestAnswered",
@@ -75,6 +77,7 @@ Event = (
     | SplitsDone
     | SplitsCovered
     | Restored
+    | JobReconciled
     | SubtaskEndOfData
     | SubtaskFinished
     | SubtaskRestarting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import OvertakenError, TerminalError
+from airflow_provider_ckpt.errors import OvertakenError, TerminalError, TransientError
 
 
 class UnknownRecordError(TerminalError):
@@ -39,6 +39,16 @@ class PartitionFilesDamagedError(TerminalError):
     template = (
         "{uri} was published with {size} bytes and {found}; its rows would be lost to whoever reads the partition: put "
         "it back as it was and start the job with --resume-failed, or run the job under another id"
+    )
+
+
+class ResultLostError(TransientError):
+    """In BATCH nothing was released that depends on it, so it is produced again: by the next run, which looks for what
+    is gone before it begins (FLIP-383)."""
+
+    template = (
+        "{uri}, of the result of {producer}, was published with {size} bytes and {found}. No row is lost: the next run "
+        "produces it again, and what else is gone, and keeps the rest"
     )
 
 

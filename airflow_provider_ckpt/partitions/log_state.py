@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.split import Range, Ranges, union
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
@@ -63,24 +64,27 @@ class LogState:
         )
 
 
-def void_ranges(records: Iterable[Numbered]) -> list[tuple[int, int]]:
-    """Half-open ranges of entry numbers that a later Open rewound behind (R4)."""
-    return [
-        (record.continues_at, number)
-        for number, record in records
-        if isinstance(record, Open) and record.continues_at is not None
-    ]
+def void_ranges(records: Iterable[Numbered]) -> list[Range]:
+    """Half-open ranges of entry numbers that a later Open rewound behind (R4), or named."""
+    found: list[Range] = []
+    for number, record in records:
+        if isinstance(record, Open):
+            found += record.voids
+            if record.continues_at is not None:
+                found.append((record.continues_at, number))
+    return found
 
 
 def live(records: Iterable[Numbered]) -> list[Numbered]:
     """The records without the void ones; Open records are never void (they fence, R3)."""
     kept = list(records)
-    voids = void_ranges(kept)
-    return [
-        (number, record)
-        for number, record in kept
-        if isinstance(record, Open) or not any(start <= number < end for start, end in voids)
-    ]
+    voids = union(void_ranges(kept), ())
+    return [(number, record) for number, record in kept if isinstance(record, Open) or not _is_in(voids, number)]
+
+
+def _is_in(ranges: Ranges, number: int) -> bool:
+    last = bisect.bisect_right(ranges, number, key=lambda one: one[0]) - 1
+    return last >= 0 and number < ranges[last][1]
 
 
 def from_number(records: list[Numbered], start: int) -> list[Numbered]:

@@ -13,6 +13,7 @@ from typing import Literal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.json_form import LATER, Json
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.split import Ranges
 
 EndMode = Literal["finish", "drain"]
 """How data end: all that was to be read is read, or the unbounded sources were told to end where they stand."""
@@ -31,13 +32,15 @@ class Open:
     """A new attempt of the subtask owns the log from here on.
 
     ``folder`` names the attempt's own Spark checkpoint folder (R8). ``continues_at`` is the position
-    this attempt continues at: entries between it and this record are void (R4); None = nothing is void.
+    this attempt continues at: entries between it and this record are void (R4); None = nothing is void. ``voids``:
+    positions of entries that are void besides, wherever they are: what they name is gone, and is produced again.
     """
 
     attempt: AttemptId
     epoch: int
     folder: str
     continues_at: int | None = None
+    voids: Ranges = field(default=(), metadata=LATER)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import threading
 from airflow_provider_ckpt.errors import CkptError, TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.split import Ranges
 from airflow_provider_ckpt.partitions.codec import record_to_json
 from airflow_provider_ckpt.partitions.errors import (
     BatchConflictError,
@@ -74,14 +75,15 @@ class SubtaskLog:
             self._remember(numbered(self._log.load()))
             return self.state
 
-    def open(self, attempt: AttemptId, continues_at: int | None = None) -> LogState:
+    def open(self, attempt: AttemptId, continues_at: int | None = None, voids: Ranges = ()) -> LogState:
         """Claim the log for ``attempt``: from here on those before it cannot append. Its Spark folder has its name.
 
         Whoever wrote between our reading and our claim is read first, so the returned state is
-        what this attempt continues from. Raises LogHeldError if the log is held by a later attempt, or by one of the
-        same epoch and number: of two that are not in order neither takes the log from the other.
+        what this attempt continues from. ``continues_at``, ``voids``: see :class:`Open`. Raises LogHeldError if the log
+        is held by a later attempt, or by one of the same epoch and number: of two that are not in order neither takes
+        the log from the other.
         """
-        record = Open(attempt, attempt.epoch, str(attempt), continues_at)
+        record = Open(attempt, attempt.epoch, str(attempt), continues_at, voids)
         with self._lock:
             while True:
                 self._refuse_held(attempt)

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointReleased,
     Event,
     GraphChanged,
+    JobReconciled,
     LateFilesFound,
     SourceDropped,
     SourceEnded,
@@ -24,6 +25,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.report.reconciled import told_of
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]
@@ -143,6 +145,8 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, GraphChanged):
         parts = ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
         return LineKind.RESCALED, f"rescaled: {parts} (plan {event.number})"
+    if isinstance(event, JobReconciled):
+        return LineKind.RECONCILED, told_of(event)
     if isinstance(event, LateFilesFound):
         verb = "was read" if event.read else "is not read"
         named = ", ".join(event.paths[:5])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.log_checks import check_journal
+from airflow_provider_ckpt.jobmaster.reconciliation import Reconciliation, reconcile
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -35,8 +36,10 @@ class Decision:
     may_begin_anew: bool
     graph: JobGraph
     rescaled: Mapping[str, int]
+    reconciliation: Reconciliation | None
+    """Of a job in BATCH mode: what is run again, as results are gone that are to be read."""
     state: JobState = field(compare=False, repr=False)
-    """What it was decided from."""
+    """What it was decided from, with that reset."""
 
 
 def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
@@ -47,14 +50,19 @@ def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
     if state.status is JobStatus.FAILED and not options.resume_failed:
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     going_on = goes_on(storage, options.job_id, options.restore, state)
+    finished = state.status is JobStatus.FINISHED and going_on
+    reconciliation = None if finished or not going_on else reconcile(storage, options.job_id, state)
+    if reconciliation is not None:
+        state = reconciliation.applied(state)
     return Decision(
         is_new=state.created is None,
-        finished=state.status is JobStatus.FINISHED and going_on,
+        finished=finished,
         restore=None if going_on else restore_point(storage, options.job_id, options.restore, state),
         # a checkpoint may bring back what is over by now
         done=Done.of(state) if going_on else Done.again(state),
         may_begin_anew=state.plan is not None and nothing_is_covered(state),
         graph=state.graph(),
         rescaled={} if state.plan is None else state.plan.rescaled,
+        reconciliation=reconciliation,
         state=state,
     )

@@ -21,11 +21,13 @@ from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.reconciliation import Reconciliation
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.restore import restored_event
 from airflow_provider_ckpt.jobmaster.start import Start, find_start
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
@@ -146,6 +148,7 @@ class _Execution:
     ) -> None:
         self._prepared, self._reach, self._unclaimed = prepared, reach, journal
         self._for_workers = for_workers
+        self._reconciliation: Reconciliation | None = None
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
         self._storage, self._location = storage, location
         self._application = prepared.spark.sparkContext.applicationId
@@ -172,8 +175,10 @@ class _Execution:
             sink.prepare()
 
     def _admit(self, state: JobState) -> None:
-        if decide(self._storage, self._options, state) != self._prepared.base:
+        decision = decide(self._storage, self._options, state)
+        if decision != self._prepared.base:
             raise _MovedError
+        self._reconciliation = decision.reconciliation
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
         """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
@@ -189,9 +194,10 @@ class _Execution:
         is_anew, asked = self._prepared.anew is not None, self._prepared.base.restore
         start = find_start(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
         self._record(journal, taken, start)
+        self._reconcile(journal)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
-        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore)  # fences whoever ran it before
+        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences whoever ran it
         tidy_up(self._storage, job_id, taken.epoch)
         claimed = ClaimedJob(
             self._prepared, self._storage, journal, taken, logs, attempts, self._sinks, frozen, splits, start.restore
@@ -223,6 +229,17 @@ class _Execution:
         if prepared.anew is not None:
             why = f"nothing was completed yet, and it does not fit what ran before: {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
+
+    def _reconcile(self, journal: OwnedJournal) -> None:
+        if self._reconciliation is not None and self._prepared.anew is None:
+            event = self._reconciliation.event(journal.state.epoch, time.time())
+            journal.write(event)
+            self._status.event(event, journal.state)
+
+    def _resets(self) -> Mapping[SubtaskId, Reset]:
+        if self._reconciliation is None or self._prepared.anew is not None:
+            return {}
+        return self._reconciliation.resets
 
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -93,6 +94,24 @@ def of_rescaling() -> list[ev.Event]:
         ev.GraphChanged(1, after, {"history": 4}, 110.0),
         ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
         ev.PlanRecorded(after, {}, 120.0, None, {"history": 4}),
+    ]
+
+
+def of_recovery() -> list[ev.Event]:
+    """A job in batch mode goes on: of history/1 the files of two splits are gone, of clean all."""
+    a, b, clean, report = (SubtaskId(name) for name in ("history/0", "history/1", "clean/0", "report/0"))
+    return [
+        ev.SplitsDone("history", a, ((0, 5),), 101.0),
+        ev.SplitsDone("history", b, ((5, 9),), 102.0),
+        *(ev.SubtaskEndOfData(one, "0001-ab", 103.0) for one in (a, b, clean)),
+        ev.SourceEnded("clean", "history__clean", 0, 104.0),
+        ev.JobReconciled(
+            2,
+            (a,),
+            {"history": 7},
+            (Reset(clean, ((1, 2),), report), Reset(b, ((2, 3), (4, 5)), clean, ((6, 7), (8, 9)))),
+            110.0,
+        ),
     ]
 
 

@@ -30,6 +30,7 @@ from tests.journal.samples import (
     WORKER,
     of_a_deletion,
     of_deployment,
+    of_recovery,
     of_rescaling,
     of_restarts,
     of_splits,
@@ -54,6 +55,7 @@ def test_every_event_survives_its_json() -> None:
         *one_of_each(),
         *of_splits(),
         *of_restarts(),
+        *of_recovery(),
         *of_rescaling(),
         *of_a_deletion(),
         *of_deployment(),
@@ -295,6 +297,7 @@ def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading()
     state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_deployment()])
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
+    state.reconciled = ev.JobReconciled(2, (), {}, (), 1.0)
     names = {field.name for field in fields(JobState)} - {"damage", "position"}
     assert state_to_json(state).keys() == names | {"format", "version"}
 

@@ -32,6 +32,12 @@ def test_the_name_of_an_attempt_is_its_text(number: int, name: str) -> None:
     assert (record_to_json(opened), record_from_json(body)) == (body, opened)
 
 
+def test_golden_what_an_attempt_voids_is_named_by_its_first_entry() -> None:
+    opened = Open(AttemptId(3, 0, "ab"), 3, "0003-ab", voids=((2, 3), (5, 7)))
+    golden = json.loads((GOLDEN.parent / "subtask-log-open-voids-v1.json").read_text())
+    assert (record_to_json(opened), record_from_json(golden)) == (golden, opened)
+
+
 def test_the_golden_log_of_version_1_reads_as_it_was_written(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "log")
     entries = subtask_entries(open_storage(tmp_path), "log").load()

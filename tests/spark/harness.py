@@ -173,8 +173,8 @@ class World:
     def state(self) -> JobState:
         return Journal(self.storage, self.job_id).replay()
 
-    def records(self, vertex: str) -> list[Numbered]:
-        log = SubtaskLog(self.storage, subtask_log_path(self.job_id, vertex, 0))
+    def records(self, vertex: str, subtask: int = 0) -> list[Numbered]:
+        log = SubtaskLog(self.storage, subtask_log_path(self.job_id, vertex, subtask))
         log.load()
         return log.records()
 

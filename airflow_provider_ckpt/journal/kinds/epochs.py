@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import ADDED, JournalEvent
+from airflow_provider_ckpt.journal.kinds.reconciliation import Reconciled
 from airflow_provider_ckpt.journal.kinds.requests import take_again
-from airflow_provider_ckpt.journal.kinds.sources import Sources
-from airflow_provider_ckpt.journal.kinds.splits import Splits, forget_assigned, give_up_splits, rewind_splits
-from airflow_provider_ckpt.journal.kinds.subtasks import Subtasks
+from airflow_provider_ckpt.journal.kinds.splits import forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -20,7 +19,7 @@ from airflow_provider_ckpt.model.worker import Worker
 
 
 @dataclass
-class Epochs(Deletion, Checkpoints, Sources, Splits, Subtasks):
+class Epochs(Deletion, Checkpoints, Reconciled):
     epoch: int = 0
     attempt: str | None = None
     worker: Worker = field(default_factory=Worker)

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError, ResultLostError
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch
@@ -125,7 +126,10 @@ class BatchRunner(BoundedRunner):
             partition = partition_path(context.job_id, producer.vertex, producer.number)
             records = self._inputs[producer].records()
             files = [file for _, record in records if isinstance(record, Batch) for file in record.files]
-            refuse_damaged(context.storage, partition, files)
+            try:
+                refuse_damaged(context.storage, partition, files)
+            except PartitionFilesDamagedError as error:
+                raise ResultLostError(producer=producer, **error.data) from None
             paths += [context.storage.spark_uri(f"{partition}/{file.path}") for file in files]
         schema = plain(self._schemas[of_edge[0].edge.producer])
         if not paths:

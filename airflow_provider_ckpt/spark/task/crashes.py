@@ -8,7 +8,7 @@ from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenc
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.partitions.errors import LogFencedError, ResultLostError
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.errors import SparkLostError
@@ -37,6 +37,8 @@ def _report(
     if is_lost:  # no traceback: it is of our own calls, or of a user's that are not to blame
         return SubtaskFailed(*world, str(error), driver_is_lost=True, stack_trace=stack_trace)
     terminal = isinstance(error, CkptError) and not error.retryable
+    if isinstance(error, ResultLostError):
+        return SubtaskFailed(*world, str(error), result_is_lost=True, stack_trace=stack_trace)
     found = find_cause(error.__cause__) if error.__cause__ is not None else None
     if found is None or found.traceback is None:
         return SubtaskFailed(*world, str(error), terminal, stack_trace=stack_trace)

@@ -1,0 +1,121 @@
+"""What a job in BATCH mode keeps of the runs before, by the journal, the logs and the partitions (FLIP-383).
+
+In Flink the workers hold the results, and are asked for them. Here they are in the storage, which is asked instead:
+nothing has to be waited for, and what a worker had published is kept though the worker is gone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.coordinator.reconciliation import LostResult, lost_results
+from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.log_checks import is_outdated
+from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.split import ranges
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.lost_entries import lost_entries
+from airflow_provider_ckpt.partitions.records import Batch, EndOfData, EndOfPartition
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import job_path, partition_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """``resets``: by subtask, what is run again. The rest, as it is when it is looked at, is for display: a driver that
+    lives yet goes on meanwhile."""
+
+    resets: Mapping[SubtaskId, Reset]
+    kept: tuple[SubtaskId, ...] = field(default=(), compare=False)
+    splits_kept: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    def event(self, epoch: int, now: float) -> JobReconciled:
+        return JobReconciled(epoch, self.kept, self.splits_kept, tuple(self.resets.values()), now)
+
+    def applied(self, state: JobState) -> JobState:
+        """``state`` as it is going to be."""
+        if not self.resets:
+            return state
+        after = copy.deepcopy(state)
+        self.event(state.epoch, 0.0).apply(after)
+        return after
+
+
+def reconcile(storage: Storage, job_id: str, state: JobState) -> Reconciliation | None:
+    """None: there is nothing to go on from, or the job is in STREAMING mode: a lost result is lost, as checkpoints
+    cover what was made of others beside it, and sinks may have released that. In BATCH no checkpoint completes before
+    all subtasks are at their ends, and then nobody wants a result: a vertex that was added since does not get it.
+
+    Reads the logs, and lists the partitions that somebody is to read; writes nothing. Raises FrozenSplitsLostError, and
+    the storage's errors: what cannot be listed is not gone.
+    """
+    if state.plan is None or state.definition is None or state.definition.mode != "batch" or state.last_completed:
+        return None
+    graph, logs = state.graph(), load_logs(storage, job_id, state.graph())
+    counted = {name: log for name, log in logs.items() if not is_outdated(log, state.since(name.vertex))}
+    ended = [name for name in graph.subtasks if name in counted and counted[name].has_ended]
+
+    def gone(subtask: SubtaskId) -> list[int]:
+        if subtask not in counted:
+            return []
+        partition = partition_path(job_id, subtask.vertex, subtask.number)
+        return lost_entries(storage, partition, counted[subtask].records())
+
+    places = _Places(storage, job_id, state)
+    resets = {one.producer: _reset(one, graph, logs, places) for one in lost_results(graph, ended, gone)}
+    kept = tuple(name for name in ended if name not in resets)
+    return Reconciliation(resets, kept, _splits_kept(graph, counted, resets))
+
+
+def void_positions(log: SubtaskLog, reset: Reset) -> list[int]:
+    """What is void in the log of a subtask with splits that is run again: the entries of lost splits, and its end."""
+    ends = [number for number, record in log.records() if isinstance(record, (EndOfData, EndOfPartition))]
+    return [*ends, *(number for start, end in reset.positions for number in range(start, end))]
+
+
+class _Places:
+    """Of splits in the frozen lists of their sources; a list is read once."""
+
+    def __init__(self, storage: Storage, job_id: str, state: JobState) -> None:
+        self._storage, self._job_id, self._frozen = storage, job_id, state.frozen
+        self._of: dict[str, dict[str, int]] = {}
+
+    def of(self, source: str) -> Mapping[str, int]:
+        if source not in self._of:
+            frozen = self._frozen.get(source)
+            path = None if frozen is None else frozen.path
+            splits = () if path is None else read_frozen_splits(self._storage, f"{job_path(self._job_id)}/{path}")
+            self._of[source] = {split.id: number for number, split in enumerate(splits)}
+        return self._of[source]
+
+
+def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog], places: _Places) -> Reset:
+    subtask, positions = lost.producer, ranges(lost.positions)
+    if not graph.vertex(subtask.vertex).splits:
+        return Reset(subtask, positions, lost.consumer)
+    known, gone = places.of(subtask.vertex), set(lost.positions)
+    names = [record.split for number, record in logs[subtask].records() if number in gone and isinstance(record, Batch)]
+    splits = ranges(known[name] for name in names if name is not None and name in known)
+    return Reset(subtask, positions, lost.consumer, splits)
+
+
+def _splits_kept(
+    graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog], resets: Mapping[SubtaskId, Reset]
+) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for vertex in [one for one in graph.vertices if one.splits]:
+        done = sum(
+            isinstance(record, Batch) and record.split is not None
+            for name in vertex.subtasks
+            if name in logs
+            for _, record in logs[name].records()
+        )
+        lost = sum(end - start for name in vertex.subtasks if name in resets for start, end in resets[name].positions)
+        found[vertex.uid] = done - lost
+    return found

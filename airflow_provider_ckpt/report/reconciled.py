@@ -1,0 +1,45 @@
+"""What was kept of a job in batch mode, and what is run again, and why: for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
+from airflow_provider_ckpt.model.split import size
+
+_SHOWN = 5
+
+
+def told_of(event: JobReconciled) -> str:
+    """In one sentence."""
+    kept = ", ".join(_kept(event)) or "nothing"
+    again = [f"{one.subtask} ({_why(one)})" for one in event.reset[:_SHOWN]]
+    if len(event.reset) > _SHOWN:
+        again.append(f"and {len(event.reset) - _SHOWN} more")
+    return f"kept of the runs before: {kept}; run again: {'; '.join(again) or 'nothing of it'}"
+
+
+def table(event: JobReconciled) -> Iterator[str]:
+    """A line for each subtask, the kept ones of a vertex in one."""
+    yield f"recovery in epoch {event.epoch}:"
+    for what in _kept(event):
+        yield f"  kept       {what}"
+    for one in event.reset:
+        yield f"  run again  {one.subtask}: {_why(one)}"
+
+
+def _kept(event: JobReconciled) -> Iterator[str]:
+    by_vertex: dict[str, int] = {}
+    for subtask in event.kept:
+        by_vertex[subtask.vertex] = by_vertex.get(subtask.vertex, 0) + 1
+    for vertex, count in by_vertex.items():
+        if vertex not in event.splits_kept:
+            yield vertex if count == 1 else f"{vertex} ({count} subtasks)"
+    yield from (f"{source} ({count} splits)" for source, count in event.splits_kept.items() if count)
+
+
+def _why(reset: Reset) -> str:
+    what, numbers = ("batch", reset.positions) if reset.splits is None else ("split", reset.splits)
+    count = size(numbers)
+    plural = "" if count == 1 else "es" if what == "batch" else "s"
+    return f"files of {count} {what}{plural} are gone that {reset.consumer} is to read"

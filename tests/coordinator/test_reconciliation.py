@@ -1,0 +1,91 @@
+"""What is run again of a bounded job (FLIP-383): the least that is right, on every small job there is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.reconciliation import LostResult, lost_results
+from airflow_provider_ckpt.model.channel import channels
+from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+ALL: Exchange = "all_to_all"
+
+
+def vertex(uid: str, parallelism: int = 1, *, splits: bool = False) -> JobVertex:
+    return JobVertex(uid, (uid,), (), (), (), bounded=True, parallelism=parallelism, splits=splits)
+
+
+def edges(*pairs: str, exchange: Exchange = ALL) -> tuple[JobEdge, ...]:
+    return tuple(JobEdge(f"{a}__{b}", a, b, b, exchange) for a, b in (pair.split(">") for pair in pairs))
+
+
+GRAPHS = {
+    "chain": JobGraph((vertex("a"), vertex("b"), vertex("c")), edges("a>b", "b>c")),
+    "diamond": JobGraph((vertex("a"), vertex("b"), vertex("c"), vertex("d")), edges("a>b", "a>c", "b>d", "c>d")),
+    "splits": JobGraph((vertex("a", 3, splits=True), vertex("b"), vertex("c")), edges("a>b", "b>c", "a>c")),
+    "pointwise": JobGraph(
+        (vertex("a", 2), vertex("b", 2), vertex("c")), (*edges("a>b", exchange="pointwise"), *edges("b>c"))
+    ),
+    "apart": JobGraph((vertex("a"), vertex("b"), vertex("c"), vertex("d")), edges("a>c", "b>d")),
+    "two ways": JobGraph((vertex("a"), vertex("b")), (*edges("a>b"), JobEdge("again", "a", "b", "b", ALL))),
+}
+
+
+def subsets(of: Collection[SubtaskId]) -> Iterator[set[SubtaskId]]:
+    for count in range(len(of) + 1):
+        for found in itertools.combinations(of, count):
+            yield set(found)
+
+
+def is_right(graph: JobGraph, ended: set[SubtaskId], lost: set[SubtaskId], again: set[SubtaskId]) -> bool:
+    """Whoever runs finds all that it reads, or it is made anew."""
+    run = (set(graph.subtasks) - ended) | again
+    return all(one.producer not in lost or one.producer in run for consumer in run for one in channels(graph, consumer))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_what_is_run_again_is_the_least_that_is_right(name: str) -> None:
+    """For every subset of subtasks at their ends, and every subset of lost results."""
+    graph = GRAPHS[name]
+    for ended, lost in itertools.product(subsets(graph.subtasks), subsets(graph.subtasks)):
+        gone = {one: [3] if one in lost else [] for one in graph.subtasks}
+        found = lost_results(graph, ended, gone.__getitem__)
+        again = {one.producer for one in found} & ended
+        assert is_right(graph, ended, lost, again)
+        smaller = [one for one in subsets(ended) if len(one) < len(again) and is_right(graph, ended, lost, one)]
+        assert not smaller, (ended, lost, again, smaller)
+        assert all(one.producer in lost for one in found)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_result_is_asked_for_once_and_only_if_somebody_is_to_read_it(name: str) -> None:
+    graph = GRAPHS[name]
+    for ended in subsets(graph.subtasks):
+        asked: list[SubtaskId] = []
+
+        def gone(subtask: SubtaskId) -> list[int]:
+            asked.append(subtask)  # noqa: B023 - called before the next round
+            return []
+
+        lost_results(graph, ended, gone)
+        run = set(graph.subtasks) - ended
+        read = {one.producer for consumer in run for one in channels(graph, consumer)}
+        by_split = {one for each in graph.vertices if each.splits for one in each.subtasks}
+        assert sorted(asked) == sorted(read & (ended | by_split))
+
+
+def test_of_a_source_with_splits_what_a_subtask_has_published_counts_before_its_end_too() -> None:
+    graph, a = GRAPHS["splits"], SubtaskId("a/1")
+    found = lost_results(graph, {SubtaskId("a/0")}, lambda one: [7, 4] if one == a else [])
+    assert found == (LostResult(a, (4, 7), SubtaskId("b/0")),)
+
+
+def test_it_goes_upwards_through_results_that_were_released_meanwhile() -> None:
+    """b had ended, and nobody needed a any more; now b's own result is gone."""
+    ended = {SubtaskId("a/0"), SubtaskId("b/0")}
+    found = lost_results(GRAPHS["chain"], ended, lambda one: [1])
+    assert [(one.producer, one.consumer) for one in found] == [("b/0", "c/0"), ("a/0", "b/0")]

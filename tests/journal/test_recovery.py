@@ -1,0 +1,64 @@
+"""What the journal tells of a job in batch mode that somebody went on with (FLIP-383)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
+from airflow_provider_ckpt.model.split import numbers
+from airflow_provider_ckpt.report.reconciled import table, told_of
+from tests.journal.samples import of_recovery
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "recovery-v1.json"
+
+
+def folded() -> JobState:
+    state = JobState("orders")
+    for event in of_recovery():
+        event.apply(state)
+    return state
+
+
+def last() -> ev.JobReconciled:
+    found = of_recovery()[-1]
+    assert isinstance(found, ev.JobReconciled)
+    return found
+
+
+def test_golden_events_of_a_recovery_still_read_and_write_the_same() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert [decode(event) for event in golden] == of_recovery()
+    assert [json.loads(encode(event)) for event in of_recovery()] == golden
+
+
+def test_what_is_reset_is_not_at_its_end_any_more() -> None:
+    state = folded()
+    assert state.end_of_data == {"history/0"}
+    assert numbers(state.splits_done["history"]) == {0, 1, 2, 3, 4, 5, 7}
+    assert state.ended == {}
+    assert state.reconciled == last()
+
+
+def test_a_snapshot_keeps_it() -> None:
+    assert state_from_json(state_to_json(folded())) == folded()
+
+
+def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
+    assert told_of(last()) == (
+        "kept of the runs before: history (7 splits); run again: clean/0 (files of 1 batch are gone that report/0 is "
+        "to read); history/1 (files of 2 splits are gone that clean/0 is to read)"
+    )
+    assert list(table(last())) == [
+        "recovery in epoch 2:",
+        "  kept       history (7 splits)",
+        "  run again  clean/0: files of 1 batch are gone that report/0 is to read",
+        "  run again  history/1: files of 2 splits are gone that clean/0 is to read",
+    ]
+
+
+def test_a_run_that_finds_all_says_so() -> None:
+    assert told_of(ev.JobReconciled(2, (), {}, (), 1.0)) == "kept of the runs before: nothing; run again: nothing of it"

@@ -1,0 +1,187 @@
+"""A job in batch mode goes on, and what it had published is there, or gone (FLIP-383): nothing is run again but what is
+gone and wanted, and every row comes out once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.model.split import size
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.faults import Fault, FaultyStorage, HookedEntries
+from tests.spark.harness import Run, World
+from tests.spark.test_split_sources import Read, ids_of, splits
+
+GIVEN = splits(6)
+
+
+def job_of(world: World, read: Read) -> Job:
+    """parts (by split) -> clean -> report, each with a sink."""
+    job = Job("recovery")
+
+    @job.source(bounded=True, splits=GIVEN, parallelism=2)
+    def parts(reader: object, split: dict[str, object]) -> DataFrame:
+        return read(reader, split)  # type: ignore[arg-type]
+
+    @job.transform(inputs=[parts], chain=False)
+    def clean(rows: DataFrame) -> DataFrame:
+        return rows.where("id >= 0")
+
+    @job.transform(inputs=[clean], chain=False)
+    def report(rows: DataFrame) -> DataFrame:
+        return rows.where("k >= 0")
+
+    for name, operator in (("raw", parts), ("cleaned", clean), ("out", report)):
+        job.sink(name, operator, FileSink(world.path(name)))
+    return job
+
+
+class DiesIn(WrappedStorage):
+    """The driver loses its storage when ``vertex`` is to publish."""
+
+    vertex = "report"
+
+    def create(self, path: str, data: bytes) -> None:
+        if f"/vertices/{self.vertex}/" in path and b'"type": "Batch"' in data:
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
+        self.inner.create(path, data)
+
+
+class DiesInClean(DiesIn):
+    vertex = "clean"
+
+
+def dies(world: World, read: Read, kind: type[DiesIn] = DiesIn) -> None:
+    died = world.run(job_of(world, read), storage=kind(world.storage))
+    assert died.status == "RESTARTING"
+    assert world.state().last_completed == 0
+
+
+def results(world: World, vertex: str) -> list[Path]:
+    """The data files of its result partition, of all subtasks."""
+    return sorted((world.root / world.job_id / "vertices" / vertex).glob("*/partition/**/part-*.parquet"))
+
+
+def of_split(world: World, name: str) -> Path:
+    """One of its files."""
+    found, *_ = [
+        world.root / world.job_id / "vertices" / "parts" / str(number) / "partition" / file.path
+        for number in (0, 1)
+        for _, record in world.records("parts", number)
+        if getattr(record, "split", None) == name
+        for file in record.files  # type: ignore[union-attr]
+    ]
+    return found
+
+
+def restarted(world: World) -> dict[str, int | None]:
+    """Subtask -> how many splits, None if it has none."""
+    found = world.state().reconciled
+    assert found is not None
+    return {one.subtask: None if one.splits is None else size(one.splits) for one in found.reset}
+
+
+def ends(world: World, read: Read) -> Run:
+    """The next run, in which all comes out once. The driver plans with the first split that is left, if one is."""
+    run = world.run(job_of(world, read))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    for name in ("raw", "cleaned", "out"):
+        assert world.released_ids(name) == ids_of(GIVEN), name
+    return run
+
+
+def test_what_is_finished_is_kept(world: World) -> None:
+    read = Read()
+    dies(world, read)
+    read.asked.clear()
+    run = ends(world, read)
+    assert read.asked == []
+    assert restarted(world) == {}
+    (told,) = run.of("reconciled")
+    assert told["message"] == "kept of the runs before: clean, parts (6 splits); run again: nothing of it"
+
+
+def test_a_result_that_everybody_has_read_may_be_gone(world: World) -> None:
+    read = Read()
+    dies(world, read)
+    for path in results(world, "parts"):
+        path.unlink()
+    read.asked.clear()
+    ends(world, read)
+    assert (read.asked, restarted(world)) == ([], {})
+
+
+def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World) -> None:
+    read = Read()
+    dies(world, read)
+    results(world, "clean")[0].unlink()
+    read.asked.clear()
+    run = ends(world, read)
+    assert (read.asked, restarted(world)) == ([], {"clean/0": None})
+    assert "clean/0 (files of 1 batch are gone that report/0 is to read)" in run.of("reconciled")[0]["message"]
+
+
+@pytest.mark.parametrize("how", ["gone", "emptied"])
+def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) -> None:
+    read = Read()
+    dies(world, read, DiesInClean)
+    lost = [of_split(world, name) for name in ("part-1", "part-4")]
+    for path in lost:
+        path.unlink() if how == "gone" else path.write_bytes(b"")
+    read.asked.clear()
+    ends(world, read)
+    assert Counter(read.asked) - Counter({"part-0": 1}) == Counter({"part-1": 1, "part-4": 1})  # part-0: the plan
+    assert sum(count or 0 for count in restarted(world).values()) == 2
+
+
+def test_upwards_from_what_is_wanted(world: World) -> None:
+    """clean has read all, and what it made of it is gone: so what it read is wanted again, and one split is gone."""
+    read = Read()
+    dies(world, read)
+    of_split(world, "part-3").unlink()
+    for path in results(world, "clean"):
+        path.unlink()
+    read.asked.clear()
+    ends(world, read)
+    assert set(read.asked) - {"part-0"} == {"part-3"}
+    again = restarted(world)
+    assert again.pop("clean/0") is None
+    assert list(again.values()) == [1]
+
+
+def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World) -> None:
+    read = Read()
+
+    def lose() -> None:
+        if results(world, "parts"):
+            results(world, "parts")[0].unlink()
+
+    died = world.run(job_of(world, read), storage=HookedEntries(world.storage, '"type": "EndOfData"', lose))
+    assert died.status == "RESTARTING"
+    assert "the next run produces it again" in str(died.cause)
+    read.asked.clear()
+    ends(world, read)
+    assert len(set(read.asked) - {"part-0"}) <= 1
+
+
+def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:
+    """At every verb, until what was lost is read again."""
+    for at in range(1, 100):
+        read, lost = Read(), World(world.base / f"at-{at}")
+        dies(lost, read, DiesInClean)
+        of_split(lost, "part-2").unlink()
+        read.asked.clear()
+        with suppress(TransientError):
+            lost.run(job_of(lost, read), storage=FaultyStorage(lost.storage, Fault(at)))
+        is_over = "part-2" in read.asked
+        ends(lost, read)
+        if is_over:
+            break
+    assert 5 < at < 99
