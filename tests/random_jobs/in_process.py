@@ -23,6 +23,7 @@ from tests.random_jobs.data import Data
 from tests.random_jobs.definition import Definition
 from tests.random_jobs.expected import Expected
 from tests.random_jobs.invariants import check_any_time, check_calls, check_end, finished_sources
+from tests.random_jobs.losing import lose_results
 from tests.random_jobs.progress import all_read
 from tests.random_jobs.refusals import known
 from tests.random_jobs.schedule import RunPlan, Schedule
@@ -66,6 +67,8 @@ class InProcess:
         self._deleted: set[str] = set()
         self._asked: list[str] = []
         self._told_left = False
+        self.lost: list[str] = []
+        """Files of results, between the last two runs."""
 
     def run(self) -> Story:
         for plan in self.schedule.runs:
@@ -108,7 +111,7 @@ class InProcess:
         finally:
             watchdog.cancel()
         assert not hung.is_set(), f"a run hung ({plan})"
-        if restore == "latest":
+        if restore == "latest" and not self.lost:
             check_calls(over, called)
         return status
 
@@ -218,6 +221,10 @@ class InProcess:
             return
         check_any_time(self.definition, self.world)
         self.evidence.gather()
+        self.lost = lose_results(self.world, self._rng) if self.schedule.loses else []
+        if self.lost:
+            self.evidence.rewound()
+            self.story.tell(f"lost {len(self.lost)} files of results")
         if self.schedule.deletes:
             for uid in finished_sources(self.world.state()) - self._deleted:
                 shutil.rmtree(self.world.base / "in" / uid, ignore_errors=True)

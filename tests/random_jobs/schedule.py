@@ -28,11 +28,13 @@ class RunPlan:
 @dataclass(frozen=True)
 class Schedule:
     """``feeding``: the chance that a live file is added at a status line. ``deletes``: folders of sources that are
-    over are deleted between two runs: nobody may look at them again."""
+    over are deleted between two runs: nobody may look at them again. ``loses``: results of a job in batch mode go away
+    between two runs."""
 
     runs: tuple[RunPlan, ...]
     feeding: float
     deletes: bool
+    loses: bool = False
 
 
 def plan(seed: int) -> Schedule:
@@ -52,4 +54,5 @@ def plan(seed: int) -> Schedule:
         )
     runs.append(RunPlan("finish", restore=rng.random() < 0.1, drains=True))
     restores = any(run.restore for run in runs)
-    return Schedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]), deletes=not restores and rng.random() < 0.3)
+    feeding, deletes = rng.choice([0.3, 0.6, 1.0]), not restores and rng.random() < 0.3
+    return Schedule(tuple(runs), feeding, deletes, loses=not deletes and rng.random() < 0.6)

@@ -96,14 +96,17 @@ class SplitRun:
 @dataclass(frozen=True)
 class SplitSchedule:
     """``feeding``: the chance that a live file is added at a status line. ``anew``: no checkpoint is due in the first
-    run, and from the second on the splits have another column type: the job begins anew, beside logs of before."""
+    run, and from the second on the splits have another column type: the job begins anew, beside logs of before.
+    ``loses``: results of a job in batch mode go away between two runs."""
 
     runs: tuple[SplitRun, ...]
     feeding: float
     anew: bool = False
+    loses: bool = False
 
     def __str__(self) -> str:
         head = f"  feeding {self.feeding}{', anew behind the first run' if self.anew else ''}"
+        head += ", loses results" if self.loses else ""
         return "\n".join([head, *(f"  {run}" for run in self.runs)])
 
 
@@ -152,7 +155,9 @@ def split_schedule(job: SplitJob) -> SplitSchedule:
                 declared[uid] = rng.randint(1, 5)
     runs.append(_last(rng, job, declared))
     found = SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
-    return _anew(rng, job, found) if rng.random() < 0.2 else found
+    if rng.random() < 0.2:
+        found = _anew(rng, job, found)
+    return replace(found, loses=rng.random() < 0.5)
 
 
 def _anew(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:

@@ -34,6 +34,7 @@ from tests.chaos.evidence import Evidence, journal_events
 from tests.random_jobs.failing_verbs import FailingVerbs, Failures
 from tests.random_jobs.in_process import LEFT, TALKING, Story
 from tests.random_jobs.invariants import LEFT_YET, STAYS, check_folder
+from tests.random_jobs.losing import lose_results
 from tests.random_jobs.split_jobs import LIVE, Kill, Rescale, SplitJob, SplitRun, SplitSchedule, SplitSink
 from tests.spark.faults import Fault, FaultySink, FaultyStorage
 from tests.spark.harness import Line, World
@@ -54,7 +55,12 @@ PATIENCE = 90.0
 _LOG = re.compile(r"/vertices/([^/]+/\d+)/log/")
 _NOTE = re.compile(r"/vertices/of_[^/]+/0/prepared/")
 _RUNS = ("running", "checkpoint", "released")
-REFUSALS = (r"the job is being ended", r".* is being rescaled to .*", r"all splits of .* are handed out")
+REFUSALS = (
+    r"the job is being ended",
+    r".* is being rescaled to .*",
+    r"all splits of .* are handed out",
+    r"\d+ are more than the \d+ splits? of .* that (is|are) left to read",
+)
 
 
 class Asked:
@@ -416,6 +422,9 @@ class Splitting:
             self._published(state, source.uid)
         for sink in self.job.sinks:
             self._check_no_more(sink)
+        if self.schedule.loses and (lost := lose_results(self.world, self._rng)):
+            self.evidence.rewound()
+            self.story.tell(f"lost {len(lost)} files of results")
 
     def _published(self, state: JobState, uid: str) -> set[str]:
         """Splits with an entry that counts; each has one."""
