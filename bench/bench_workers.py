@@ -1,6 +1,6 @@
 """A vertex's process is killed: its worker begins again alone, against the whole job as one driver; and checkpoints.
 
-    python bench/bench_workers.py [--rounds 3]
+    python bench/bench_workers.py [--rounds 3] [--trigger-interval 2s]
 
 Five queries: a live feed, and four that read its result partition and have a sink each. workers: `ckpt master` and a
 `ckpt worker` for each query; the worker of one that has a sink is killed (-9, its JVM too). whole: `ckpt run`, killed
@@ -9,6 +9,9 @@ likewise. What was killed is started again at once, as a supervisor without any 
 gap         from the kill to the next published batch of that query
 other       the longest time between two published batches of the other queries; usual: the median of those times
 checkpoint  of the workers: from the trigger until "completed" is durable, all of it through the storage
+
+With --trigger-interval 0 the queries run one micro-batch after the other, and five JVMs take all of two cores; with 2s they
+leave room for the one that starts, as workers on machines of their own do.
 
 Target: the gap at most 0.6 of that of the whole job, the others not held up, a median checkpoint of 500 ms or less.
 """
@@ -115,10 +118,10 @@ class Figures:
 
 
 class Run:
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, trigger_interval: str) -> None:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        self._work = work
+        self._work, self._flags = work, ("--trigger-interval", trigger_interval)
         self._members: list[Supervised] = []
 
     def workers(self) -> Supervised:
@@ -131,7 +134,7 @@ class Run:
         return self._start("run")
 
     def _start(self, command: str, *flags: str) -> Supervised:
-        self._members.append(Supervised(self._work, command, *flags))
+        self._members.append(Supervised(self._work, command, *self._flags, *flags))
         return self._members[-1]
 
     def measure(self, start: Callable[[], Supervised]) -> Figures:
@@ -183,12 +186,13 @@ class Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--trigger-interval", default="0")
     args = parser.parse_args()
     base = data.scratch() / "workers"
     found: dict[str, list[Figures]] = {"workers": [], "whole": []}
     for _ in range(args.rounds):
-        found["workers"].append((one := Run(base / "workers")).measure(one.workers))
-        found["whole"].append((one := Run(base / "whole")).measure(one.whole))
+        found["workers"].append((one := Run(base / "workers", args.trigger_interval)).measure(one.workers))
+        found["whole"].append((one := Run(base / "whole", args.trigger_interval)).measure(one.whole))
         print(f"load {os.getloadavg()[0]:.1f}", flush=True)
     for name, rounds in found.items():
         gap, longest, usual = (statistics.median(getattr(r, of) for r in rounds) for of in ("gap", "longest", "usual"))

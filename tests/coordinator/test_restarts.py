@@ -170,9 +170,11 @@ def test_what_trying_again_does_not_mend_ends_the_run_at_once() -> None:
     assert end(h) == ("FAILED", "mid/0: boom; last completed checkpoint: none")
 
 
-def test_w6_what_no_attempt_in_this_driver_mends_ends_the_run_and_the_next_run_tries_again() -> None:
+@pytest.mark.parametrize("why", ["driver_is_lost", "result_is_lost"])
+def test_w6_what_no_attempt_in_this_driver_mends_ends_the_run_and_the_next_run_tries_again(why: str) -> None:
     h = chain()
-    h.handle(SubtaskFailed(1, MID, A, "Spark is gone", driver_is_lost=True))
+    lost: Any = {why: True}
+    h.handle(SubtaskFailed(1, MID, A, "Spark is gone", **lost))
     assert end(h) == ("RESTARTING", "mid/0: Spark is gone; last completed checkpoint: none")
 
 

@@ -60,6 +60,7 @@ MESSAGES: list[Any] = [
     SubtaskDone(*WORLD),
     SubtaskFailed(*WORLD, "ValueError: no", terminal=True, error="ValueError: no", traceback="Traceback"),
     SubtaskFailed(*WORLD, "Spark is gone", driver_is_lost=True),
+    SubtaskFailed(*WORLD, "a file is gone", result_is_lost=True),
     SubtaskFenced(*WORLD, "taken over"),
     SubtaskFenced(*WORLD, "taken over", AttemptId(4, 0, "cd")),
     DataAvailable(*WORLD, (SubtaskId("w/0"), SubtaskId("w/1"))),
