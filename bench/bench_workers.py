@@ -10,8 +10,8 @@ gap         from the kill to the next published batch of that query
 other       the longest time between two published batches of the other queries; usual: the median of those times
 checkpoint  of the workers: from the trigger until "completed" is durable, all of it through the storage
 
-With --trigger-interval 0 the queries run one micro-batch after the other, and five JVMs take all of two cores; with 2s they
-leave room for the one that starts, as workers on machines of their own do.
+With --trigger-interval 0 the queries run one micro-batch after the other, and five JVMs take all of two cores; with 2s
+they leave room for the one that starts, as workers on machines of their own do.
 
 Target: the gap at most 0.6 of that of the whole job, the others not held up, a median checkpoint of 500 ms or less.
 """

@@ -61,7 +61,7 @@ def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
             raise SubtaskLogReopenedError(log=log.path, subtask=subtask)
 
 
-def is_outdated(log: SubtaskLog, since: int) -> bool:
+def is_outdated(log: LogReader, since: int) -> bool:
     """Nothing in it counts: its vertex was given up, or the job begun anew without it, and it has come back."""
     epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
     return bool(epochs) and max(epochs) < since

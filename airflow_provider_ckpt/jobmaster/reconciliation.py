@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.reconciliation import LostResult, lost_results
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.log_checks import is_outdated
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.split import ranges
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
 from airflow_provider_ckpt.partitions.lost_entries import lost_entries
 from airflow_provider_ckpt.partitions.records import Batch, EndOfData, EndOfPartition
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.storage.layout import job_path, partition_path
+from airflow_provider_ckpt.storage.layout import job_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -47,30 +47,49 @@ class Reconciliation:
         return after
 
 
-def reconcile(storage: Storage, job_id: str, state: JobState) -> Reconciliation | None:
-    """None: there is nothing to go on from, or the job is in STREAMING mode: a lost result is lost, as checkpoints
-    cover what was made of others beside it, and sinks may have released that. In BATCH no checkpoint completes before
-    all subtasks are at their ends, and then nobody wants a result: a vertex that was added since does not get it.
+class Reconciler:
+    """Of one job. What was read of its logs is kept from one call to the next: a driver that gets ready decides at
+    least twice, and a job may have a hundred thousand splits."""
 
-    Reads the logs, and lists the partitions that somebody is to read; writes nothing. Raises FrozenSplitsLostError, and
-    the storage's errors: what cannot be listed is not gone.
-    """
-    if state.plan is None or state.definition is None or state.definition.mode != "batch" or state.last_completed:
-        return None
-    graph, logs = state.graph(), load_logs(storage, job_id, state.graph())
-    counted = {name: log for name, log in logs.items() if not is_outdated(log, state.since(name.vertex))}
-    ended = [name for name in graph.subtasks if name in counted and counted[name].has_ended]
+    def __init__(self, storage: Storage, job_id: str) -> None:
+        self._storage, self._job_id = storage, job_id
+        self._logs: dict[SubtaskId, TailingLogReader] = {}
 
-    def gone(subtask: SubtaskId) -> list[int]:
-        if subtask not in counted:
-            return []
-        partition = partition_path(job_id, subtask.vertex, subtask.number)
-        return lost_entries(storage, partition, counted[subtask].records())
+    def reconcile(self, state: JobState) -> Reconciliation | None:
+        """None: there is nothing to go on from, or the job is in STREAMING mode: a lost result is lost, as checkpoints
+        cover what was made of others beside it, and sinks may have released that. In BATCH no checkpoint completes
+        before all subtasks are at their ends, and then nobody wants a result: a vertex that was added since does not
+        get it.
 
-    places = _Places(storage, job_id, state)
-    resets = {one.producer: _reset(one, graph, logs, places) for one in lost_results(graph, ended, gone)}
-    kept = tuple(name for name in ended if name not in resets)
-    return Reconciliation(resets, kept, _splits_kept(graph, counted, resets))
+        Reads the logs, and lists the partitions that somebody is to read; writes nothing. Raises FrozenSplitsLostError,
+        and the storage's errors: what cannot be listed is not gone.
+        """
+        if state.plan is None or state.definition is None or state.definition.mode != "batch" or state.last_completed:
+            return None
+        graph, logs = state.graph(), self._counted(state)
+        ended = [name for name in graph.subtasks if name in logs and logs[name].has_ended]
+
+        def gone(subtask: SubtaskId) -> list[int]:
+            if subtask not in logs:
+                return []
+            partition = partition_path(self._job_id, subtask.vertex, subtask.number)
+            return lost_entries(self._storage, partition, logs[subtask].records())
+
+        places = _Places(self._storage, self._job_id, state)
+        resets = {one.producer: _reset(one, graph, logs, places) for one in lost_results(graph, ended, gone)}
+        kept = tuple(name for name in ended if name not in resets)
+        return Reconciliation(resets, kept, _splits_kept(graph, logs, resets))
+
+    def _counted(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
+        """The logs of the subtasks of which something counts."""
+        found = {}
+        for name in state.graph().subtasks:
+            if name not in self._logs:
+                path = subtask_log_path(self._job_id, name.vertex, name.number)
+                self._logs[name] = TailingLogReader(self._storage, path)
+            if not is_outdated(self._logs[name], state.since(name.vertex)):
+                found[name] = self._logs[name]
+        return found
 
 
 def void_positions(log: SubtaskLog, reset: Reset) -> list[int]:
@@ -95,7 +114,7 @@ class _Places:
         return self._of[source]
 
 
-def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog], places: _Places) -> Reset:
+def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, LogReader], places: _Places) -> Reset:
     subtask, positions = lost.producer, ranges(lost.positions)
     if not graph.vertex(subtask.vertex).splits:
         return Reset(subtask, positions, lost.consumer)
@@ -106,7 +125,7 @@ def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLo
 
 
 def _splits_kept(
-    graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog], resets: Mapping[SubtaskId, Reset]
+    graph: JobGraph, logs: Mapping[SubtaskId, LogReader], resets: Mapping[SubtaskId, Reset]
 ) -> dict[str, int]:
     found: dict[str, int] = {}
     for vertex in [one for one in graph.vertices if one.splits]:

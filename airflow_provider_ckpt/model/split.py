@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,9 @@ def ranges(numbers: Iterable[int]) -> Ranges:
 
 
 def union(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
-    """In the time of the ranges, not of what is in them."""
+    """In the time of the ranges, not of what is in them; of one range more, in that of a copy."""
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(other) == 1:
+        return _with(one, *other[0])
     found: list[Range] = []
     for start, end in sorted((*one, *other)):
         if found and found[-1][1] >= start:
@@ -39,6 +42,15 @@ def union(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
         else:
             found.append((start, end))
     return tuple(found)
+
+
+def _with(known: Ranges, start: int, end: int) -> Ranges:
+    first = bisect.bisect_left(known, start, key=lambda one: one[1])
+    behind = bisect.bisect_right(known, end, lo=first, key=lambda one: one[0])
+    met = known[first:behind]
+    if met:
+        start, end = min(start, met[0][0]), max(end, met[-1][1])
+    return (*known[:first], (start, end), *known[behind:])
 
 
 def difference(one: Iterable[Range], other: Iterable[Range]) -> Ranges:

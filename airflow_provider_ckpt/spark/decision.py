@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.log_checks import check_journal
-from airflow_provider_ckpt.jobmaster.reconciliation import Reconciliation, reconcile
+from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler, Reconciliation
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -42,16 +42,18 @@ class Decision:
     """What it was decided from, with that reset."""
 
 
-def decide(storage: Storage, options: RunOptions, state: JobState) -> Decision:
+def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: Reconciler | None = None) -> Decision:
     """Raises CorruptJournalError, JobDeletedError, JobFailedTerminallyError, RestoreRefusedError. Reads, writes
-    nothing."""
+    nothing. ``reconciler``: one for all decisions of a driver that goes on with the job; None: that is
+    not looked at, as by a worker, which runs what its planner has decided."""
     check_journal(storage, state)
     state.refuse_deleted()
     if state.status is JobStatus.FAILED and not options.resume_failed:
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     going_on = goes_on(storage, options.job_id, options.restore, state)
     finished = state.status is JobStatus.FINISHED and going_on
-    reconciliation = None if finished or not going_on else reconcile(storage, options.job_id, state)
+    looks = reconciler is not None and going_on and not finished
+    reconciliation = reconciler.reconcile(state) if reconciler is not None and looks else None
     if reconciliation is not None:
         state = reconciliation.applied(state)
     return Decision(

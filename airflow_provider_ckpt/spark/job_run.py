@@ -21,7 +21,7 @@ from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.reconciliation import Reconciliation
+from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler, Reconciliation
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.restore import restored_event
 from airflow_provider_ckpt.jobmaster.start import Start, find_start
@@ -112,8 +112,9 @@ def _take_over(
     for_workers: bool,
 ) -> Outcome | None:
     reached = functools.cache(lambda: reach_root(job, options, storage, location))
+    reconciler = Reconciler(storage, options.job_id)
     for _ in range(MOVES):
-        decision = decide(storage, options, journal.refresh())
+        decision = decide(storage, options, journal.refresh(), reconciler)
         if decision.finished:
             return finish_again(job, options, storage, location, on_status, decision.state)
         reach = reached()
@@ -122,7 +123,9 @@ def _take_over(
         prepared = prepare(job, options, storage, location, decision)
         refuse_older_journal(journal, prepared.sinks)
         try:
-            return _Execution(prepared, storage, location, on_status, reach, journal, for_workers=for_workers).run()
+            return _Execution(
+                prepared, storage, location, on_status, reach, journal, reconciler, for_workers=for_workers
+            ).run()
         except _MovedError:
             continue
     raise JobStateMovedError(job_id=options.job_id, times=MOVES)
@@ -143,9 +146,11 @@ class _Execution:
         on_status: OnStatus,
         reach: SparkReach | None,
         journal: Journal,
+        reconciler: Reconciler,
         *,
         for_workers: bool,
     ) -> None:
+        self._reconciler = reconciler
         self._prepared, self._reach, self._unclaimed = prepared, reach, journal
         self._for_workers = for_workers
         self._reconciliation: Reconciliation | None = None
@@ -175,7 +180,7 @@ class _Execution:
             sink.prepare()
 
     def _admit(self, state: JobState) -> None:
-        decision = decide(self._storage, self._options, state)
+        decision = decide(self._storage, self._options, state, self._reconciler)
         if decision != self._prepared.base:
             raise _MovedError
         self._reconciliation = decision.reconciliation

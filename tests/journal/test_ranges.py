@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from airflow_provider_ckpt.model.split import difference, numbers, ranges
+from airflow_provider_ckpt.model.split import difference, numbers, ranges, union
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -16,3 +16,17 @@ def test_a_difference_is_that_of_the_numbers(seed: int) -> None:
     found = difference(ranges(one), ranges(other))
     assert numbers(found) == one - other, f"seed {seed}"
     assert found == ranges(one - other), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_union_is_that_of_the_numbers(seed: int) -> None:
+    """Also with one range more, which is put where it belongs."""
+    random = Random(seed)
+    one = {n for n in range(20) if random.random() < 0.5}
+    start = random.randint(0, 20)
+    other = (
+        set(range(start, random.randint(start, 20))) if seed % 2 else {n for n in range(20) if random.random() < 0.3}
+    )
+    found = union(ranges(one), ranges(other))
+    assert found == ranges(one | other), f"seed {seed}"
+    assert found == union(list(ranges(one)), list(ranges(other)))

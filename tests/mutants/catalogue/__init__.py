@@ -10,6 +10,7 @@ from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.journal import JOURNAL
 from tests.mutants.catalogue.partitions import PARTITIONS
+from tests.mutants.catalogue.recovery import RECOVERY
 from tests.mutants.catalogue.remote import REMOTE
 from tests.mutants.catalogue.rescaling import RESCALING
 from tests.mutants.catalogue.sinks import SINKS
@@ -25,6 +26,7 @@ MUTANTS = (
     *COORDINATOR,
     *RESCALING,
     *REMOTE,
+    *RECOVERY,
     *SINKS,
     *SPARK_FILES,
     *SPARK_RUN,

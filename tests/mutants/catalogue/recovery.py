@@ -1,0 +1,86 @@
+"""What a job in batch mode keeps, and what it runs again (R23, FLIP-383)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_DECIDED = ("tests/coordinator/test_reconciliation.py",)
+_LOST = ("tests/partitions/test_lost_entries.py",)
+_SPARK = "tests/spark/test_recovery.py::"
+
+RECOVERY = (
+    Mutant(
+        "lost-only-below-who-runs",
+        "R23",
+        "coordinator/reconciliation.py",
+        "                run.add(subtask)\n",
+        "",
+        _DECIDED,
+        "who runs again finds no input: what it reads is gone, too",
+    ),
+    Mutant(
+        "all-upstream-runs-again",
+        "R23",
+        "coordinator/reconciliation.py",
+        "            if wanted is not None and positions:",
+        "            if wanted is not None:",
+        _DECIDED,
+        "what is there is made again",
+    ),
+    Mutant(
+        "unwanted-results-made-again",
+        "R23",
+        "coordinator/reconciliation.py",
+        "            positions = () if wanted is None else tuple(sorted(gone(subtask)))\n",
+        "            positions, wanted = tuple(sorted(gone(subtask))), wanted or subtask\n",
+        _DECIDED,
+        "what nobody reads any more is made again",
+    ),
+    Mutant(
+        "emptied-result-kept",
+        "R23",
+        "partitions/lost_entries.py",
+        "any(found.get(file.path) != file.size for file in files)",
+        "any(file.path not in found for file in files)",
+        _LOST,
+        "an emptied file is read as one without rows",
+    ),
+    Mutant(
+        "void-entries-read",
+        "R4",
+        "partitions/log_state.py",
+        "            found += record.voids\n",
+        "",
+        _LOST,
+        "a split that was read again is there twice",
+    ),
+    Mutant(
+        "reset-not-journaled",
+        "R23",
+        "spark/job_run.py",
+        "            journal.write(event)\n            self._status.event(event, journal.state)\n",
+        "            self._status.event(event, journal.state)\n",
+        (f"{_SPARK}test_who_made_a_result_that_is_gone_runs_again_and_nobody_else",),
+        "the coordinator takes what is run again for ended",
+        hangs=True,
+    ),
+    Mutant(
+        "end-kept-over-lost-splits",
+        "R23",
+        "jobmaster/reconciliation.py",
+        "    return [*ends, *(number",
+        "    return [*(number",
+        (f"{_SPARK}test_upwards_from_what_is_wanted",),
+        "a subtask with lost splits is at its end, and nobody reads them",
+        hangs=True,
+    ),
+    Mutant(
+        "lost-result-fails-for-good",
+        "R23",
+        "spark/task/batch_runner.py",
+        "                raise ResultLostError(producer=producer, **error.data) from None",
+        "                raise",
+        (f"{_SPARK}test_what_goes_while_the_job_runs_is_made_again_by_the_next_run",),
+        "a job that could make a result again is FAILED",
+    ),
+)
