@@ -41,7 +41,8 @@ def open_logs(
     check_closed(state, logs)
     for subtask, log in logs.items():
         void = (restore is not None and restore.is_anew) or is_outdated(log, state.since(subtask.vertex))
-        if log.state.closed and not void:
+        reset = resets.get(subtask)
+        if log.state.closed and not void and reset is None:
             if subtask not in journal.state.finished:
                 journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
             del attempts[subtask]
@@ -50,7 +51,6 @@ def open_logs(
         goes_on = continues_at(log, batch=mode == "batch", by_split=by_split)
         if goes_on is None and restore is not None and (mode != "batch" or by_split):
             goes_on = restore.continues_at(subtask)
-        reset = resets.get(subtask)
         if void or (reset is not None and not by_split):
             log.open(attempts[subtask], 0)
         else:

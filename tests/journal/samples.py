@@ -104,6 +104,7 @@ def of_recovery() -> list[ev.Event]:
         ev.SplitsDone("history", a, ((0, 5),), 101.0),
         ev.SplitsDone("history", b, ((5, 9),), 102.0),
         *(ev.SubtaskEndOfData(one, "0001-ab", 103.0) for one in (a, b, clean)),
+        ev.SubtaskFinished(clean, "0001-ab", 103.5),
         ev.SourceEnded("clean", "history__clean", 0, 104.0),
         ev.JobReconciled(
             2,

@@ -37,7 +37,7 @@ def test_golden_events_of_a_recovery_still_read_and_write_the_same() -> None:
 
 def test_what_is_reset_is_not_at_its_end_any_more() -> None:
     state = folded()
-    assert state.end_of_data == {"history/0"}
+    assert (state.end_of_data, state.finished) == ({"history/0"}, set())
     assert numbers(state.splits_done["history"]) == {0, 1, 2, 3, 4, 5, 7}
     assert state.ended == {}
     assert state.reconciled == last()

@@ -51,6 +51,7 @@ class JobReconciled(JournalEvent):
         state.reconciled = self
         for one in self.reset:
             state.end_of_data.discard(one.subtask)
+            state.finished.discard(one.subtask)
             source = one.subtask.vertex
             state.ended.pop(source, None)
             if one.splits is not None:
