@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.log_state import fold
 from airflow_provider_ckpt.storage.layout import subtask_log_path
@@ -81,7 +82,7 @@ def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_
 ) -> None:
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("shop")
-        wait_until(lambda: _splits_done(world) >= 4, lambda: f"history is read\n{_told(airflow)}", seconds=400)
+        wait_until(lambda: _all_begun(world), lambda: f"history is read by all\n{_told(airflow)}", seconds=400)
         assert {one["rendered_map_index"] for one in _mapped(airflow, run)} == set(SUBTASKS)
         before = _attempts(world)
         send(_worker(airflow, "history/0"), signal.SIGKILL)
@@ -188,10 +189,12 @@ def _mapped(airflow: Airflow, run: str) -> list[dict[str, Any]]:
     return found
 
 
-def _splits_done(world: World) -> int:
-    if not (world.root / "grouped" / "journal").exists():
-        return 0
-    return sum(one.done for one in world.state().split_progress())
+def _all_begun(world: World) -> bool:
+    """Each subtask has a worker, and some splits are done."""
+    if not (world.root / "grouped" / "journal").exists() or world.state().plan is None:
+        return False
+    begun = all(text and AttemptId.parse(text).number > 0 for text in _attempts(world).values())
+    return begun and sum(one.done for one in world.state().split_progress()) >= 4
 
 
 def _attempts(world: World) -> Mapping[str, str]:
