@@ -35,7 +35,7 @@ class SubtaskLogCutError(SubtaskLogLostError):
 
 class SubtaskLogReopenedError(SubtaskLogLostError):
     template = (
-        "{log} has no end of partition, and the journal has {subtask} as finished: entries were removed; bring them "
+        "{log} has no end, and the journal has {subtask} at its end, or finished: entries were removed; bring them "
         "back from a backup, or run the job under another id"
     )
 

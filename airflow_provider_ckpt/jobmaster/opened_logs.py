@@ -9,12 +9,10 @@ from types import MappingProxyType
 from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
 from airflow_provider_ckpt.jobmaster.log_checks import check_closed, check_read, check_whole, is_outdated
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.reconciliation import void_positions
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.journal.events import SubtaskFinished
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.split import ranges
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 
@@ -54,7 +52,7 @@ def open_logs(
         if void or (reset is not None and not by_split):
             log.open(attempts[subtask], 0)
         else:
-            log.open(attempts[subtask], goes_on, () if reset is None else ranges(void_positions(log, reset)))
+            log.open(attempts[subtask], goes_on, () if reset is None else reset.positions)
     return attempts
 
 

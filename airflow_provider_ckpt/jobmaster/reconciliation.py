@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.reconciliation import LostResult, lost_results
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.jobmaster.log_checks import is_outdated
+from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -20,8 +22,7 @@ from airflow_provider_ckpt.model.split import ranges
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
 from airflow_provider_ckpt.partitions.lost_entries import lost_entries
-from airflow_provider_ckpt.partitions.records import Batch, EndOfData, EndOfPartition
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.storage.layout import job_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -57,14 +58,16 @@ class Reconciler:
 
     def reconcile(self, state: JobState) -> Reconciliation | None:
         """None: there is nothing to go on from, or the job is in STREAMING mode: a lost result is lost, as checkpoints
-        cover what was made of others beside it, and sinks may have released that. In BATCH no checkpoint completes
-        before all subtasks are at their ends, and then nobody wants a result: a vertex that was added since does not
-        get it.
+        cover what was made of others beside it, and sinks may have released that. In BATCH no checkpoint covers
+        anything before all subtasks are at their ends, and then nobody wants a result: a vertex that was added since
+        does not get it.
 
         Reads the logs, and lists the partitions that somebody is to read; writes nothing. Raises FrozenSplitsLostError,
         and the storage's errors: what cannot be listed is not gone.
         """
-        if state.plan is None or state.definition is None or state.definition.mode != "batch" or state.last_completed:
+        if state.plan is None or state.definition is None or state.definition.mode != "batch":
+            return None
+        if not nothing_is_covered(state):  # of one that began anew, checkpoints before that are, and cover nothing
             return None
         graph, logs = state.graph(), self._counted(state)
         ended = [name for name in graph.subtasks if name in logs and logs[name].has_ended]
@@ -77,8 +80,20 @@ class Reconciler:
 
         places = _Places(self._storage, self._job_id, state)
         resets = {one.producer: _reset(one, graph, logs, places) for one in lost_results(graph, ended, gone)}
+        resets |= self._without_log(state, {*ended, *resets})
         kept = tuple(name for name in ended if name not in resets)
         return Reconciliation(resets, kept, _splits_kept(graph, logs, resets))
+
+    def _without_log(self, state: JobState, known: set[SubtaskId]) -> dict[SubtaskId, Reset]:
+        """Those that the journal has at their ends, and their logs have not: entries are gone. Of a source with splits
+        it is not known any more what of them it had read. Raises SubtaskLogReopenedError."""
+        found = {}
+        for subtask in sorted(state.end_of_data - known):
+            if state.graph().vertex(subtask.vertex).splits or subtask in state.finished:
+                path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
+                raise SubtaskLogReopenedError(log=path, subtask=subtask)
+            found[subtask] = Reset(subtask, (), subtask)
+        return found
 
     def _counted(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
         """The logs of the subtasks of which something counts."""
@@ -90,12 +105,6 @@ class Reconciler:
             if not is_outdated(self._logs[name], state.since(name.vertex)):
                 found[name] = self._logs[name]
         return found
-
-
-def void_positions(log: SubtaskLog, reset: Reset) -> list[int]:
-    """What is void in the log of a subtask with splits that is run again: the entries of lost splits, and its end."""
-    ends = [number for number, record in log.records() if isinstance(record, (EndOfData, EndOfPartition))]
-    return [*ends, *(number for start, end in reset.positions for number in range(start, end))]
 
 
 class _Places:

@@ -10,7 +10,7 @@ import threading
 from airflow_provider_ckpt.errors import CkptError, TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.split import Ranges
+from airflow_provider_ckpt.model.split import Ranges, ranges, union
 from airflow_provider_ckpt.partitions.codec import record_to_json
 from airflow_provider_ckpt.partitions.errors import (
     BatchConflictError,
@@ -19,7 +19,7 @@ from airflow_provider_ckpt.partitions.errors import (
     LogFencedError,
     LogHeldError,
 )
-from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number
+from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number, live
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
@@ -75,18 +75,20 @@ class SubtaskLog:
             self._remember(numbered(self._log.load()))
             return self.state
 
-    def open(self, attempt: AttemptId, continues_at: int | None = None, voids: Ranges = ()) -> LogState:
+    def open(self, attempt: AttemptId, continues_at: int | None = None, lost: Ranges = ()) -> LogState:
         """Claim the log for ``attempt``: from here on those before it cannot append. Its Spark folder has its name.
 
         Whoever wrote between our reading and our claim is read first, so the returned state is
-        what this attempt continues from. ``continues_at``, ``voids``: see :class:`Open`. Raises LogHeldError if the log
-        is held by a later attempt, or by one of the same epoch and number: of two that are not in order neither takes
-        the log from the other.
+        what this attempt continues from. ``continues_at``: see :class:`Open`. ``lost``: entries that are void, and with
+        them whatever end the log has by then: what they were of is still to be read. Raises LogHeldError if the log is
+        held by a later attempt, or by one of the same epoch and number: of two that are not in order neither takes the
+        log from the other.
         """
-        record = Open(attempt, attempt.epoch, str(attempt), continues_at, voids)
         with self._lock:
             while True:
                 self._refuse_held(attempt)
+                voids = union(lost, ranges(self._ends())) if lost else ()
+                record = Open(attempt, attempt.epoch, str(attempt), continues_at, voids)
                 try:
                     number = self._log.take_over(record_to_json(record)).number
                 except LostRaceError:
@@ -95,6 +97,9 @@ class SubtaskLog:
                     continue
                 self._remember([*self._records, (number, record)])
                 return self.state
+
+    def _ends(self) -> list[int]:
+        return [number for number, record in live(self._records) if isinstance(record, (EndOfData, EndOfPartition))]
 
     def publish(self, batch: Batch) -> int:
         """Append one micro-batch; the append is the micro-batch boundary (R1). Returns its position.

@@ -39,6 +39,8 @@ def _kept(event: JobReconciled) -> Iterator[str]:
 
 
 def _why(reset: Reset) -> str:
+    if not reset.positions:
+        return "the journal has it at its end, and its log has not"
     what, numbers = ("batch", reset.positions) if reset.splits is None else ("split", reset.splits)
     count = size(numbers)
     plural = "" if count == 1 else "es" if what == "batch" else "s"

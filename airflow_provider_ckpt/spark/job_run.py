@@ -226,7 +226,7 @@ class _Execution:
         prepared, plan, options = self._prepared, self._plan, self._options
         if start.restore is not None and not start.is_journaled:
             journal.write(restored_event(start.restore, journal.state, time.time()))
-        idle = [] if prepared.anew is not None else sinks_without_rows(journal.state, plan.graph)
+        idle = [] if prepared.anew is not None else sinks_without_rows(self._as_reset(journal.state), plan.graph)
         schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
@@ -240,6 +240,10 @@ class _Execution:
             event = self._reconciliation.event(journal.state.epoch, time.time())
             journal.write(event)
             self._status.event(event, journal.state)
+
+    def _as_reset(self, state: JobState) -> JobState:
+        """Before the journal says it."""
+        return state if self._reconciliation is None else self._reconciliation.applied(state)
 
     def _resets(self) -> Mapping[SubtaskId, Reset]:
         if self._reconciliation is None or self._prepared.anew is not None:

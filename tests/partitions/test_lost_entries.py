@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.lost_entries import lost_entries
-from airflow_provider_ckpt.partitions.records import Batch, EndOfData, PartitionFile
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.memory import MemoryStorage
@@ -63,8 +63,7 @@ def test_what_cannot_be_listed_is_not_gone(storage: MemoryStorage, log: SubtaskL
 def test_the_next_attempt_goes_on_without_the_entries_that_it_names(storage: MemoryStorage, log: SubtaskLog) -> None:
     again = SubtaskLog(storage, "log")
     again.load()
-    end = next(number for number, record in again.records() if isinstance(record, EndOfData))
-    again.open(AttemptId(2, 0, "b"), None, ((2, 3), (4, end + 1)))
+    again.open(AttemptId(2, 0, "b"), None, ((2, 3), (4, 5)))
     assert not again.has_ended
     assert splits(again) == ["s0", "s2"]
     assert again.state.last_batch is not None
@@ -74,6 +73,27 @@ def test_the_next_attempt_goes_on_without_the_entries_that_it_names(storage: Mem
     for reader in (again, TailingLogReader(storage, "log")):
         assert splits(reader) == ["s0", "s2", "s1", "s3"]
         assert reader.has_ended
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_an_end_that_comes_before_the_next_attempt_opens_the_log_is_void_too(
+    storage: MemoryStorage, is_closed: bool
+) -> None:
+    """Of a writer that was overtaken, and is not fenced yet. The lost split would be read by nobody."""
+    before = SubtaskLog(storage, "log")
+    before.load()
+    before.open(AttemptId(1, 0, "a"))
+    for number in range(2):
+        before.publish(split(number, storage))
+    again = SubtaskLog(storage, "log")
+    again.load()
+    before.publish(split(2, storage))
+    before.end_of_data("finish")
+    if is_closed:
+        before.end_of_partition()
+    again.open(AttemptId(2, 0, "b"), None, ((1, 2),))
+    assert (again.has_ended, again.state.closed) == (False, False)
+    assert splits(again) == ["s1", "s2"]
 
 
 def test_what_is_void_stays_void_for_the_attempts_behind(storage: MemoryStorage, log: SubtaskLog) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
 from tests.spark.harness import World
 
 
@@ -11,7 +12,8 @@ def lose_results(world: World, rng: random.Random, share: float = 0.3) -> list[s
     """Delete or empty this share of the data files of its result partitions, if it may still make them again; their
     names."""
     state = world.state()
-    if state.plan is None or state.definition is None or state.definition.mode != "batch" or state.last_completed:
+    is_batch = state.plan is not None and state.definition is not None and state.definition.mode == "batch"
+    if not is_batch or not nothing_is_covered(state):
         return []
     lost = []
     for path in sorted((world.root / world.job_id / "vertices").glob("*/*/partition/**/part-*.parquet")):

@@ -3,21 +3,28 @@ gone and wanted, and every row comes out once."""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, DataFrameReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
+from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.split import size
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.spark.faults import Fault, FaultyStorage, HookedEntries
+from tests.spark.faults import Fault, FaultyStorage, HookedEntries, HookedStorage
 from tests.spark.harness import Run, World
+from tests.spark.jobs import IDS
 from tests.spark.test_split_sources import Read, ids_of, splits
+from tests.support.waiting import wait_until
 
 GIVEN = splits(6)
 
@@ -171,6 +178,111 @@ def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World
     read.asked.clear()
     ends(world, read)
     assert len(set(read.asked) - {"part-0"}) <= 1
+
+
+def test_an_end_that_an_overtaken_driver_writes_in_the_midst_of_a_recovery_hides_no_lost_split(world: World) -> None:
+    """Found by a review: the job completed, and released, without the split."""
+
+    class DiesAtEnd(DiesIn):
+        def create(self, path: str, data: bytes) -> None:
+            if "/vertices/parts/" in path and b'"type": "EndOfData"' in data:
+                raise StorageTransientError(verb="create", uri=path, reason="gone")
+            self.inner.create(path, data)
+
+    read = Read()
+    dies(world, read, DiesAtEnd)
+    of_split(world, "part-3").unlink()
+    overtaken = [SubtaskLog(world.storage, subtask_log_path(world.job_id, "parts", number)) for number in (0, 1)]
+    for log in overtaken:
+        log.load()
+    done: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "create" and "/vertices/parts/0/log/" in path and not done:
+            done.append(path)
+            for log in overtaken:
+                log.end_of_data("finish")
+
+    run = world.run(job_of(world, read), storage=HookedStorage(world.storage, hook))
+    assert done
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == ids_of(GIVEN)
+
+
+class NothingPublished(WrappedStorage):
+    """No batch is, and before that checkpoints go on."""
+
+    def create(self, path: str, data: bytes) -> None:
+        if b'"type": "Batch"' in data:
+            wait_until(lambda: Journal(self.inner, "job").replay().last_completed > 0, "a checkpoint of nothing")
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
+        self.inner.create(path, data)
+
+
+def test_a_checkpoint_that_covers_nothing_does_not_keep_a_result_from_being_made_again(world: World) -> None:
+    """It ran in streaming mode first, and began anew in batch mode. Found by a review: no run produced it again."""
+
+    def job() -> Job:
+        made = Job("anew")
+
+        @made.source(bounded=True, chain=False)
+        def history(read: DataFrameReader) -> DataFrame:
+            return read.schema(IDS).parquet(world.path("history"))
+
+        @made.transform(inputs=[history], chain=False)
+        def clean(rows: DataFrame) -> DataFrame:
+            return rows
+
+        @made.transform(inputs=[clean], chain=False)
+        def report(rows: DataFrame) -> DataFrame:
+            return rows
+
+        made.sink("out", report, FileSink(world.path("out")))
+        return made
+
+    expected = world.put_ids("history", 3, 2)
+    first = world.run(job(), storage=NothingPublished(world.storage), mode="streaming", checkpoint_interval=0.1)
+    assert first.status == "RESTARTING"
+    assert world.state().last_completed > 0
+    second = world.run(job(), storage=DiesIn(world.storage), mode="batch")
+    assert second.of("anew")
+    for path in results(world, "clean"):
+        path.unlink()
+    assert world.run(job(), mode="batch").status == "FINISHED"
+    assert world.released_ids() == sorted(expected)
+
+
+def with_more(world: World, read: Read, operator: str) -> Job:
+    job = job_of(world, read)
+    job.sink("more", operator, FileSink(world.path("more")))
+    return job
+
+
+def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwise(world: World) -> None:
+    read = Read()
+    dies(world, read)
+    results(world, "clean")[0].unlink()
+    run = world.run(with_more(world, read, "clean"))
+    assert run.status == "FINISHED"
+    assert world.released_ids("more") == ids_of(GIVEN)
+    assert not [line for line in run.of("warning") if "gets no rows" in line["message"]]
+
+
+def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World) -> None:
+    """Found by a review: nobody handed out splits to the subtask, which waited for ever."""
+    read = Read()
+    dies(world, read)
+    vertices = world.root / world.job_id / "vertices"
+    shutil.rmtree(vertices / "clean")
+    kept = world.base / "kept"
+    shutil.copytree(vertices / "parts" / "0", kept)
+    shutil.rmtree(vertices / "parts" / "0")
+    with pytest.raises(SubtaskLogReopenedError, match="parts/0"):
+        world.run(job_of(world, read))
+    shutil.copytree(kept, vertices / "parts" / "0")
+    run = ends(world, read)
+    assert restarted(world) == {"clean/0": None}
+    assert "clean/0 (the journal has it at its end, and its log has not)" in run.of("reconciled")[0]["message"]
 
 
 def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:

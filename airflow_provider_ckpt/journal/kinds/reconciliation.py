@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 class Reset:
     """A subtask that is run again. ``positions``: of the entries of its log that are void, as files that they name are
     gone; ``splits``: what they are of, of a source with splits; of any other vertex all that it has published is void.
-    ``consumer``: who is to read it."""
+    ``consumer``: who is to read it. No positions, and the subtask itself: it was at its end, and its log is gone."""
 
     subtask: SubtaskId
     positions: Ranges

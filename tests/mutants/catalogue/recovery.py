@@ -67,12 +67,11 @@ RECOVERY = (
     Mutant(
         "end-kept-over-lost-splits",
         "R23",
-        "jobmaster/reconciliation.py",
-        "    return [*ends, *(number",
-        "    return [*(number",
-        (f"{_SPARK}test_upwards_from_what_is_wanted",),
+        "partitions/subtask_log.py",
+        "                voids = union(lost, ranges(self._ends())) if lost else ()",
+        "                voids = lost",
+        _LOST,
         "a subtask with lost splits is at its end, and nobody reads them",
-        hangs=True,
     ),
     Mutant(
         "lost-result-fails-for-good",
