@@ -15,7 +15,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
 from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder, feed_folder
-from airflow_provider_ckpt.storage.layout import job_path, partition_path, requests_path, subtask_path
+from airflow_provider_ckpt.storage.layout import job_path, partition_path, requests_path, subtask_path, vertices_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -92,11 +92,12 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     if Journal(storage, job_id).replay().status is not JobStatus.FINISHED:
         log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)
         return
-    for vertex in graph.vertices:
-        for name in vertex.subtasks:
-            home = subtask_path(job_id, name.vertex, name.number)
+    vertices = vertices_path(job_id)
+    for place in storage.list(vertices):  # also those, and the subtasks, that it had before it was begun anew
+        for number in storage.list(f"{vertices}/{place}"):
             for part in ("partition", "spark", "prepared", "scratch"):
-                storage.delete_tree(f"{home}/{part}")
+                storage.delete_tree(f"{vertices}/{place}/{number}/{part}")
+    for vertex in graph.vertices:
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
             sinks[uid].collect_garbage(set(), set())
     storage.delete_tree(requests_path(job_id))
