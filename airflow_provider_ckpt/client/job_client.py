@@ -267,7 +267,7 @@ class JobClient:
         state = self.state()
         if not state.is_held:
             raise JobNotRunningError(job_id=self.job_id, kind=kind, status=state.status)
-        if is_alive(state.worker) is False:
+        if not state.deployment and is_alive(state.worker) is False:  # else the next JobMaster takes the request (W20)
             gone = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
             raise JobNotRunningError(job_id=self.job_id, kind=kind, status=gone)
         return state.epoch

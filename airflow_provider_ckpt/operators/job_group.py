@@ -106,7 +106,14 @@ def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned
 
 
 def _with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
-    return subtasks if isinstance(subtasks, Mapping) else {name: {} for name in subtasks}
+    """Raises InvalidTaskArgumentError for a subtask that two tasks would run: each would take it from the other."""
+    names = list(subtasks)
+    for name in names:
+        vertex, _, number = name.rpartition("/")
+        if names.count(name) > 1 or (number.isdigit() and vertex in names):
+            problem = f"{name} is named twice{'' if names.count(name) > 1 else f', once by its vertex {vertex}'}"
+            raise InvalidTaskArgumentError(argument="subtasks", value=names, problem=problem)
+    return subtasks if isinstance(subtasks, Mapping) else {name: {} for name in names}
 
 
 def _first(given: Mapping[str, Any]) -> dict[str, Any]:

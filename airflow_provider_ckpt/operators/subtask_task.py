@@ -54,7 +54,7 @@ class SubtaskTaskOperator(GroupTaskOperator):
             try:
                 self._work(context, run, state.deployment)
             except AirflowFailException as error:
-                self._retry_if_prepared_again(run, state, error)
+                self._retry_if_its_own(run, state, error)
             return self._result(self._look(run))
 
     def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
@@ -63,14 +63,15 @@ class SubtaskTaskOperator(GroupTaskOperator):
         if not run.ended_well:
             raise AirflowException(f"The worker of {self.subtask} ended without an error, and did not say why")
 
-    def _retry_if_prepared_again(self, run: TaskRun, before: JobState, error: AirflowFailException) -> None:
-        """A worker that was overtaken by a deployment of its own Dag run is to join that."""
+    def _retry_if_its_own(self, run: TaskRun, before: JobState, error: AirflowFailException) -> None:
+        """A worker that was overtaken by a deployment of its own Dag run is to join that; one that was overtaken in its
+        deployment, by an earlier try that slept and woke up, is to take the subtask back (W14)."""
         state = self._look(run)
         last = run.writer.last
-        is_fenced = last is not None and last.kind == LineKind.FENCED
-        follows = state.deployment != before.deployment and self._group_run.owns(state)
-        if not (is_fenced and follows):
+        if last is None or last.kind != LineKind.FENCED or not self._group_run.owns(state):
             raise error
+        if state.deployment == before.deployment:
+            raise AirflowException(f"{error} Another try of this task, or a worker that somebody began.") from error
         raise AirflowException(f"{error} That was this Dag run's own next deployment.") from error
 
     # ---- before the submission

@@ -236,7 +236,7 @@ class Master:
     def _tell_vacant(self, state: JobState, subtasks: list[SubtaskId]) -> None:
         limit = self._remote.options.checkpoint_timeout
         message = (
-            f"no worker runs {', '.join(subtasks)} (`ckpt worker … --subtask {subtasks[0]}` would): the run ends if "
+            f"no worker runs {', '.join(subtasks)} (its task in Airflow, or `ckpt worker`, is to): the run ends if "
             f"none has begun after {limit:g} s, the checkpoint timeout"
         )
         self._status.say(LineKind.WAITING, message, state, subtasks=list(subtasks))

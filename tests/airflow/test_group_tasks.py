@@ -300,13 +300,34 @@ def test_a_job_that_another_dag_run_has_taken_is_not_joined(
     assert spark_submit.calls == []
 
 
-def test_a_worker_that_was_fenced_is_tried_again_only_if_its_own_dag_run_has_prepared_the_job_again(
+def test_w14_a_worker_that_an_earlier_try_has_fenced_takes_its_subtask_back(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """That one had slept while Spark started. Failing for good would end the whole group."""
+    coordinated(prepared(orders))
+    spark_submit.play(status("fenced", "history/0 was taken over"), exit=4)
+    with pytest.raises(AirflowException, match="was taken over") as caught:
+        subtask().execute(context(StateStore()))
+    assert not isinstance(caught.value, AirflowFailException)
+
+
+def test_a_worker_that_another_dag_run_has_fenced_is_not_tried_again(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage, tmp_path: Path
 ) -> None:
     coordinated(prepared(orders))
-    spark_submit.play(status("fenced", "history/0 was taken over"), exit=4)
-    with pytest.raises(AirflowFailException, match="was taken over"):
+    made, copy = elsewhere(tmp_path / "made")
+    prepared(coordinated(prepared(copy)), "shop.orders.r2~t1.plan")
+    spark_submit.play(
+        status("fenced", "deployment 1 is over"), exit=4, copy=(made, Path(root.uri.removeprefix("file://")))
+    )
+    with pytest.raises(AirflowFailException, match="deployment 1 is over"):
         subtask().execute(context(StateStore()))
+
+
+def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage, tmp_path: Path
+) -> None:
+    coordinated(prepared(orders))
     made, copy = elsewhere(tmp_path / "made")
     ended(coordinated(prepared(copy)), "RESTARTING")
     prepared(copy, f"{NAME}~t2.coordinate")

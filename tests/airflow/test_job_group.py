@@ -91,6 +91,8 @@ def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
         ({"checkpoint_intervall": 3}, "Did you mean 'checkpoint_interval'"),
         ({"checkpoint_interval": "soon"}, "soon"),
         ({"stop_after": "1h", "drain_after": "2h"}, "stop_after"),
+        ({"subtasks": ["history", "rows/0", "history/1"]}, "history/1 is named twice, once by its vertex history"),
+        ({"subtasks": ["rows/0", "rows/0"]}, "rows/0 is named twice"),
     ],
 )
 def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[str, Any], told: str) -> None:

@@ -81,13 +81,16 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     with group.logs.watched():
         with Feeder(world.data, every=2.0):
             group.wait_for_release("the job runs")
+            _is_in_a_triggerer(group)
             assert {name for name in group.states() if "/" in name} == SUBTASKS
             _check_links(group)
             deployment = world.state().deployment
             _kill_a_worker(group, killed)
             _kill_the_jobmaster(group, killed)
+            _is_in_a_triggerer(group)
             _kill_a_triggerer(group, waits)
             _kill_the_scheduler(group, killed)
+            _is_in_a_triggerer(group)
             _freeze_a_triggerer(group, waits)
             assert world.state().deployment == deployment, "nobody has planned again"
             slow.unlink()
@@ -102,6 +105,15 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     more = {name: number - 1 for name, number in group.tries().items() if number - 1 > killed[name]}
     assert not more, f"tried again, with no kill: {more}; killed: {killed}"
     assert {airflow.task("waits", waits, name)["try_number"] for name in ("final", "history")} == {1}
+
+
+def _is_in_a_triggerer(group: WatchedGroup[Deployment]) -> None:
+    """Else the triggerers that are killed below have nothing to do with the job."""
+    wait_until(
+        lambda: group.states()["coordinate"] == "deferred" and group.triggerer_with_jobmaster() is not None,
+        lambda: f"the JobMaster in a triggerer\n{group.told()}",
+        seconds=60,
+    )
 
 
 def _check_links(group: WatchedGroup[Deployment]) -> None:

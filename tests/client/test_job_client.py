@@ -269,6 +269,19 @@ def test_a_driver_that_is_seen_to_be_gone_is_not_asked(world: World) -> None:
         world.client().stop()
 
 
+def test_w20_a_job_that_is_prepared_for_workers_is_asked_whoever_is_its_jobmaster(world: World) -> None:
+    """Its planner is gone, and so may its JobMaster be: the next one of the deployment takes the request."""
+    gone = replace(identify(), pid=os.getpid(), started="0")
+    planner = world.driver(worker=gone)
+    write(planner, ev.DeploymentPrepared(1, 2.0))
+    first = world.client().stop()
+    planner.claim("t-2", gone, 3.0, deployment=1)
+    second = world.client().drain()
+    assert (first.epoch, second.epoch) == (1, 2)
+    taken = pending_requests(open_storage(world.root), "orders", 3, (), since=1)
+    assert [request.name for request in taken] == [first.name, second.name]
+
+
 def asked(kind: str) -> JobRequest:
     return JobRequest("orders", kind, 1, "r")
 
