@@ -75,6 +75,8 @@ class Cluster:
             uid: KeptRowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
         }
         self.restart_attempts, self.patience = 10_000, 60.0
+        self.restarts = True
+        """A worker has what fails begun again; else it leaves, and whoever supervises begins another one."""
         self.before_step: Callable[[Runner], bool] = lambda runner: True
         self.processes: list[Process] = []
         self.supervises = True

@@ -36,7 +36,9 @@ def random_cluster(seed: int, faults: float, mode: RuntimeMode) -> Cluster:
     splits = {"parts": {f"s{number}": number % 3 for number in range(random.choice((1, 8, 16)))}}
     groups = list(groups_of(graph, random))
     name = f"remote-{os.getpid()}-{next(_NUMBERS)}"
-    return Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=splits)
+    cluster = Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=splits)
+    cluster.restarts = random.random() < 0.5
+    return cluster
 
 
 def one_worker(mode: RuntimeMode = "streaming", *, rows: int = 6, splits: int = 0, workers: int = 1) -> Cluster:

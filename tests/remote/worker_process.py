@@ -114,7 +114,7 @@ class WorkerProcess(Process):
         if not state.deployment:
             return
         self.deployment, timing = state.deployment, self.cluster.timing
-        part = WorkerPart.of(self.storage, state, self.subtasks, restarts=True)
+        part = WorkerPart.of(self.storage, state, self.subtasks, restarts=self.cluster.restarts)
         correspondence = Correspondence(
             self.storage, JOB, state.deployment, worker_name(self.name), Place(self.name), self.cluster.clock
         )
