@@ -187,8 +187,8 @@ class JobMaster:
                 self._status.say(LineKind.WARNING, message, self._journal.state)
 
     def _counted_from(self, now: float) -> float:
-        """Of workers it counts since they all run, whoever has been the JobMaster; of no other process's time more than
-        that is known, and clocks differ."""
+        """Of workers: from when all of them ran first, whoever was the JobMaster. Never from later than now: that was
+        told by the clock of another host."""
         first = self._journal.state.running_since
         return now if first is None else min(now, first)
 

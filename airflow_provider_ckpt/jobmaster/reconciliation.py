@@ -63,7 +63,7 @@ class Reconciler:
         does not get it.
 
         Reads the logs, and lists the partitions that somebody is to read; writes nothing. Raises FrozenSplitsLostError,
-        and the storage's errors: what cannot be listed is not gone.
+        SubtaskLogReopenedError, and the storage's errors: what cannot be listed is not gone.
         """
         if state.plan is None or state.definition is None or state.definition.mode != "batch":
             return None
@@ -88,7 +88,7 @@ class Reconciler:
         """Those that the journal has at their ends, and their logs have not: entries are gone. Of a source with splits
         it is not known any more what of them it had read. Raises SubtaskLogReopenedError."""
         found = {}
-        for subtask in sorted(state.end_of_data - known):
+        for subtask in [one for one in state.graph().subtasks if one in state.end_of_data and one not in known]:
             if state.graph().vertex(subtask.vertex).splits or subtask in state.finished:
                 path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
                 raise SubtaskLogReopenedError(log=path, subtask=subtask)

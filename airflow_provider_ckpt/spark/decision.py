@@ -52,8 +52,9 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     going_on = goes_on(storage, options.job_id, options.restore, state)
     finished = state.status is JobStatus.FINISHED and going_on
-    looks = reconciler is not None and going_on and not finished
-    reconciliation = reconciler.reconcile(state) if reconciler is not None and looks else None
+    reconciliation = None
+    if reconciler is not None and going_on and not finished:
+        reconciliation = reconciler.reconcile(state)
     if reconciliation is not None:
         state = reconciliation.applied(state)
     return Decision(

@@ -183,7 +183,8 @@ class _Execution:
         decision = decide(self._storage, self._options, state, self._reconciler)
         if decision != self._prepared.base:
             raise _MovedError
-        self._reconciliation = decision.reconciliation
+        if self._prepared.anew is None:  # else nothing of the runs before counts
+            self._reconciliation = decision.reconciliation
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
         """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
@@ -236,7 +237,7 @@ class _Execution:
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
 
     def _reconcile(self, journal: OwnedJournal) -> None:
-        if self._reconciliation is not None and self._prepared.anew is None:
+        if self._reconciliation is not None:
             event = self._reconciliation.event(journal.state.epoch, time.time())
             journal.write(event)
             self._status.event(event, journal.state)
@@ -246,9 +247,7 @@ class _Execution:
         return state if self._reconciliation is None else self._reconciliation.applied(state)
 
     def _resets(self) -> Mapping[SubtaskId, Reset]:
-        if self._reconciliation is None or self._prepared.anew is not None:
-            return {}
-        return self._reconciliation.resets
+        return {} if self._reconciliation is None else self._reconciliation.resets
 
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"

@@ -116,6 +116,25 @@ def at_prepared(vertex: str, number: int, act: Callable[[], object]) -> Callable
     return hook
 
 
+class DiesAt(WrappedStorage):
+    """Gone for the entries in the logs of ``vertex`` that hold ``text``: they do not land."""
+
+    def __init__(self, inner: Storage, vertex: str, text: str) -> None:
+        super().__init__(inner)
+        self.vertex, self.text = vertex, text.encode()
+
+    def create(self, path: str, data: bytes) -> None:
+        if f"/vertices/{self.vertex}/" in path and self.text in data:
+            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
+        self.inner.create(path, data)
+
+    def _wrap(self, inner: Storage) -> DiesAt:
+        return DiesAt(inner, self.vertex, self.text.decode())
+
+
+BATCH, END = '"type": "Batch"', '"type": "EndOfData"'
+
+
 class HookedEntries(WrappedStorage):
     """Calls ``hook`` after each entry of a log or of the journal that holds ``text``: whoever appended it stands still
     meanwhile, the driver's loop if it is the journal's."""

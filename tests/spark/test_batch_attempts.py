@@ -20,9 +20,8 @@ from airflow_provider_ckpt.spark.query.job_plan import plan_job
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
-from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.faults import END, DiesAt
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -43,20 +42,9 @@ def stamped(world: World, attempt: int) -> Job:
     return job
 
 
-class DiesBeforeTheEnd(WrappedStorage):
-    """The batch of ``vertex`` is published; its end of data is not."""
-
-    vertex = "stamps"
-
-    def create(self, path: str, data: bytes) -> None:
-        if f"/vertices/{self.vertex}/" in path and b'"type": "EndOfData"' in data:
-            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
-        self.inner.create(path, data)
-
-
 def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> None:
     expected = world.put_ids("history", 2, 3)
-    died = world.run(stamped(world, 1), mode="batch", storage=DiesBeforeTheEnd(world.storage))
+    died = world.run(stamped(world, 1), mode="batch", storage=DiesAt(world.storage, "stamps", END))
     assert died.status == "RESTARTING"
     log = SubtaskLog(world.storage, subtask_log_path(world.job_id, "stamps", 0))
     log.load()
@@ -70,7 +58,7 @@ def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> N
 
 def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(world: World) -> None:
     world.put_ids("history", 1, 2)
-    world.run(stamped(world, 1), mode="batch", storage=DiesBeforeTheEnd(world.storage))
+    world.run(stamped(world, 1), mode="batch", storage=DiesAt(world.storage, "stamps", END))
     inbox: queue.Queue[Any] = queue.Queue()
     log = SubtaskLog(world.storage, subtask_log_path("other", "history", 0))
     log.load()

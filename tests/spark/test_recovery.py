@@ -20,7 +20,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.spark.faults import Fault, FaultyStorage, HookedEntries, HookedStorage
+from tests.spark.faults import BATCH, END, DiesAt, Fault, FaultyStorage, HookedEntries, HookedStorage
 from tests.spark.harness import Run, World
 from tests.spark.jobs import IDS
 from tests.spark.test_split_sources import Read, ids_of, splits
@@ -50,23 +50,9 @@ def job_of(world: World, read: Read, *, sinks: bool = True) -> Job:
     return job
 
 
-class DiesIn(WrappedStorage):
-    """The driver loses its storage when ``vertex`` is to publish."""
-
-    vertex = "report"
-
-    def create(self, path: str, data: bytes) -> None:
-        if f"/vertices/{self.vertex}/" in path and b'"type": "Batch"' in data:
-            raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
-        self.inner.create(path, data)
-
-
-class DiesInClean(DiesIn):
-    vertex = "clean"
-
-
-def dies(world: World, read: Read, kind: type[DiesIn] = DiesIn, *, sinks: bool = True) -> None:
-    died = world.run(job_of(world, read, sinks=sinks), storage=kind(world.storage))
+def dies(world: World, read: Read, vertex: str = "report", text: str = BATCH, *, sinks: bool = True) -> None:
+    """The driver loses its storage when the vertex is to publish, or what else the text stands for."""
+    died = world.run(job_of(world, read, sinks=sinks), storage=DiesAt(world.storage, vertex, text))
     assert died.status == "RESTARTING"
     assert world.state().last_completed == 0
 
@@ -138,7 +124,7 @@ def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World)
 @pytest.mark.parametrize("how", ["gone", "emptied"])
 def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) -> None:
     read = Read()
-    dies(world, read, DiesInClean)
+    dies(world, read, "clean")
     lost = [of_split(world, name) for name in ("part-1", "part-4")]
     for path in lost:
         path.unlink() if how == "gone" else path.write_bytes(b"")
@@ -183,14 +169,8 @@ def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World
 def test_an_end_that_an_overtaken_driver_writes_in_the_midst_of_a_recovery_hides_no_lost_split(world: World) -> None:
     """Found by a review: the job completed, and released, without the split."""
 
-    class DiesAtEnd(DiesIn):
-        def create(self, path: str, data: bytes) -> None:
-            if "/vertices/parts/" in path and b'"type": "EndOfData"' in data:
-                raise StorageTransientError(verb="create", uri=path, reason="gone")
-            self.inner.create(path, data)
-
     read = Read()
-    dies(world, read, DiesAtEnd)
+    dies(world, read, "parts", END)
     of_split(world, "part-3").unlink()
     overtaken = [SubtaskLog(world.storage, subtask_log_path(world.job_id, "parts", number)) for number in (0, 1)]
     for log in overtaken:
@@ -244,7 +224,7 @@ def test_a_checkpoint_that_covers_nothing_does_not_keep_a_result_from_being_made
     first = world.run(job(), storage=NothingPublished(world.storage), mode="streaming", checkpoint_interval=0.1)
     assert first.status == "RESTARTING"
     assert world.state().last_completed > 0
-    second = world.run(job(), storage=DiesIn(world.storage), mode="batch")
+    second = world.run(job(), storage=DiesAt(world.storage, "report", BATCH), mode="batch")
     assert second.of("anew")
     for path in results(world, "clean"):
         path.unlink()
@@ -289,7 +269,7 @@ def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world:
     """At every verb, until what was lost is read again."""
     for at in range(1, 100):
         read, lost = Read(), World(world.base / f"at-{at}")
-        dies(lost, read, DiesInClean)
+        dies(lost, read, "clean")
         of_split(lost, "part-2").unlink()
         read.asked.clear()
         with suppress(TransientError):
