@@ -14,6 +14,7 @@ from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.doctor import spark_absent
 from airflow_provider_ckpt.cli.errors import JobIdNeededError, SparkMissingError
 from airflow_provider_ckpt.job import kinds
+from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
@@ -41,9 +42,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     ending = parser.add_mutually_exclusive_group()
     for option in FLAGS:
         (ending if option.ends else parser).add_argument(str(option.flag), dest=option.name, **_settings(option))
+    said = "an option under the key that Flink has for it, such as execution.batch.job-recovery.enabled=false"
+    parser.add_argument(OPTION, dest="options", metavar="KEY=TEXT", action="append", default=[], help=said)
     arguments.add_json(parser, "print the status as JSON lines")
 
 
+OPTION = "--option"
 FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "root")
 """The root is every command's."""
 
@@ -55,7 +59,8 @@ def _settings(option: Option) -> dict[str, Any]:
     default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""
     said: dict[str, Any] = {"help": f"{option.help}{default}".replace("%", "%%")}
     if kind is kinds.FLAG:
-        return {**said, "action": "store_true", "default": None}
+        action = argparse.BooleanOptionalAction if option.default else "store_true"
+        return {**said, "action": action, "default": None}
     if kind.choices:
         return {**said, "choices": kind.choices}
     if kind in PAIRS:
@@ -98,6 +103,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     for option in FLAGS:
         if option.kind in PAIRS:
             given[option.name] = arguments.assignments(str(option.flag), given[option.name])
+    given |= flink_values(arguments.assignments(OPTION, args.options), given)
     job_id = given.pop("job_id")
     return RunOptions(
         job=args.job,

@@ -193,6 +193,24 @@ class BadSizeError(InvalidInputError):
     )
 
 
+class BadFlinkDurationError(InvalidInputError):
+    template = (
+        "{option}: {value!r} is no duration as Flink has it. Write a whole number and a unit (ns, µs, ms, s, min, h, "
+        'd), such as "30 s" or "3 min"; a number alone is milliseconds.'
+    )
+
+
+class BadFlinkSizeError(InvalidInputError):
+    template = (
+        "{option}: {value!r} is no size as Flink has it. Write a whole number and a unit (b, kb, mb, gb, tb: powers of "
+        '1024), such as "1 mb"; a number alone is bytes.'
+    )
+
+
+class OptionGivenTwiceError(InvalidInputError):
+    template = "{first}={value!r} and {second}={other!r} say the same thing differently. Give one of them."
+
+
 class BadStorageOptionsError(InvalidInputError):
     """Never holds the content, which may be secret."""
 

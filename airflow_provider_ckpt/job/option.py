@@ -38,6 +38,8 @@ class Option:
     """With another value it is another job."""
     fixed: str | None = None
     """Why it cannot change between two runs of one job. None: it can."""
+    flink: tuple[str, ...] = ()
+    """Keys under which Flink has it, the current one first; see :mod:`.flink_options`."""
 
     @property
     def templated(self) -> bool:
@@ -71,9 +73,10 @@ def about(
     unset_argument: str = "",
     is_identity: bool = False,
     fixed: str | None = None,
+    flink: tuple[str, ...] = (),
 ) -> dict[str, Option]:
     """The metadata of a field that is an option. ``flag``, ``argument``: empty where they are called like the field."""
-    option = Option("", kind, help, None, False, flag, argument, ends, unset, unset_argument, is_identity, fixed)
+    option = Option("", kind, help, None, False, flag, argument, ends, unset, unset_argument, is_identity, fixed, flink)
     return {"option": option}
 
 

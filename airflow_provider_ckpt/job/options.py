@@ -154,11 +154,52 @@ class RunOptions:
     """May hold secrets: ``repr`` and :meth:`public_json` hide them."""
     journal_buffer_bytes: int = field(
         default=1 << 20,
-        metadata=about(kinds.SIZE, "size of the journal's write buffer", flag="--journal-buffer", argument=None),
+        metadata=about(
+            kinds.SIZE,
+            "size of the journal's write buffer",
+            flag="--journal-buffer",
+            argument=None,
+            flink=("job-event.store.write-buffer.size",),
+        ),
     )
     journal_flush_interval: float = field(
         default=1.0,
-        metadata=about(kinds.DURATION, "how long events that decide nothing wait in that buffer", argument=None),
+        metadata=about(
+            kinds.DURATION,
+            "how long events that decide nothing wait in that buffer",
+            argument=None,
+            flink=("job-event.store.write-buffer.flush-interval",),
+        ),
+    )
+    batch_recovery: bool = field(
+        default=True,
+        metadata=about(
+            kinds.FLAG,
+            "a run of a job in batch mode that follows one that failed keeps what is finished (FLIP-383); without it "
+            "the job begins anew",
+            flink=("execution.batch.job-recovery.enabled",),
+        ),
+    )
+    previous_worker_timeout: float = field(
+        default=30.0,
+        metadata=about(
+            kinds.DURATION,
+            "in batch mode, how long a JobMaster waits for a sign of life of the workers that ran under the one before",
+            argument=None,
+            flink=("execution.batch.job-recovery.previous-worker.recovery.timeout",),
+        ),
+    )
+    snapshot_min_pause: float = field(
+        default=180.0,
+        metadata=about(
+            kinds.DURATION,
+            "in batch mode, least time from one snapshot of the journal to the next one",
+            argument=None,
+            flink=(
+                "execution.batch.job-recovery.snapshot.min-pause",
+                "execution.batch.job-recovery.operator-coordinator-snapshot.min-pause",
+            ),
+        ),
     )
     retained_checkpoints: int = field(
         default=3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -78,5 +79,6 @@ def job_master(
         job.logs,
         retained=identity.options.retained_checkpoints,
         final_only=job.final_only,
+        snapshot_min_pause=identity.options.snapshot_min_pause if job.mode == "batch" else math.inf,
     )
     return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox, turns=turns)

@@ -173,6 +173,7 @@ class JobMaster:
         self._next_look = now + HOUSEKEEPING
         self._journal.check_fenced()
         self._gateway.look_around()
+        self._retention.look(now)
         self._note_running(now)
         self._take_requests()
         self._take_deadlines(now)

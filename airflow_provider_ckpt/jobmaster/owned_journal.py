@@ -41,6 +41,11 @@ class OwnedJournal:
         with self._lock:
             self._journal.check_fenced()
 
+    @property
+    def uncompacted(self) -> int:
+        with self._lock:
+            return self._journal.uncompacted
+
     def compact(self, now: float) -> None:
         with self._lock:
             head = self._journal.write_snapshot(now)

@@ -6,6 +6,8 @@ Runs in a thread of its own. Data files go before the log entries that name them
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,11 +40,14 @@ TRUNCATE_EVERY = 64
 """Completed checkpoints between two truncations of the logs."""
 COMPACT_EVERY = 1024
 """Completed checkpoints between two compactions of the journal."""
+WORTH_A_SNAPSHOT = 64
+"""Entries of the journal of a job in batch mode: fewer are replayed as fast as a snapshot."""
 
 
 class Retention:
     """``graph``: gives the one that the job runs now. ``retained``: how many completed checkpoints keep what a restore
-    of them needs. ``logs``: those of all subtasks, by subtask, to be read: a log has one writer, its task."""
+    of them needs. ``logs``: those of all subtasks, by subtask, to be read: a log has one writer, its task.
+    ``snapshot_min_pause``: in seconds, of a job that takes no checkpoints on its way."""
 
     def __init__(
         self,
@@ -54,7 +59,9 @@ class Retention:
         *,
         retained: int,
         final_only: frozenset[str],
+        snapshot_min_pause: float = math.inf,
     ) -> None:
+        self._min_pause, self._snapshot_at = snapshot_min_pause, -math.inf
         self._storage, self._job_id, self._graph = storage, job_id, graph
         self._journal, self._logs, self._retained = journal, logs, retained
         self._final_only = final_only
@@ -64,6 +71,13 @@ class Retention:
     def completed(self, checkpoint: int) -> None:
         """Called once for each completed checkpoint."""
         self._thread.submit(self._after, self._journal.state.checkpoints[checkpoint], self._kept())
+
+    def look(self, now: float) -> None:
+        """Called every now and then. ``now``: seconds that never go back."""
+        if now < self._snapshot_at + self._min_pause or self._journal.uncompacted < WORTH_A_SNAPSHOT:
+            return
+        self._snapshot_at = now
+        self._thread.submit(self._snapshot)
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)
@@ -87,6 +101,14 @@ class Retention:
             log.warning("housekeeping after checkpoint %d failed: %s", completed.checkpoint, error)
         except Exception:
             log.exception("housekeeping after checkpoint %d failed", completed.checkpoint)
+
+    def _snapshot(self) -> None:
+        try:
+            self._journal.compact(time.time())
+        except CkptError as error:  # a journal that cannot be written any more says so to who writes next
+            log.warning("the journal was not compacted: %s", error)
+        except Exception:
+            log.exception("the journal was not compacted")
 
     def _write_metadata(self, completed: CheckpointCompleted) -> None:
         document = encode_document(

@@ -130,6 +130,11 @@ class Journal:
         """Whether nothing lies behind the snapshot with which it begins. Of what was read."""
         return self._log.head == self._log.next_number - 1
 
+    @property
+    def uncompacted(self) -> int:
+        """Entries behind the snapshot with which it begins, or all of them. Of what was read and written."""
+        return self._log.next_number - self._log.head - 1
+
     # ---- owning
 
     def claim(

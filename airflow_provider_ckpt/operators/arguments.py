@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import OPTIONS, check_ending
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
@@ -38,6 +39,12 @@ def _is_rendered_later(value: object) -> bool:
 def option_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """Rendered arguments as RunOptions takes them."""
     return {ARGUMENTS[name].name: value for name, value in given.items() if _is_given(name, value)}
+
+
+def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
+    """As :func:`check_arguments`, of the argument ``options``."""
+    if options is not None and not _is_rendered_later(options):
+        flink_values(options, {} if _is_rendered_later(given) else option_values(given))
 
 
 def described() -> str:

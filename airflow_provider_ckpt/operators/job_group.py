@@ -16,7 +16,7 @@ from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 
-_OURS = ("ckpt_conn_id", "stop_grace")
+_OURS = ("ckpt_conn_id", "options", "stop_grace")
 _AIRFLOWS = ("restart_attempts", "restart_delay")
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
@@ -39,9 +39,9 @@ class CheckpointedSparkJobGroup(TaskGroup):
     each of them, and one for ``coordinate``.
 
     :param job: as in ``CheckpointedSparkJobOperator``; so are the options of a run, which are given by their names
-        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id`` and ``stop_grace``. The file
-        is not imported when the Dag is read. ``restart_attempts`` and ``restart_delay`` are Airflow's ``retries`` and
-        ``retry_delay`` here (3 and 10 s unless the Dag says otherwise).
+        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id``, ``options`` and
+        ``stop_grace``. The file is not imported when the Dag is read. ``restart_attempts`` and ``restart_delay`` are
+        Airflow's ``retries`` and ``retry_delay`` here (3 and 10 s unless the Dag says otherwise).
     :param subtasks: the subtasks (``history/0``), or vertices with all of their subtasks (``history``), if they are to
         be tasks of their own instead of a mapped one; a mapping gives each its arguments: Airflow's (``pool``,
         ``queue``, ``retries``, …) and those of spark-submit (``conf``, ``driver_memory``, …). All have to be named.

@@ -20,9 +20,17 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.operators.arguments import ARGUMENTS, TEMPLATED, check_arguments, described, option_values
+from airflow_provider_ckpt.operators.arguments import (
+    ARGUMENTS,
+    TEMPLATED,
+    check_arguments,
+    check_flink_options,
+    described,
+    option_values,
+)
 from airflow_provider_ckpt.operators.beginning import find_beginning
 from airflow_provider_ckpt.operators.deferrable_submit import DeferrableSubmitOperator
 from airflow_provider_ckpt.operators.job_file import resolve_job
@@ -66,6 +74,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         the connection's. (templated)
     :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from nothing under a new
         job id (``~g1`` behind the old one, whose files stay).
+    :param options: options of a run under the keys that Flink has for them, and written as there
+        (``{"execution.batch.job-recovery.enabled": "false"}``); docs/recovery.md lists them. (templated)
     :param stop_grace: how long a task that is killed leaves its driver for a savepoint before it ends it. Airflow
         kills a task that is marked failed, cleared or timed out after five seconds; a worker that is shut down may have
         more: give less than its own grace period.
@@ -79,7 +89,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
 
     __doc__ = (__doc__ or "").rstrip(" ") + described()
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "ckpt_conn_id", *TEMPLATED)
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "ckpt_conn_id", "options", *TEMPLATED)
     job: str
     root: str | None
     job_id: str | None
@@ -110,6 +120,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         on_clear: Literal["resume", "restart"] = "resume",
         retained_checkpoints: int = RunOptions.retained_checkpoints,
         allow_non_restored_state: bool = RunOptions.allow_non_restored_state,
+        batch_recovery: bool = RunOptions.batch_recovery,
+        options: Mapping[str, str] | None = None,
         stop_grace: Duration = 4.0,
         name: str | None = None,
         deferrable: bool = False,
@@ -127,11 +139,13 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if on_clear not in ("resume", "restart"):
             raise InvalidTaskArgumentError(argument="on_clear", value=on_clear, problem="write resume or restart")
         check_arguments(given)
+        check_flink_options(options, given)
         super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
         self.ckpt_conn_id = ckpt_conn_id
         self.on_clear = on_clear
+        self.options = options
         self._stop_grace = parse_duration(stop_grace, "stop_grace")
         self._ckpt_run: TaskRun | None = None
         self._killed = False
@@ -242,6 +256,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
 
     def _options(self, root: str, job_id: str, attempt: str) -> RunOptions:
         given = option_values({argument: getattr(self, argument) for argument in ARGUMENTS})
+        given |= flink_values(self.options or {}, given)
         return RunOptions(**{**given, "root": root, "job_id": job_id, "attempt": attempt})
 
     def _get_hook(self) -> CheckpointedSparkSubmitHook:

@@ -7,10 +7,12 @@ class Liveness:
     """Of one process, by its beat. Only time between close looks counts: if it is this process that was stopped, or the
     storage that could not be reached, nobody else is blamed for it."""
 
-    def __init__(self, limit: float, longest_look: float) -> None:
-        """``limit``: seconds without a new beat after which it counts as lost; ``longest_look``: so many of the seconds
-        between two looks count at most."""
-        self._limit, self._longest = limit, longest_look
+    def __init__(self, limit: float, longest_look: float, first_limit: float | None = None) -> None:
+        """``limit``: seconds without a new beat after which it counts as lost; ``first_limit``: as long as none was
+        seen to change, if that is another one. ``longest_look``: so many of the seconds between two looks count at
+        most."""
+        self.limit, self._longest = limit if first_limit is None else first_limit, longest_look
+        self._next_limit = limit
         self._beat: object = None
         self._looked_at: float | None = None
         self.silent = 0.0
@@ -18,6 +20,8 @@ class Liveness:
 
     def see(self, beat: object, now: float) -> None:
         """``beat``: what the process shows now. Called after each successful look."""
+        if self._looked_at is not None and beat != self._beat:
+            self.limit = self._next_limit
         if beat != self._beat or self._looked_at is None:
             self._beat, self.silent = beat, 0.0
         else:
@@ -26,4 +30,4 @@ class Liveness:
 
     @property
     def is_lost(self) -> bool:
-        return self.silent >= self._limit
+        return self.silent >= self.limit

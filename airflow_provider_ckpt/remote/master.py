@@ -220,6 +220,7 @@ class Master:
         timing, name = self._remote.timing, master_name(state.epoch)
         unfinished = [one for one in state.graph().subtasks if one not in state.finished]
         tell = functools.partial(self._tell_vacant, state)
+        in_batch = state.definition is not None and state.definition.mode == "batch"
         self._vacancies = Vacancies(unfinished, tell, time.monotonic())
         return RemoteGateway(
             Correspondence(self._storage, self._job_id, state.deployment, name, self._remote.process, time.monotonic),
@@ -229,6 +230,7 @@ class Master:
             look_interval=timing.poll,
             longest_interval=timing.rest,
             lost_after=timing.lost_after,
+            previous_after=self._remote.options.previous_worker_timeout if in_batch else None,
             vacancies=self._vacancies,
             turns=self._remote.turns,
         )

@@ -40,9 +40,9 @@ _SLOWER = 1.3
 class _Host:
     """A worker, as far as it is known. ``attempts``: those that it has begun, the current one of each subtask."""
 
-    def __init__(self, name: str, lost_after: float, longest_look: float) -> None:
+    def __init__(self, name: str, lost_after: float, longest_look: float, first_limit: float | None) -> None:
         self.name = name
-        self.liveness = Liveness(lost_after, longest_look)
+        self.liveness = Liveness(lost_after, longest_look, first_limit)
         self.attempts: dict[SubtaskId, AttemptId] = {}
         self.is_lost = False
 
@@ -54,7 +54,8 @@ class RemoteGateway:
     ``correspondence``: of the JobMaster; ``epoch``: its own; ``deployment``: that of the workers. ``post``: its inbox.
     ``look_interval``: seconds between two looks at the workers; while nothing is said these grow to
     ``longest_interval``, if that is longer; ``lost_after``: seconds without a sign of life after
-    which nobody runs what a worker ran. Whether anybody begins it again is not for here: it need not be the same
+    which nobody runs what a worker ran; ``previous_after``: until the first one of a worker that was there already,
+    if that is another time. Whether anybody begins it again is not for here: it need not be the same
     process; ``vacancies`` tells of it. ``turns``: entered for each look. ``clock``: seconds that never go back.
     """
 
@@ -68,6 +69,7 @@ class RemoteGateway:
         look_interval: float,
         lost_after: float,
         vacancies: Vacancies,
+        previous_after: float | None = None,
         longest_interval: float = 0.0,
         turns: AbstractContextManager[object] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -75,6 +77,7 @@ class RemoteGateway:
         self._correspondence, self._epoch, self._deployment, self._post = correspondence, epoch, deployment, post
         self._interval, self._lost_after, self._clock = look_interval, lost_after, clock
         self._longest = max(look_interval, longest_interval)
+        self._previous_after = previous_after
         self._vacancies, self._turns = vacancies, turns or nullcontext()
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
@@ -158,9 +161,10 @@ class RemoteGateway:
         pause = LIST_EVERY if self._vacancies.is_any else max(LIST_EVERY, LIST_SELDOM * self._interval)
         if now < self._listed_at + pause:
             return
+        first = self._previous_after if self._listed_at == -math.inf else None
         for name in self._correspondence.senders("worker-"):
             if name not in self._hosts:
-                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0))
+                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0), first)
         self._listed_at = now
 
     def _look_at(self, host: _Host) -> bool:
@@ -196,7 +200,7 @@ class RemoteGateway:
             self._bury(host)
         elif host.liveness.is_lost and not host.is_lost:
             host.is_lost = True
-            silent = f"has given no sign of life for {self._lost_after:g} s"
+            silent = f"has given no sign of life for {host.liveness.limit:g} s"
             self._give_up(host, f"its worker ({outbox.process}) {silent}")
         elif not host.liveness.is_lost:
             host.is_lost = False

@@ -36,6 +36,8 @@ class Decision:
     may_begin_anew: bool
     graph: JobGraph
     rescaled: Mapping[str, int]
+    begins_anew: str | None
+    """Why nothing is kept of the runs before, though nothing stands against it; None: that is not wanted."""
     reconciliation: Reconciliation | None
     """Of a job in BATCH mode: what is run again, as results are gone that are to be read."""
     state: JobState = field(compare=False, repr=False)
@@ -52,9 +54,10 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
     going_on = goes_on(storage, options.job_id, options.restore, state)
     finished = state.status is JobStatus.FINISHED and going_on
-    reconciliation = None
+    anew = reconciliation = None
     if reconciler is not None and going_on and not finished:
-        reconciliation = reconciler.reconcile(state)
+        anew = _not_recovered(options, state)
+        reconciliation = None if anew else reconciler.reconcile(state)
     if reconciliation is not None:
         state = reconciliation.applied(state)
     return Decision(
@@ -66,6 +69,17 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         may_begin_anew=state.plan is not None and nothing_is_covered(state),
         graph=state.graph(),
         rescaled={} if state.plan is None else state.plan.rescaled,
+        begins_anew=anew,
         reconciliation=reconciliation,
         state=state,
     )
+
+
+def _not_recovered(options: RunOptions, state: JobState) -> str | None:
+    """FLIP-383 with ``execution.batch.job-recovery.enabled: false``. What a checkpoint covers may be released, and is
+    never done again; and whoever stopped a job wants it to go on."""
+    if options.batch_recovery or state.plan is None or state.definition is None or state.definition.mode != "batch":
+        return None
+    if state.status is JobStatus.STOPPED or not nothing_is_covered(state):
+        return None
+    return "batch_recovery is off"

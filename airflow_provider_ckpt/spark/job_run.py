@@ -233,7 +233,7 @@ class _Execution:
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
         self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
         if prepared.anew is not None:
-            why = f"nothing was completed yet, and it does not fit what ran before: {prepared.anew}"
+            why = f"nothing was completed yet, and {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
 
     def _reconcile(self, journal: OwnedJournal) -> None:

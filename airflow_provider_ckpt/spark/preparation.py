@@ -28,8 +28,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """Everything that could be checked was. ``base``: what was decided from the journal; ``anew``: the refusal for
-    which the job does not go on from what it has, but begins anew. ``location``: of the root."""
+    """Everything that could be checked was. ``base``: what was decided from the journal; ``anew``: why the
+    job does not go on from what it has, but begins anew; ``refused``: that it is refused otherwise. ``location``: of
+    the root."""
 
     job: Job
     options: RunOptions
@@ -38,7 +39,8 @@ class PreparedJob:
     plan: JobPlan
     base: Decision
     sinks: Mapping[str, BoundSink]
-    anew: InvalidInputError | None = None
+    anew: str | None = None
+    refused: InvalidInputError | None = None
 
     def places(self) -> dict[str, object]:
         """Where to look, as :meth:`StatusReporter.started` tells it."""
@@ -53,19 +55,22 @@ class PreparedJob:
 def prepare(job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision) -> PreparedJob:
     """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
     spark = build_session(options.job_id, options.conf)
-    plan, anew = _plan(spark, job, options, storage, decision)
+    plan, refused = _plan(spark, job, options, storage, decision)
+    anew = decision.begins_anew if refused is None else f"it does not fit what ran before: {refused}"
     refuse_own_output(job, plan.reads, location)
     sinks = bind_sinks(job, options.job_id, location)
     if decision.is_new or anew:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_lost_output(decision.state, sinks)
-    return PreparedJob(job, options, location, spark, plan, decision, sinks, anew)
+    return PreparedJob(job, options, location, spark, plan, decision, sinks, anew, refused)
 
 
 def _plan(
     spark: SparkSession, job: Job, options: RunOptions, storage: Storage, decision: Decision
 ) -> tuple[JobPlan, InvalidInputError | None]:
     given = GivenSplits()
+    if decision.begins_anew is not None:
+        return _plan_anew(spark, job, options, storage, given), None
     try:
         splits = plan_splits(job, given, storage, decision.state, decision.done.over)
         plan = plan_job(spark, job, options, decision.done, splits)
@@ -74,9 +79,13 @@ def _plan(
         if not decision.may_begin_anew:
             raise
         # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
-        splits = plan_splits(job, given, storage, JobState(options.job_id))
-        return plan_job(spark, job, options, splits=splits), refused
+        return _plan_anew(spark, job, options, storage, given), refused
     return plan, None
+
+
+def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, storage: Storage, given: GivenSplits) -> JobPlan:
+    splits = plan_splits(job, given, storage, JobState(options.job_id))
+    return plan_job(spark, job, options, splits=splits)
 
 
 def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:

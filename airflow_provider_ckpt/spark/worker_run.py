@@ -181,8 +181,8 @@ def prepare_again(job: Job, options: RunOptions, storage: Storage, location: Loc
     as_it_goes_on = replace(options, restore=RunOptions.restore)
     reach_root(job, options, storage, location)
     prepared = prepare(job, as_it_goes_on, storage, location, decide(storage, as_it_goes_on, state))
-    if prepared.anew is not None:
-        raise prepared.anew
+    if prepared.refused is not None:
+        raise prepared.refused
     differs = [
         what
         for what, same in {

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 
-OWN = {"ckpt_conn_id", "on_clear", "stop_grace", "name", "deferrable", "poll_interval"}
+OWN = {"ckpt_conn_id", "options", "on_clear", "stop_grace", "name", "deferrable", "poll_interval"}
 PARAMETERS = inspect.signature(CheckpointedSparkJobOperator.__init__).parameters
 
 
@@ -35,7 +35,7 @@ def test_an_argument_has_the_declared_default(name: str, option: Option) -> None
 
 def test_what_can_be_read_from_a_text_is_templated() -> None:
     own = set(CheckpointedSparkJobOperator.template_fields) - set(SparkSubmitOperator.template_fields)
-    assert own == {"ckpt_conn_id", *(name for name, option in ARGUMENTS.items() if option.kind.is_text)}
+    assert own == {"ckpt_conn_id", "options", *(name for name, option in ARGUMENTS.items() if option.kind.is_text)}
     assert {"retained_checkpoints", "tolerable_failed_checkpoints", "allow_non_restored_state"} & own == set()
     assert set(CheckpointedSparkJobOperator.template_fields) <= set(vars(operator(task_id="all")))
 
@@ -52,11 +52,34 @@ def test_what_can_be_read_from_a_text_is_templated() -> None:
         {"restore": ""},
         {"job_params": {"a day": "1"}},
         {"mode": "fast"},
+        {"batch_recovery": "no"},
+        {"options": "execution.batch.job-recovery.enabled=true"},
+        {"batch_recovery": False, "options": {"execution.batch.job-recovery.enabled": "true"}},
     ],
 )
 def test_what_no_run_could_take_is_refused_when_the_dag_is_read(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(given))):
         operator(**given)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("execution.batch.job-recovery.enabled", "no", "true or false"),
+        ("execution.batch.job-recovery.snapshot.min-pause", "1m30s", "as Flink has it"),
+        ("execution.checkpointing.interval", "10 s", "options has no option"),
+    ],
+)
+def test_so_is_what_no_key_of_flink_could_take(key: str, text: str, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=key) as caught:
+        operator(options={key: text})
+    assert said in str(caught.value)
+
+
+def test_an_option_by_the_key_of_flink_reaches_the_driver() -> None:
+    made = operator(options={"execution.batch.job-recovery.enabled": "false"}, min_pause="1s")
+    options = made._options("/root", "orders", "orders~t1")
+    assert (options.batch_recovery, options.min_pause) == (False, 1.0)
 
 
 def test_two_ends_are_refused_when_the_dag_is_read() -> None:

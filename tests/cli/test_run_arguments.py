@@ -49,7 +49,9 @@ def test_every_option_arrives(reference: str) -> None:
         "--checkpoint-timeout 1m30s "
         "--tolerable-failed-checkpoints 2 --trigger-interval 1s --max-bytes-per-trigger 64m --drain-after 2h "
         "--restore none --retained-checkpoints 5 --journal-buffer 64k --journal-flush-interval 2s "
-        "--allow-non-restored-state --conf spark.x=a=b --conf spark.y=1 --param day=2026-01-01 --param filter=a=b"
+        "--no-batch-recovery --option execution.batch.job-recovery.snapshot.min-pause=5min "
+        "--previous-worker-timeout 40s --allow-non-restored-state "
+        "--conf spark.x=a=b --conf spark.y=1 --param day=2026-01-01 --param filter=a=b"
     )
     assert _options(reference, *words.split()) == RunOptions(
         job=reference,
@@ -67,6 +69,9 @@ def test_every_option_arrives(reference: str) -> None:
         retained_checkpoints=5,
         journal_buffer_bytes=64 << 10,
         journal_flush_interval=2.0,
+        batch_recovery=False,
+        previous_worker_timeout=40.0,
+        snapshot_min_pause=300.0,
         allow_non_restored_state=True,
         conf={"spark.x": "a=b", "spark.y": "1"},
         params={"day": "2026-01-01", "filter": "a=b"},
@@ -82,6 +87,9 @@ def test_every_option_arrives(reference: str) -> None:
         (["--retained-checkpoints", "0"], "retained_checkpoints"),
         (["--conf", "spark.x"], "--conf"),
         (["--param", "day"], "--param"),
+        (["--option", "execution.batch.job-recovery.enabled"], "--option"),
+        (["--option", "execution.batch.job-recovery.enabled=perhaps"], "true or false"),
+        (["--option", "job-event.store.write-buffer.size=1.5mb"], "no size as Flink has it"),
         (["--param", "a day=1"], "a day"),
         (["--param", "day=1"], "has no parameter 'day'"),
         (["--job-id", "../up"], "../up"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from airflow_provider_ckpt.job import kinds
+from airflow_provider_ckpt.job.flink_options import KEYS
 from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.job.options import OPTIONS
 from tests.docs.examples import ROOT
@@ -56,12 +57,16 @@ def of_a_run() -> str:
 def _flag(one: Option) -> str:
     """With what is written behind it, where that is no value alone."""
     pairs = one.kind in (kinds.CONF, kinds.PARAMS)
+    if one.kind is kinds.FLAG and one.default:
+        return f"`{one.flag}`, `--no-{str(one.flag)[2:]}`"
     return f"`{one.flag} {one.kind.placeholder}`" if pairs else f"`{one.flag}`"
 
 
 def _values(one: Option) -> tuple[str, str]:
     """What a flag can be, and is when it is not given; one without a value says neither."""
-    return ("", "") if one.kind is kinds.FLAG else (one.kind.allowed, one.unset or _default(one))
+    if one.kind is kinds.FLAG:
+        return "", _default(one) if one.default else ""
+    return one.kind.allowed, one.unset or _default(one)
 
 
 def _default(one: Option) -> str:
@@ -73,7 +78,18 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
-TABLES: Mapping[str, Callable[[], str]] = {"ckpt run": flags, "operator": arguments, "between runs": of_a_run}
+def flink_keys() -> str:
+    """Under Flink's names."""
+    rows = [(f"`{key}`", f"`{one.name}`", _default(one), one.help) for key, one in KEYS.items()]
+    return _table(("key", "field of RunOptions", "default", "meaning"), rows)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "ckpt run": flags,
+    "operator": arguments,
+    "between runs": of_a_run,
+    "flink": flink_keys,
+}
 
 
 def names(page: str) -> list[str]:

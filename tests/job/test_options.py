@@ -25,7 +25,9 @@ from airflow_provider_ckpt.job.options import (
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-options-v1.json"
 GOLDEN_WITH_PARAMS = GOLDEN.with_name("run-options-v1-params.json")
 GOLDEN_WITH_RESTARTS = GOLDEN.with_name("run-options-v1-restarts.json")
-NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0}
+GOLDEN_WITH_RECOVERY = GOLDEN.with_name("run-options-v1-recovery.json")
+NO_RECOVERY = {"batch_recovery": True, "previous_worker_timeout": 30.0, "snapshot_min_pause": 180.0}
+NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0, **NO_RECOVERY}
 NEEDED: dict[str, Any] = {"job": "orders.py:job", "root": "/ckpt", "job_id": "orders"}
 
 
@@ -34,8 +36,14 @@ def options(**values: Any) -> RunOptions:
 
 
 def test_the_golden_options_still_read_and_write_the_same() -> None:
-    golden = json.loads(GOLDEN_WITH_RESTARTS.read_text())
+    golden = json.loads(GOLDEN_WITH_RECOVERY.read_text())
     assert RunOptions.from_json(golden).to_json() == golden
+    assert not RunOptions.from_json(golden).batch_recovery
+
+
+def test_options_from_before_batch_recovery_was_one_are_still_read() -> None:
+    golden = json.loads(GOLDEN_WITH_RESTARTS.read_text())
+    assert RunOptions.from_json(golden).to_json() == {**golden, **NO_RECOVERY}
     assert RunOptions.from_json(golden).params == {"day": "2026-01-01", "limit": "10"}
 
 
@@ -130,6 +138,9 @@ BAD: dict[str, list[Any]] = {
     "conf": [None, [], {"a": None}, {3: "x"}],
     "journal_buffer_bytes": ["lots", -1],
     "journal_flush_interval": [-1],
+    "batch_recovery": ["true", 1, None],
+    "previous_worker_timeout": [-1, "soon"],
+    "snapshot_min_pause": [-1, "soon"],
     "retained_checkpoints": [0, True, 101],
     "allow_non_restored_state": ["yes", 1],
     "attempt": ["", 3],

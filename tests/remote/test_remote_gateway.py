@@ -39,7 +39,7 @@ class Unreachable(WrappedStorage):
 class Bench:
     """The JobMaster of epoch 5, in deployment 1, whose workers lose it after 10 s."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, previous_after: float | None = None) -> None:
         self.storage, self.clock = Unreachable(open_storage(folder)), FakeClock()
         self.heard: list[rp.TaskReport] = []
         self.gateway = RemoteGateway(
@@ -49,6 +49,7 @@ class Bench:
             self.heard.append,
             look_interval=0.5,
             lost_after=10.0,
+            previous_after=previous_after,
             vacancies=Vacancies([V], lambda subtasks: None, self.clock()),
             clock=self.clock,
         )
@@ -120,6 +121,20 @@ def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Be
     heard = [one for _ in range(12) for one in bench.look()]
     assert [(attempt, "no sign of life" in cause) for attempt, cause in causes(heard)] == [(FIRST, True)]
     assert len(heard) == 1
+
+
+def test_workers_of_the_jobmaster_before_have_a_time_of_their_own_for_the_first_sign(tmp_path: Path) -> None:
+    """``execution.batch.job-recovery.previous-worker.recovery.timeout``."""
+    bench = Bench(tmp_path, previous_after=4.0)
+    bench.worker("gone", opened())
+    living = bench.worker("living", opened(TWIN))
+    bench.look()
+    living.deliver()
+    causes_ = [cause for _ in range(3) for cause in causes(bench.look())]
+    assert [attempt for attempt, _ in causes_] == [FIRST]
+    assert "for 4 s" in causes_[0][1]
+    late = [cause for _ in range(4) for cause in causes(bench.look())]
+    assert [(attempt, "for 10 s" in cause) for attempt, cause in late] == [(TWIN, True)]
 
 
 def test_a_worker_that_lives_after_all_hears_what_it_was_told_meanwhile(bench: Bench) -> None:

@@ -101,6 +101,41 @@ def test_what_is_finished_is_kept(world: World) -> None:
     assert told["message"] == "kept of the runs before: clean, parts (6 splits); run again: nothing of it"
 
 
+def test_without_recovery_the_job_begins_anew(world: World) -> None:
+    """``execution.batch.job-recovery.enabled: false``."""
+    read = Read()
+    dies(world, read)
+    read.asked.clear()
+    run = world.run(job_of(world, read), batch_recovery=False)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sorted(read.asked) == sorted([*(f"part-{number}" for number in range(6)), "part-0"])  # the plan, once
+    assert run.of("anew")[0]["message"].endswith("nothing was completed yet, and batch_recovery is off")
+    assert run.of("reconciled") == []
+    for name in ("raw", "cleaned", "out"):
+        assert world.released_ids(name) == ids_of(GIVEN), name
+    again = world.run(job_of(world, read), batch_recovery=False)
+    assert (again.status, again.of("anew")) == ("FINISHED", [])
+
+
+def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> None:
+    """The driver dies between the final checkpoint and its release."""
+    read = Read()
+
+    class NoRelease(WrappedStorage):
+        def create(self, path: str, data: bytes) -> None:
+            if b'"type": "CheckpointReleased"' in data:
+                raise StorageTransientError(verb="create", uri=path, reason="gone")
+            self.inner.create(path, data)
+
+    with suppress(TransientError):
+        world.run(job_of(world, read), storage=NoRelease(world.storage))
+    assert (world.state().last_completed, world.state().last_released) == (1, 0)
+    read.asked.clear()
+    run = world.run(job_of(world, read), batch_recovery=False)
+    assert (run.status, run.of("anew"), read.asked) == ("FINISHED", [], [])
+    assert world.released_ids("out") == ids_of(GIVEN)
+
+
 def test_a_result_that_everybody_has_read_may_be_gone(world: World) -> None:
     read = Read()
     dies(world, read)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EVERY, Retention
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
+from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EVERY, WORTH_A_SNAPSHOT, Retention
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
@@ -155,6 +155,36 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
     assert state == house.journal.state
     assert state.last_released == COMPACT_EVERY
     assert len(storage.list(journal_path("job"))) < 10
+
+
+def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:
+    """In batch mode: not often, and not for a few entries."""
+    house = House(storage)
+    house.retention = Retention(
+        storage,
+        "job",
+        lambda: GRAPH,
+        house.journal,
+        house.logs,
+        retained=1,
+        final_only=frozenset(),
+        snapshot_min_pause=60.0,
+    )
+
+    def left(now: float, events: int) -> int:
+        for number in range(events):
+            house.journal.write(SubtaskFinished(A, str(number), 0.0))
+            house.journal.flush()
+        house.retention.look(now)
+        house.retention._thread.submit(lambda: None).result()  # behind what it does then
+        return len(storage.list(journal_path("job")))
+
+    assert left(0.0, 10) > 10
+    assert left(100.0, WORTH_A_SNAPSHOT) < 10
+    assert left(159.0, WORTH_A_SNAPSHOT) > WORTH_A_SNAPSHOT
+    assert left(160.0, 0) < 10
+    house.retention.close()
+    assert Journal(storage, "job").replay() == house.journal.state
 
 
 def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_since_stays(storage: Storage) -> None:

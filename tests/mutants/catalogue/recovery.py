@@ -55,6 +55,15 @@ RECOVERY = (
         "a split that was read again is there twice",
     ),
     Mutant(
+        "covered-work-begun-anew",
+        "R16",
+        "spark/decision.py",
+        "    if state.status is JobStatus.STOPPED or not nothing_is_covered(state):",
+        "    if state.status is JobStatus.STOPPED:",
+        (f"{_SPARK}test_without_recovery_what_is_covered_is_not_done_again",),
+        "without batch recovery a retry does again what was released, or is going to be",
+    ),
+    Mutant(
         "reset-not-journaled",
         "R23",
         "spark/job_run.py",
