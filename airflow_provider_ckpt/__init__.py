@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         JobNotRunningError,
         JobWaitTimeoutError,
         NoSuchJobError,
+        NoSuchPartitionError,
         NotRescalableError,
         NotRescaledError,
         RequestOvertakenError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
+    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
     from airflow_provider_ckpt.journal.errors import JobDeletedError
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -86,9 +88,11 @@ __all__ = [
     "Manifest",
     "NoRootError",
     "NoSuchJobError",
+    "NoSuchPartitionError",
     "NotRescalableError",
     "NotRescaledError",
     "OvertakenError",
+    "PartitionWithMetrics",
     "ProgressRetryPolicy",
     "RequestOutcome",
     "RequestOvertakenError",
@@ -142,9 +146,11 @@ _MODULES = {
     "Manifest": "sinks.manifests",
     "NoRootError": "storage.errors",
     "NoSuchJobError": "client.errors",
+    "NoSuchPartitionError": "client.errors",
     "NotRescalableError": "client.errors",
     "NotRescaledError": "client.errors",
     "OvertakenError": "errors",
+    "PartitionWithMetrics": "jobmaster.partition_metrics",
     "ProgressRetryPolicy": "operators.retry_policy",
     "RequestOutcome": "model.request_outcome",
     "RequestOvertakenError": "client.errors",

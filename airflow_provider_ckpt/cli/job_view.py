@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ckpt.cli.partitions import partition_view
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import size
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
 
 FORMAT = "airflow-provider-ckpt/job-view"
 VERSION = 1
@@ -15,8 +20,11 @@ VERSION = 1
 _DRIVER = ("host", "pid", "application_id")
 
 
-def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
-    """Times are epoch seconds by the driver's clock; None: there is none (yet), or it cannot be told from here."""
+def job_view(
+    state: JobState, driver_alive: bool | None, partitions: Sequence[PartitionWithMetrics] | None = None
+) -> dict[str, Any]:
+    """Times are epoch seconds by the driver's clock; None: there is none (yet), or it cannot be told from here.
+    ``partitions``: None if nobody asked for them."""
     created = state.created
     return {
         "format": FORMAT,
@@ -48,6 +56,7 @@ def job_view(state: JobState, driver_alive: bool | None) -> dict[str, Any]:
         "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
         "restarts": dict(sorted(state.restarts.items())),
         "reconciled": None if state.reconciled is None else _reconciled(state.reconciled),
+        **({} if partitions is None else {"partitions": [partition_view(one) for one in partitions]}),
         "draining": state.draining,
         "restored_from": state.restored or None,
         "requests": [{"request": name, "outcome": _outcome(state, name)} for name in sorted(state.answered)],

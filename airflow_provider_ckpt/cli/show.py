@@ -8,6 +8,7 @@ import json
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.partitions import shown_partitions
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.state import JobState
@@ -23,16 +24,19 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("show", help="show a job: status, checkpoints, finished operators")
     arguments.add_job(parser)
     arguments.add_json(parser, "print a JSON object (docs/cli.md)")
+    parser.add_argument("--partitions", action="store_true", help="rows and bytes of its result partitions, too")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    state = job_client(args).state()
+    client = job_client(args)
+    state = client.state()
+    partitions = client.get_partition_with_metrics() if args.partitions else None
     if args.json:
-        print(json.dumps(job_view(state, is_alive(state.worker)), indent=1))
+        print(json.dumps(job_view(state, is_alive(state.worker), partitions), indent=1))
         return 0
     print(text.fields(summary(state)))
-    for line in (*recovered(state), *unserved(state), *late_files(state)):
+    for line in (*recovered(state), *shown_partitions(partitions), *unserved(state), *late_files(state)):
         print(line)
     return 0
 

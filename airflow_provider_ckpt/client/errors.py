@@ -20,6 +20,14 @@ class NotRescalableError(InvalidInputError):
     )
 
 
+class NoSuchPartitionError(InvalidInputError):
+    """``data``: job_id, name, known (the subtasks that have one)."""
+
+    template = (
+        "job {job_id!r} has no result partition {name!r}: only subtasks have one that others read. It has: {known}"
+    )
+
+
 class NotRescaledError(TransientError):
     """A request was not served in time. ``data``: job_id, uid, parallelism, request, seconds."""
 

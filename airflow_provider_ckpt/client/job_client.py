@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client.errors import (
@@ -20,6 +20,7 @@ from airflow_provider_ckpt.client.errors import (
     NotRescaledError,
     RequestOvertakenError,
 )
+from airflow_provider_ckpt.client.expected_partitions import expected_partitions
 from airflow_provider_ckpt.client.job_facts import has_ended, is_journaled
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_decided
 from airflow_provider_ckpt.client.state_value import as_it_is
@@ -39,6 +40,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 if TYPE_CHECKING:
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
     from airflow_provider_ckpt.journal.events import CheckpointReleased
 
 Root = Location | str | os.PathLike[str] | Storage
@@ -133,6 +135,31 @@ class JobClient:
                 raise JobWaitTimeoutError(job_id=self.job_id, seconds=timeout, status=shown)
             self._sleep(poll)
         return state
+
+    def get_partition_with_metrics(
+        self,
+        expected: Iterable[str] | None = None,
+        timeout: float = 0.0,
+        *,
+        poll: float = POLL_SECONDS,
+    ) -> tuple[PartitionWithMetrics, ...]:
+        """The result partitions that are there, with their rows and bytes: as soon as each that is expected is there,
+        and its producer at its end, or else what there is after ``timeout`` seconds. None once the job is FINISHED:
+        they are given back then. Flink's ``getPartitionWithMetrics`` (FLIP-383).
+
+        ``expected``: subtasks (``history/0``), or vertices with all of theirs; None: whatever there is. Reads the logs
+        of the subtasks, and lists their partitions, with each look. Raises as :meth:`state`, NoSuchPartitionError.
+        """
+        from airflow_provider_ckpt.jobmaster.partition_metrics import partitions_with_metrics
+
+        deadline = self._clock() + timeout
+        while True:
+            state = self.state()
+            wanted = expected_partitions(state, () if expected is None else expected)
+            found = partitions_with_metrics(read_root(self._storage()), state)
+            if wanted <= {one.subtask for one in found if one.is_finished} or self._clock() >= deadline:
+                return found
+            self._sleep(poll)
 
     # ---- asking the driver
 

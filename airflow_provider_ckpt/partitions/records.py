@@ -63,6 +63,8 @@ class Batch:
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
     split: str | None = field(default=None, metadata=LATER)
     """Of a source with splits: the one that this entry completes (R14)."""
+    rows: int | None = field(default=None, metadata=LATER)
+    """In ``files``. None if there are none, or if an earlier release wrote them."""
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,7 @@ class GatedPublication(Publication):
         files: tuple[PartitionFile, ...] = (),
         handles: Mapping[str, Mapping[str, Any]],
         watermark: int | None = None,
+        rows: int | None = None,
     ) -> None:
         """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. The caller holds the
         lock. Raises BatchGapError."""
@@ -104,6 +105,7 @@ class GatedPublication(Publication):
                 handles={uid: dict(handle) for uid, handle in handles.items()},
                 watermark=watermark,
                 ended=tuple(sorted(self.inputs.ended() | self.plan.without)),
+                rows=rows,
             )
         )
         self.inputs.published()

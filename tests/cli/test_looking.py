@@ -94,7 +94,7 @@ def test_show_says_what_became_of_a_stop_that_failed(
 def test_the_keys_of_show_json_are_those_of_the_documentation(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["show", "orders", "--root", empty_root, "--json"])
+    main(["show", "orders", "--root", empty_root, "--json", "--partitions"])
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
     table = page.partition("`ckpt show --json`")[2].partition("\n\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]

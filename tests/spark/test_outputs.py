@@ -53,6 +53,7 @@ def test_r18_a_batch_is_computed_once_however_many_read_it(
     prepared = outputs(spark, world, *uids, partition=partition).stage(frame, 0)
     assert computed.value == 10
     assert {uid: handle["rows"] for uid, handle in prepared.handles.items()} == dict.fromkeys(uids, 10)
+    assert prepared.rows == (10 if partition else None)
     if partition:
         rows = [row for file in prepared.files for row in read_rows(world.base / "p" / file.path)]
         assert sorted(row["id"] for row in rows) == [*range(10)]
@@ -103,7 +104,7 @@ def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage,
     one = Prepared(first, 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
     assert store.read(first) is None
     store.write(one)
-    two = Prepared(first, 4, (), {})
+    two = Prepared(first, 4, (PartitionFile("edge/data/y/part-0", 9),), {}, rows=7)
     other = Prepared(second, 4, (), {})
     store.write(two)
     store.write(other)

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, DataFrameReader
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
 from airflow_provider_ckpt.journal.journal import Journal
@@ -94,6 +95,14 @@ def test_what_is_finished_is_kept(world: World) -> None:
     read = Read()
     dies(world, read)
     read.asked.clear()
+    there = JobClient(world.storage, world.job_id).get_partition_with_metrics()
+    files = {vertex: results(world, vertex) for vertex in ("parts", "clean")}
+    assert sum(one.rows or 0 for one in there if one.subtask.vertex == "parts") == len(ids_of(GIVEN))
+    assert [one.rows for one in there if one.subtask.vertex == "clean"] == [len(ids_of(GIVEN))]
+    assert {one.subtask.vertex for one in there if one.is_finished} == set(files)
+    for vertex, paths in files.items():
+        sizes = [one.bytes for one in there if one.subtask.vertex == vertex]
+        assert sum(sizes) == sum(path.stat().st_size for path in paths)
     run = ends(world, read)
     assert read.asked == []
     assert restarted(world) == {}

@@ -57,10 +57,12 @@ class Outputs:
         """Consume the frame exactly once (R18): several outputs read one materialised copy of it."""
         nonce = uuid.uuid4().hex[:12]
         files: tuple[PartitionFile, ...] = ()
-        copy: str | None = None
+        copy, rows = None, None
         if self._partition is not None:
             copy = f"{self._partition.data}/{self._attempt}-{batch_id}-{nonce}"
+            frame, count = counted(frame)
             files = self._write(frame, copy)
+            rows = count() if files else None
         elif len(self._sinks) != 1:
             copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
             self._write(frame, copy)
@@ -69,7 +71,7 @@ class Outputs:
         handles = {uid: sink.stage(source, request) for uid, sink in self._sinks.items()}
         if copy is not None and self._partition is None:
             self._storage.delete_tree(copy)
-        return Prepared(self._attempt, batch_id, files, handles)
+        return Prepared(self._attempt, batch_id, files, handles, rows)
 
     def _read(self, path: str, frame: DataFrame) -> DataFrame:
         return self._spark.read.schema(frame.schema).parquet(self._storage.spark_uri(path))

@@ -27,6 +27,8 @@ class Prepared:
     batch_id: int
     files: tuple[PartitionFile, ...]
     handles: Mapping[str, Mapping[str, Any]]
+    rows: int | None = None
+    """In ``files``; None if there are none."""
 
 
 class PreparedStore:
@@ -48,6 +50,7 @@ class PreparedStore:
             batch_id=prepared.batch_id,
             files=[{"path": file.path, "size": file.size} for file in prepared.files],
             handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
+            **({} if prepared.rows is None else {"rows": prepared.rows}),
         )
         self._storage.replace(self._path(prepared.attempt), document)
 
@@ -66,6 +69,7 @@ class PreparedStore:
                 read_field(body, "batch_id", reader(int)),
                 read_field(body, "files", reader(tuple[PartitionFile, ...])),
                 read_field(body, "handles", reader(Mapping[str, Mapping[str, Any]])),
+                read_field({"rows": None, **body}, "rows", reader(int | None)),
             )
         except MalformedDocumentError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error

@@ -120,6 +120,7 @@ class Publisher:
                 files=prepared.files,
                 handles=prepared.handles,
                 watermark=self._watermark(prepared.batch_id),
+                rows=prepared.rows,
             )
             self._pending = None
             return True

@@ -1,0 +1,37 @@
+"""Result partitions as ``ckpt show --partitions`` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ckpt.cli import text
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
+
+_HEAD = ("PARTITION", "PRODUCER", "ROWS", "BYTES", "FILES", "SPLITS")
+
+
+def shown_partitions(partitions: Sequence[PartitionWithMetrics] | None) -> list[str]:
+    """None: nobody asked."""
+    if partitions is None:
+        return []
+    if not partitions:
+        return ["no result partition is there"]
+    rows = [
+        (one.subtask, "at its end" if one.is_finished else "runs", one.rows, one.bytes, one.files, one.splits)
+        for one in partitions
+    ]
+    return text.table(_HEAD, rows).splitlines()
+
+
+def partition_view(one: PartitionWithMetrics) -> dict[str, Any]:
+    return {
+        "subtask": one.subtask,
+        "rows": one.rows,
+        "bytes": one.bytes,
+        "files": one.files,
+        "splits": one.splits,
+        "is_finished": one.is_finished,
+    }

@@ -1,0 +1,60 @@
+"""Which result partitions of a job are there, and how large they are (FLIP-383)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.jobmaster.log_checks import is_outdated
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.lost_entries import lost_entries
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class PartitionWithMetrics:
+    """The result partition of a subtask, as far as it is published and not given back yet. ``rows``: None if an earlier
+    release wrote some of it; ``bytes``: of its files, as they lie in the storage; ``splits``: None if the subtask reads
+    none; ``is_finished``: its producer is at its end of data."""
+
+    subtask: SubtaskId
+    rows: int | None
+    bytes: int
+    files: int
+    splits: int | None
+    is_finished: bool
+
+
+def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
+    """Those that are whole: one of which a file is gone is none. In the order of the graph. Reads the logs of the
+    subtasks that somebody reads, and lists their partitions. Raises the storage's errors."""
+    if state.plan is None or state.status in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED):
+        return ()
+    graph = state.graph()
+    read = {edge.producer for edge in graph.edges}
+    found = [_partition(storage, state, one) for one in graph.subtasks if one.vertex in read]
+    return tuple(one for one in found if one is not None)
+
+
+def _partition(storage: Storage, state: JobState, subtask: SubtaskId) -> PartitionWithMetrics | None:
+    log = TailingLogReader(storage, subtask_log_path(state.job_id, subtask.vertex, subtask.number))
+    if is_outdated(log, state.since(subtask.vertex)):
+        return None
+    records = log.records()
+    batches = [record for _, record in records if isinstance(record, Batch)]
+    partition = partition_path(state.job_id, subtask.vertex, subtask.number)
+    if not (batches or log.has_ended) or lost_entries(storage, partition, records):
+        return None
+    counts = [batch.rows if batch.files else 0 for batch in batches]
+    return PartitionWithMetrics(
+        subtask,
+        None if None in counts else sum(count or 0 for count in counts),
+        sum(file.size for batch in batches for file in batch.files),
+        sum(len(batch.files) for batch in batches),
+        len(batches) if state.graph().vertex(subtask.vertex).splits else None,
+        log.has_ended,
+    )

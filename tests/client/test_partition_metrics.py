@@ -1,0 +1,141 @@
+"""Which result partitions are there, with their rows and bytes (FLIP-383's ``getPartitionWithMetrics``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.client.errors import NoSuchPartitionError
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+
+PARTS = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), True, 2, splits=True)
+GRAPH = JobGraph((PARTS, JobVertex("out", ("out",), (), (), ("sink",), True)), (JobEdge("e", "parts", "out", "out"),))
+FIRST, SECOND = SubtaskId.of("parts", 0), SubtaskId.of("parts", 1)
+
+
+class Place:
+    """A job of two readers of splits, and time that passes when somebody sleeps; ``then`` happens with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        self.storage = open_root(open_storage(self.root))
+        self.journal = Journal(self.storage, "orders")
+        self.journal.claim("t", Worker(), 1.0)
+        self.journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
+        self.logs = {
+            one: SubtaskLog(self.storage, subtask_log_path("orders", one.vertex, one.number)) for one in GRAPH.subtasks
+        }
+        for log in self.logs.values():
+            log.load()
+            log.open(AttemptId(1, 0, "a"))
+        self.now = 0.0
+        self.then: Callable[[], object] = lambda: None
+        self.client = JobClient(str(self.root), "orders", clock=lambda: self.now, sleep=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.then()
+
+    def publishes(self, subtask: SubtaskId, split: str, sizes: tuple[int, ...], rows: int | None) -> list[str]:
+        files = tuple(PartitionFile(f"e/data/{split}/part-{number}", size) for number, size in enumerate(sizes))
+        paths = [f"{partition_path('orders', subtask.vertex, subtask.number)}/{file.path}" for file in files]
+        for path, size in zip(paths, sizes, strict=True):
+            self.storage.create(path, b"x" * size)
+        batch = self.logs[subtask].state.last_batch
+        number = 0 if batch is None else batch.batch_id + 1
+        self.logs[subtask].publish(Batch(number, {}, files=files, split=split, rows=rows))
+        return paths
+
+    def ends(self, subtask: SubtaskId) -> None:
+        self.logs[subtask].end_of_data("finish")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_what_is_published_is_counted_and_who_is_read_by_nobody_has_no_partition(place: Place) -> None:
+    place.publishes(FIRST, "a", (3, 4), 10)
+    place.publishes(FIRST, "b", (), None)
+    place.publishes(SECOND, "c", (5,), 7)
+    place.publishes(SubtaskId.of("out", 0), "none", (9,), 1)
+    place.ends(FIRST)
+    assert place.client.get_partition_with_metrics() == (
+        PartitionWithMetrics(FIRST, 10, 7, 2, 2, True),
+        PartitionWithMetrics(SECOND, 7, 5, 1, 1, False),
+    )
+
+
+def test_rows_that_an_earlier_release_did_not_count_are_not_known(place: Place) -> None:
+    place.publishes(FIRST, "a", (3,), 10)
+    place.publishes(FIRST, "b", (3,), None)
+    (found,) = place.client.get_partition_with_metrics()
+    assert (found.rows, found.bytes) == (None, 6)
+
+
+@pytest.mark.parametrize("how", ["gone", "emptied"])
+def test_a_partition_of_which_a_file_is_gone_is_not_there(place: Place, how: str) -> None:
+    path, _ = place.publishes(FIRST, "a", (3, 4), 10)
+    place.publishes(SECOND, "c", (5,), 7)
+    (place.root / path).unlink() if how == "gone" else (place.root / path).write_bytes(b"")
+    assert [one.subtask for one in place.client.get_partition_with_metrics()] == [SECOND]
+
+
+def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
+    place.publishes(FIRST, "b", (), None)
+    place.ends(FIRST)
+    place.journal.write(ev.StatusChanged(JobStatus.FINISHED, 1.0))
+    assert place.client.get_partition_with_metrics(["parts"]) == ()
+
+
+def test_what_is_expected_is_waited_for_until_its_producer_is_at_its_end(place: Place) -> None:
+    place.publishes(FIRST, "a", (3,), 10)
+    place.then = lambda: place.ends(FIRST)
+    (found,) = place.client.get_partition_with_metrics(["parts/0"], timeout=30.0)
+    assert (found.is_finished, place.now) == (True, 0.5)
+
+
+def test_after_the_timeout_there_is_what_there_is(place: Place) -> None:
+    place.publishes(FIRST, "a", (3,), 10)
+    place.ends(FIRST)
+    found = place.client.get_partition_with_metrics(["parts"], timeout=2.0)
+    assert ([one.subtask for one in found], place.now) == ([FIRST], 2.0)
+    assert len(place.client.get_partition_with_metrics(["parts/0"], timeout=2.0)) == 1
+    assert place.now == 2.0
+
+
+@pytest.mark.parametrize("name", ["out", "part", "parts/2"])
+def test_who_has_no_partition_cannot_be_expected(place: Place, name: str) -> None:
+    with pytest.raises(NoSuchPartitionError, match="It has: parts/0, parts/1"):
+        place.client.get_partition_with_metrics([name], timeout=1e9)
+
+
+def test_ckpt_show_has_them_if_they_are_asked_for(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.publishes(FIRST, "a", (3, 4), 10)
+    words = ["show", "orders", "--root", str(place.root)]
+    assert main(words) == 0
+    assert "PARTITION" not in capsys.readouterr().out
+    assert main([*words, "--partitions"]) == 0
+    assert "parts/0    runs      10    7      2      1" in capsys.readouterr().out
+    assert main([*words, "--partitions", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["partitions"]
+    assert shown == [{"subtask": "parts/0", "rows": 10, "bytes": 7, "files": 2, "splits": 1, "is_finished": False}]
