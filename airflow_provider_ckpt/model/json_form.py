@@ -190,7 +190,7 @@ def _mapping(origin: type, key: Any, value: Any) -> Read:
     named: Read = key if _is_named_text(key) else _same
 
     def whole(data: Any) -> Any:
-        _check(data, Mapping)
+        _check_mapping(data)
         if key is int:
             return {_number(name): read(one) for name, one in data.items()}
         if read is _same and named is _same:
@@ -216,7 +216,8 @@ def _collection(origin: type, kind: Any) -> Read:
     read = reader(kind)
 
     def whole(data: Any) -> Any:
-        _check(data, list | tuple)
+        if type(data) is not list:
+            _check(data, list | tuple)
         return origin(data) if read is _same else origin(map(read, data))
 
     return whole
@@ -234,7 +235,7 @@ def _object(kind: Any) -> Read:
     not_plain = {name: read for name, read in reads.items() if read is not _same and name not in plain}
 
     def whole(data: Any) -> Any:
-        _check(data, Mapping)
+        _check_mapping(data)
         if not needed <= data.keys() <= reads.keys():
             more, missing = sorted(data.keys() - reads.keys()), sorted(needed - data.keys())
             error = UnknownFormError if more else DamagedFormError
@@ -242,7 +243,13 @@ def _object(kind: Any) -> Read:
         for name, known in plain.items():
             if name in data and type(data[name]) not in known:
                 read_field(data, name, reads[name])
-        read_ones = {name: read_field(data, name, read) for name, read in not_plain.items() if name in data}
+        read_ones = {}
+        try:
+            for name, read in not_plain.items():
+                if name in data:
+                    read_ones[name] = read(data[name])
+        except UnknownFormError as error:
+            raise _in_field(name, error) from None
         return kind(**{**data, **read_ones})
 
     return whole
@@ -255,7 +262,16 @@ def read_field(data: Json, name: str, read: Read) -> Any:
     try:
         return read(data[name])
     except UnknownFormError as error:
-        raise type(error)(what=f"{name}: {error.data['what']}") from None
+        raise _in_field(name, error) from None
+
+
+def _in_field(name: str, error: UnknownFormError) -> UnknownFormError:
+    return type(error)(what=f"{name}: {error.data['what']}")
+
+
+def _check_mapping(data: Any) -> None:
+    if type(data) is not dict:  # by far the most; the general question takes a while
+        _check(data, Mapping)
 
 
 def _check(data: Any, kind: Any) -> None:

@@ -85,7 +85,8 @@ class LocalStorage(Storage):
             try:
                 # Buffered: a bare read may return less than there is, which would be taken for the end.
                 with open(full, "rb") as file:
-                    file.seek(start)
+                    if start:
+                        file.seek(start)
                     return file.read(size)
             except (*posix.ABSENT, IsADirectoryError):
                 pass

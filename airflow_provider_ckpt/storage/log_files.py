@@ -102,6 +102,10 @@ class LogFiles:
         except UnknownFormError as error:
             raise UnknownFormError(what=f"{self.entry_uri(number)}: {error.data['what']}") from None
 
+    @property
+    def reads_at_once(self) -> int:
+        return self._storage.reads_at_once
+
     def corrupt(self, number: int, reason: str) -> CorruptLogError:
         uri = self.entry_uri(number)
         return CorruptLogError(uri=uri, number=number, reason=reason, intact=[], last=False)

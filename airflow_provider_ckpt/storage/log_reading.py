@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.storage.errors import CorruptLogError
@@ -29,19 +33,38 @@ def read_whole(files: LogFiles) -> WholeLog:
 def _read_listed(files: LogFiles, listing: Listing) -> WholeLog | None:
     """None: the log was truncated meanwhile."""
     entries: list[Entry] = []
-    kept = [number for number in listing.kept if number < listing.head]
-    for number in (*kept, *range(listing.head, listing.end)):
-        try:
-            entry = files.read(number, kept=number < listing.head)
-        except CorruptLogError as error:
-            return _damaged(listing, entries, error)
-        if entry is None:
-            if files.newest_head() > listing.head:
-                return None
-            missing = files.corrupt(number, "it is missing, though later entries are there")
-            return _damaged(listing, entries, missing)
-        entries.append(entry)
+    with _reading(files, listing) as reads:
+        for number, read in reads:
+            try:
+                entry = read()
+            except CorruptLogError as error:
+                return _damaged(listing, entries, error)
+            if entry is None:
+                if files.newest_head() > listing.head:
+                    return None
+                missing = files.corrupt(number, "it is missing, though later entries are there")
+                return _damaged(listing, entries, missing)
+            entries.append(entry)
     return WholeLog(listing, entries)
+
+
+_Read = Callable[[], Entry | None]
+
+
+@contextmanager
+def _reading(files: LogFiles, listing: Listing) -> Iterator[Iterator[tuple[int, _Read]]]:
+    """Of each entry, in order, how to get it: several are read ahead where an answer takes time."""
+    kept = [number for number in listing.kept if number < listing.head]
+    numbers = [*kept, *range(listing.head, listing.end)]
+    read = lambda number: files.read(number, kept=number < listing.head)  # noqa: E731
+    if files.reads_at_once == 1 or len(numbers) < 2:
+        yield ((number, functools.partial(read, number)) for number in numbers)
+        return
+    pool = ThreadPoolExecutor(min(files.reads_at_once, len(numbers)), thread_name_prefix="ckpt-log")
+    try:
+        yield iter([(number, pool.submit(read, number).result) for number in numbers])
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _damaged(listing: Listing, intact: list[Entry], error: CorruptLogError) -> WholeLog:

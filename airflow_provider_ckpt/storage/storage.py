@@ -34,6 +34,10 @@ class Storage(ABC):
     fails, a stale handle, a missing right or a missing bucket raise, in every verb.
     """
 
+    reads_at_once = 1
+    """How many reads in threads of their own are faster than one after the other: of a store whose answers take
+    time."""
+
     def __init__(self, uri: str) -> None:
         self.uri = uri
         """Canonical form, for people and for fsspec; it never holds a secret."""

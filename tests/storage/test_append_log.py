@@ -45,9 +45,12 @@ def open_log(storage: Storage) -> AppendLog:
     return AppendLog(storage, "log", format="test", keep=is_open)
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage(tmp_path / "root")
+@pytest.fixture(params=[1, 4], ids=["one after the other", "several at once"])
+def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
+    """As a disk, or a store far away, is read."""
+    opened = open_storage(tmp_path / "root")
+    opened.reads_at_once = request.param
+    return opened
 
 
 def filled(storage: Storage, *bodies: Any) -> AppendLog:
@@ -67,6 +70,22 @@ def test_entries_are_read_in_the_order_they_were_appended(storage: Storage) -> N
     assert bodies(entries) == ["a", {"b": [1, None]}, 3]
     assert [entry.number for entry in entries] == [0, 1, 2]
     assert len({entry.writer for entry in entries}) == 3
+
+
+def test_a_store_far_away_is_asked_for_several_entries_at_once(storage: Storage) -> None:
+    """None is answered before so many are asked for."""
+
+    class Far(WrappedStorage):
+        together = threading.Barrier(3, timeout=60)
+
+        def read(self, path: str) -> bytes:
+            self.together.wait()
+            return super().read(path)
+
+    filled(storage, *range(9))
+    far = Far(storage)
+    far.reads_at_once = 3
+    assert bodies(open_log(far).load()) == [*range(9)]
 
 
 def test_an_empty_log_is_empty(storage: Storage) -> None:
