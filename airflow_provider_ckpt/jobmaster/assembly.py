@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -79,6 +78,6 @@ def job_master(
         job.logs,
         retained=identity.options.retained_checkpoints,
         final_only=job.final_only,
-        snapshot_min_pause=identity.options.snapshot_min_pause if job.mode == "batch" else math.inf,
+        snapshot_min_pause=identity.options.snapshot_min_pause if job.mode == "batch" else None,
     )
     return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox, turns=turns)

@@ -47,7 +47,8 @@ WORTH_A_SNAPSHOT = 64
 class Retention:
     """``graph``: gives the one that the job runs now. ``retained``: how many completed checkpoints keep what a restore
     of them needs. ``logs``: those of all subtasks, by subtask, to be read: a log has one writer, its task.
-    ``snapshot_min_pause``: in seconds, of a job that takes no checkpoints on its way."""
+    ``snapshot_min_pause``: in seconds, of a job that takes no checkpoints on its way; None of any other:
+    its journal is compacted after so many checkpoints."""
 
     def __init__(
         self,
@@ -59,9 +60,9 @@ class Retention:
         *,
         retained: int,
         final_only: frozenset[str],
-        snapshot_min_pause: float = math.inf,
+        snapshot_min_pause: float | None = None,
     ) -> None:
-        self._min_pause, self._snapshot_at = snapshot_min_pause, -math.inf
+        self._min_pause, self._next_snapshot = snapshot_min_pause, -math.inf
         self._storage, self._job_id, self._graph = storage, job_id, graph
         self._journal, self._logs, self._retained = journal, logs, retained
         self._final_only = final_only
@@ -74,9 +75,9 @@ class Retention:
 
     def look(self, now: float) -> None:
         """Called every now and then. ``now``: seconds that never go back."""
-        if now < self._snapshot_at + self._min_pause or self._journal.uncompacted < WORTH_A_SNAPSHOT:
+        if self._min_pause is None or now < self._next_snapshot or self._journal.uncompacted < WORTH_A_SNAPSHOT:
             return
-        self._snapshot_at = now
+        self._next_snapshot = now + self._min_pause
         self._thread.submit(self._snapshot)
 
     def close(self) -> None:

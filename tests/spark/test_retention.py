@@ -160,6 +160,13 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
 def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:
     """In batch mode: not often, and not for a few entries."""
     house = House(storage)
+    for number in range(WORTH_A_SNAPSHOT):
+        house.journal.write(SubtaskFinished(A, str(number), 0.0))
+        house.journal.flush()
+    house.retention.look(1e9)  # it takes checkpoints, and is compacted after so many
+    house.retention.close()
+    assert len(storage.list(journal_path("job"))) > WORTH_A_SNAPSHOT
+    house.journal.compact(0.0)
     house.retention = Retention(
         storage,
         "job",
