@@ -9,8 +9,8 @@ from typing import Any
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.records import PartitionFile
-from airflow_provider_ckpt.spark.task.errors import PreparedLostError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
