@@ -72,6 +72,12 @@ class PreparedStore:
         except UnknownFormError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error
 
+    def read_all(self) -> list[Prepared]:
+        """Of all attempts; one LIST, and one read for each. Raises as :meth:`read`."""
+        names = [AttemptId.find(name.removesuffix(".json")) for name in self._storage.list(self._folder)]
+        found = [self.read(attempt) for attempt in names if attempt is not None]
+        return [one for one in found if one is not None]
+
     def delete_before(self, attempt: AttemptId) -> None:
         """Those of earlier attempts, when nothing that they prepared can be published any more: what Spark had
         committed of it is published, and a look at the fence found nobody who goes on from before that."""
