@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         NotRescaledError,
         RequestOvertakenError,
     )
+    from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
     from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
     from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
+    from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage
     from airflow_provider_ckpt.journal.errors import JobDeletedError
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -69,12 +71,15 @@ __all__ = [
     "CkptError",
     "DeletedJob",
     "FileSink",
+    "Garbage",
+    "GarbageReport",
     "Handle",
     "InvalidInputError",
     "Job",
     "JobAnswer",
     "JobClient",
     "JobDeletedError",
+    "JobGarbage",
     "JobNotEndedError",
     "JobNotOverError",
     "JobNotRunningError",
@@ -104,6 +109,7 @@ __all__ = [
     "UnreleasedOutputError",
     "__version__",
     "build_graph",
+    "collect_garbage",
     "list_jobs",
     "open_storage",
     "read_manifests",
@@ -125,12 +131,15 @@ _MODULES = {
     "CkptError": "errors",
     "DeletedJob": "jobmaster.deletion",
     "FileSink": "sinks.file_sink",
+    "Garbage": "jobmaster.garbage",
+    "GarbageReport": "client.garbage_collection",
     "Handle": "sinks.sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
     "JobAnswer": "client.job_request",
     "JobClient": "client.job_client",
     "JobDeletedError": "journal.errors",
+    "JobGarbage": "jobmaster.garbage",
     "JobNotEndedError": "client.errors",
     "JobNotOverError": "jobmaster.errors",
     "JobNotRunningError": "client.errors",
@@ -159,6 +168,7 @@ _MODULES = {
     "TransientError": "errors",
     "UnreleasedOutputError": "jobmaster.errors",
     "build_graph": "job.chaining",
+    "collect_garbage": "client.garbage_collection",
     "list_jobs": "client.job_client",
     "open_storage": "storage.opening",
     "read_manifests": "sinks.manifests",
