@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from airflow_provider_ckpt.jobmaster.garbage import Garbage, Reason, garbage_of
 from airflow_provider_ckpt.journal.requests import requests_before
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.layout import (
     checkpoint_path,
     deployment_path,
@@ -26,8 +27,7 @@ def numbered_leftovers(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """``state``: read before this looks at anything."""
     job_id, first = state.job_id, state.deployment or state.epoch  # a deployment's JobMasters are of several epochs
     for name in requests_before(storage, job_id, first):
-        path = request_path(job_id, name)
-        yield Garbage(path, Reason.REQUEST, 1, storage.size(path))
+        yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
     for name in storage.list(deployments_path(job_id)):
         if name.isdigit() and int(name) < first:
             yield from _folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
@@ -36,6 +36,13 @@ def numbered_leftovers(storage: Storage, state: JobState) -> Iterator[Garbage]:
         if number.isdigit() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
             yield from _folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
     yield from _frozen(storage, state)
+
+
+def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
+    try:
+        yield Garbage(path, reason, 1, storage.size(path))
+    except ObjectNotFoundError:
+        pass  # a driver that has come meanwhile has deleted it
 
 
 def _folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
@@ -58,4 +65,4 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         has_gone = uid in state.given_up and uid not in state.graph().operators
         is_past = generation < state.since(uid) or (has_gone and generation <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
-            yield Garbage(path, Reason.FROZEN, 1, storage.size(path))
+            yield from _file(storage, path, Reason.FROZEN)

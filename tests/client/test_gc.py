@@ -100,8 +100,9 @@ def test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be(
     if status is RUNNING:
         journal.claim("shop~t4", worker, 1.0)
     before = job.storage.files("")
-    found = of(job, delete=True)
-    assert (found.garbage, found.skipped, found.problem) == ((), words, None)
+    for delete in (False, True):
+        found = of(job, delete=delete)
+        assert (found.garbage, found.skipped, found.problem) == ((), words, None)
     assert job.storage.files("") == before
 
 
@@ -253,8 +254,9 @@ def test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named(tmp_path: Path)
     job = LeftJob.run(tmp_path)
     sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
     before = job.files()
-    found = of(job, delete=True)
-    assert (found.garbage, found.problem is not None, job.files()) == ((), True, before)
+    for delete in (False, True):
+        found = of(job, delete=delete)
+        assert (found.garbage, found.problem is not None, job.files()) == ((), True, before)
 
 
 @pytest.mark.parametrize("subtask", ["history", "v"])
