@@ -83,11 +83,11 @@ def collect_garbage(
     if job_id is not None and check_job_id(job_id) not in known:
         raise NoSuchJobError(job_id=job_id, root=storage.uri, known=", ".join(known) or "none")
     sinks_of = sinks_of_job(None, location)
+    # before the jobs: what it may fail with would lose what was told of them
+    strange = tuple(_strange(storage, known)) if job_id is None else ()
+    temporary = tuple(_temporary(storage, delete=delete)) if job_id is None else ()
     jobs = [_of_job(storage, one, sinks_of, delete=delete) for one in known if job_id in (None, one)]
-    if job_id is not None:
-        return GarbageReport(storage.uri, delete, tuple(jobs))
-    strange = tuple(_strange(storage, known))
-    return GarbageReport(storage.uri, delete, tuple(jobs), tuple(_temporary(storage, delete=delete)), strange)
+    return GarbageReport(storage.uri, delete, tuple(jobs), temporary, strange)
 
 
 def _of_job(storage: Storage, job_id: str, sinks_of: SinksOf, *, delete: bool) -> JobGarbage:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from airflow_provider_ckpt.jobmaster.collector import GIVEN_BACK
 from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage, Reason, garbage_of
 from airflow_provider_ckpt.jobmaster.log_checks import check_journal
 from airflow_provider_ckpt.jobmaster.numbered_leftovers import numbered_leftovers
@@ -28,8 +29,6 @@ from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
 SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
-GIVEN_BACK = ("partition", "spark", "prepared", "scratch")
-"""Of each subtask of a job that has FINISHED, as its clean-up gives it back."""
 
 
 def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:

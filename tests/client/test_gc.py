@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import frozen_path, subtask_log_path
+from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.left_job import DATA, GRAPH, HISTORY, PARTITION, LeftJob, V
 from tests.client.past_job import ELSEWHERE, GONE, HERE, PastJob
 
@@ -342,6 +344,18 @@ def test_a_root_that_is_none_and_a_job_that_is_not_there_are_refused(tmp_path: P
     job = LeftJob.run(tmp_path)
     with pytest.raises(NoSuchJobError, match="visits"):
         collect_garbage(job.root, "visits")
+
+
+def test_in_an_object_store_it_is_the_same(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    memory = open_storage(f"memory://{uuid.uuid4().hex}")
+    for path, _ in job.storage.files(""):
+        memory.create(path, job.storage.read(path))
+    [deleted] = collect_garbage(memory, delete=True).jobs
+    assert (paths(deleted), collect_garbage(memory).files) == (LOST, 0)
+    of(job, delete=True)
+    assert memory.files("") == job.storage.files("")
+    memory.delete_tree("")
 
 
 def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
