@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         NotRescaledError,
         RequestOvertakenError,
     )
+    from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
     from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
     from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
+    from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage
     from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
     from airflow_provider_ckpt.journal.errors import JobDeletedError
     from airflow_provider_ckpt.journal.state import JobState
@@ -71,12 +73,15 @@ __all__ = [
     "CkptError",
     "DeletedJob",
     "FileSink",
+    "Garbage",
+    "GarbageReport",
     "Handle",
     "InvalidInputError",
     "Job",
     "JobAnswer",
     "JobClient",
     "JobDeletedError",
+    "JobGarbage",
     "JobNotEndedError",
     "JobNotOverError",
     "JobNotRunningError",
@@ -108,6 +113,7 @@ __all__ = [
     "UnreleasedOutputError",
     "__version__",
     "build_graph",
+    "collect_garbage",
     "list_jobs",
     "open_storage",
     "read_manifests",
@@ -129,12 +135,15 @@ _MODULES = {
     "CkptError": "errors",
     "DeletedJob": "jobmaster.deletion",
     "FileSink": "sinks.file_sink",
+    "Garbage": "jobmaster.garbage",
+    "GarbageReport": "client.garbage_collection",
     "Handle": "sinks.sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
     "JobAnswer": "client.job_request",
     "JobClient": "client.job_client",
     "JobDeletedError": "journal.errors",
+    "JobGarbage": "jobmaster.garbage",
     "JobNotEndedError": "client.errors",
     "JobNotOverError": "jobmaster.errors",
     "JobNotRunningError": "client.errors",
@@ -165,6 +174,7 @@ _MODULES = {
     "TransientError": "errors",
     "UnreleasedOutputError": "jobmaster.errors",
     "build_graph": "job.chaining",
+    "collect_garbage": "client.garbage_collection",
     "list_jobs": "client.job_client",
     "open_storage": "storage.opening",
     "read_manifests": "sinks.manifests",

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.cli import (
     checkpoints,
     delete,
     doctor,
+    gc,
     jobs,
     master,
     plan,
@@ -28,7 +29,7 @@ from airflow_provider_ckpt.cli.refusals import print_refusal
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
-COMMANDS = (run, plan, master, worker, jobs, show, checkpoints, request, release, delete, doctor)
+COMMANDS = (run, plan, master, worker, jobs, show, checkpoints, request, release, delete, gc, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

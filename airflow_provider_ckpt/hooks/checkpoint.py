@@ -21,6 +21,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.client.garbage_collection import GarbageReport
     from airflow_provider_ckpt.client.job_client import JobClient
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
@@ -113,6 +114,13 @@ class CheckpointHook(BaseHook):
         from airflow_provider_ckpt.client.job_client import list_jobs
 
         return list_jobs(self.storage())
+
+    def collect_garbage(self, job_id: str | None = None, *, delete: bool = False) -> GarbageReport:
+        """What nothing needs any more of every job under the root, or of one; with ``delete`` it is deleted. As the
+        function :func:`~..client.garbage_collection.collect_garbage`. Raises NoRootError, NoSuchJobError."""
+        from airflow_provider_ckpt.client.garbage_collection import collect_garbage
+
+        return collect_garbage(self.settings(), job_id, delete=delete)
 
     def client(self, job_id: str) -> JobClient:
         """The job from outside: to look at it again and again, to wait for it, to ask it to end and for the answer."""

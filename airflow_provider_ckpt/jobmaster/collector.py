@@ -20,6 +20,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
+GIVEN_BACK = ("partition", "spark", "prepared", "scratch")
+"""Of each subtask of a job that has FINISHED. Its log stays."""
+
 
 def collect_garbage(
     storage: Storage,
@@ -95,7 +98,7 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     vertices = vertices_path(job_id)
     for place in storage.list(vertices):  # also those, and the subtasks, that it had before it was begun anew
         for number in storage.list(f"{vertices}/{place}"):
-            for part in ("partition", "spark", "prepared", "scratch"):
+            for part in GIVEN_BACK:
                 storage.delete_tree(f"{vertices}/{place}/{number}/{part}")
     for vertex in graph.vertices:
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since

@@ -93,12 +93,15 @@ def pending_requests(
 def forget_requests(storage: Storage, job_id: str, epoch: int) -> None:
     """Delete the requests for drivers before ``epoch``: nobody is going to take them, and whoever waits for an answer
     reads the journal. Called by the driver of ``epoch`` once the job is its own."""
-    for entry in storage.list(requests_path(job_id)):
-        if not entry.endswith(".json"):
-            continue
-        request = _read(storage, job_id, entry.removesuffix(".json"), epoch)
-        if request is not None and request.epoch < epoch:
-            storage.delete(f"{requests_path(job_id)}/{entry}")
+    for name in requests_before(storage, job_id, epoch):
+        storage.delete(request_path(job_id, name))
+
+
+def requests_before(storage: Storage, job_id: str, epoch: int) -> list[str]:
+    """The names of the requests for drivers before ``epoch``. What cannot be understood is for none of them."""
+    names = [entry.removesuffix(".json") for entry in storage.list(requests_path(job_id)) if entry.endswith(".json")]
+    found = [_read(storage, job_id, name, epoch) for name in names]
+    return [request.name for request in found if request is not None and request.epoch < epoch]
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:

@@ -35,6 +35,16 @@ class EndedLogError(TerminalError):
     template = "{log} is at its {end}, which ends the subtask's data for good; a {record} cannot follow it"
 
 
+class PreparedLostError(TerminalError):
+    """The note of what a batch has staged is lost, and Spark has committed the batch: it will not be run again."""
+
+    template = (
+        "{uri} {problem}. It says what the last batch has staged that Spark committed, and without it the rows of that "
+        "batch would be lost. Nothing was deleted on account of it: put it back from a backup and run the job again, "
+        "or run the job under another id, from its input"
+    )
+
+
 class PartitionFilesDamagedError(TerminalError):
     template = (
         "{uri} was published with {size} bytes and {found}; its rows would be lost to whoever reads the partition: put "

@@ -181,6 +181,16 @@ class BoundFileSink(BoundSink):
         self._storage.collect_temporary(sink_folder(self._context.job_id, self._context.uid), LEFT_BEHIND)
         return removed
 
+    def staged(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for path, size in self._storage.files(self._staged.folder):
+            found.setdefault(path.partition("/")[0], []).append(size)
+        return found
+
+    def delete_staged(self, ids: Collection[str]) -> None:
+        for name in sorted(ids):
+            self._storage.delete_tree(self._staged.place(name))
+
 
 def _counts(manifest: Manifest | None) -> dict[str, int]:
     if manifest is None:

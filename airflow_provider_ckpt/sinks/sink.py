@@ -17,6 +17,7 @@ Life of a sink, and who calls what::
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
     attempt fenced      BoundSink.collect_garbage()  any process that hosts the sink
+    ckpt gc             BoundSink.staged()           the same; then BoundSink.delete_staged()
 
 A handle is what :meth:`BoundSink.stage` returns: a JSON object that is kept in the subtask's log and is
 all that :meth:`BoundSink.release` gets, maybe months later, maybe in a newer version of this package. It
@@ -229,3 +230,16 @@ class BoundSink(ABC):
         those of this job are live, as another job of this id, under another root, may stage in the same target.
         Idempotent.
         """
+
+    def staged(self) -> Mapping[str, Sequence[int]] | None:
+        """Id of each handle of which staged rows lie in the target -> the bytes of each of its files. Reads only.
+
+        ``ckpt gc`` says by it beforehand what it would delete. None: the sink cannot tell, and what it has staged is
+        left alone.
+        """
+        return None
+
+    def delete_staged(self, ids: Collection[str]) -> None:
+        """Delete what was staged under these ids, and nothing else; silent about those that are gone. Called only for
+        ids of :meth:`staged` of which :meth:`collect_garbage` would be right to delete each."""
+        raise NotImplementedError("a sink that tells what it has staged deletes it, too")

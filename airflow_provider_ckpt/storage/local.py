@@ -198,6 +198,12 @@ class LocalStorage(Storage):
                 raise OSError(errno.EAGAIN, "others write or delete in it, again and again", full)
             posix.unlink(full)
 
+    def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
+        full = self._full(path, root=True)
+        with translated("list", self.full_uri(path)):
+            found = local_sync.temporary(full, older_than, deep)
+        return sorted((os.path.relpath(one, full).replace(os.sep, "/"), size) for one, size in found)
+
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
         full = self._full(path, root=True)
         with translated("delete", self.full_uri(path), write=True):

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.posix import ABSENT, TEMPORARY, sync_file, sync_folder, unlink
 
 _THREADS = 8
@@ -68,20 +69,27 @@ def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
     Ages are counted on the clock that stamps the files (a file server's, not this machine's), from the change of the
     inode: a copy in progress is a link to a file that may be old, but whose inode has changed just now.
     """
+    found = temporary(folder, older_than, deep)
+    for path, _ in found:
+        unlink(path)
+    return len(found)
+
+
+def temporary(folder: str, older_than: float, deep: bool) -> Sizes:
+    """(whole path, bytes) of what :func:`collect_temporary` would delete."""
     left = list(_left_behind(folder, deep))
     if not left:
-        return 0
+        return []
     now = _file_clock(folder)
-    deleted = 0
+    found = []
     for path in left:
         try:
-            age = now - os.lstat(path).st_ctime
+            status = os.lstat(path)
         except ABSENT:
             continue  # its writer is done with it
-        if age >= older_than:
-            unlink(path)
-            deleted += 1
-    return deleted
+        if now - status.st_ctime >= older_than:
+            found.append((path, status.st_size))
+    return found
 
 
 def _left_behind(folder: str, deep: bool) -> Iterator[str]:

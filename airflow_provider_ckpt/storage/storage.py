@@ -98,6 +98,11 @@ class Storage(ABC):
         object store, which is not asked).
         """
 
+    def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
+        """The files that :meth:`collect_temporary` would delete, as :meth:`files` gives others: (path relative to
+        ``path``, bytes), sorted. A writer that died while it looked may have left one more."""
+        return []
+
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
         """Delete the temporary files that killed writers left below ``path`` (``deep=False``: directly in it); returns
         how many.

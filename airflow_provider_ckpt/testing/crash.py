@@ -84,6 +84,9 @@ class WrappedStorage(Storage):
     def spark_uri(self, path: str = "") -> str:
         return self.inner.spark_uri(path)
 
+    def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
+        return self.inner.temporary(path, older_than, deep=deep)
+
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
         return self.inner.collect_temporary(path, older_than, deep=deep)
 

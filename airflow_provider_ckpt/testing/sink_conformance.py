@@ -267,6 +267,24 @@ class SinkConformance:
         sink.release([published, prepared], 1)
         assert target.rows(spark) == expected(ids_of(1, 2))
 
+    def test_r5_what_a_sink_says_is_staged_it_deletes_and_nothing_else(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        """A sink need not say: then what it has staged is left alone by ``ckpt gc``."""
+        kept = self.staged(spark, sink, 1, "a-1")
+        orphan = self.staged(spark, sink, 2, "a-1")
+        foreign = self.staged(spark, target.bind(uid="other"), 2, "a-1")
+        told = sink.staged()
+        if told is None:
+            return
+        assert sorted(told) == sorted([kept["id"], orphan["id"]])
+        assert all(sum(sizes) > 0 for sizes in told.values())
+        sink.delete_staged([orphan["id"]])
+        sink.delete_staged([orphan["id"]])
+        assert target.staged() == sorted([kept["id"], foreign["id"]])
+        sink.release([kept], 1)
+        assert target.rows(spark) == expected(ids_of(1))
+
     def test_jobs_and_sinks_share_a_target_without_seeing_each_other(
         self, spark: SparkSession, target: SinkTarget
     ) -> None:

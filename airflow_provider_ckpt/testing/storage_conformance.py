@@ -305,6 +305,7 @@ class StorageConformance:
 
     def test_collecting_leaves_objects_alone(self, storage: Storage) -> None:
         storage.create("a/x", b"")
+        assert storage.temporary("", 0) == storage.temporary("nowhere", 0) == []
         storage.collect_temporary("", 0)
         storage.collect_temporary("nowhere", 0)
         assert storage.files("") == [("a/x", 0)]

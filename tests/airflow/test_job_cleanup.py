@@ -230,6 +230,15 @@ def cleared_with(dag: DAG, task_id: str) -> set[str]:
 # ---- the hook
 
 
+def test_the_hook_collects_what_a_finished_job_has_not_given_back(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    hook = CheckpointHook(None, root=str(job.root))
+    told = hook.collect_garbage()
+    assert (told.files, told.deleted, job.staged()) == (5, False, ["0001-a1-3-n3"])
+    assert hook.collect_garbage("orders", delete=True).jobs == told.jobs
+    assert (hook.collect_garbage().files, job.staged()) == (0, [])
+
+
 def test_the_hook_deletes_and_lists_what_is_left(tmp_path: Path, journal: JobOf) -> None:
     end(driver(journal("visits")), "FINISHED")
     job = PastJob.run(tmp_path)

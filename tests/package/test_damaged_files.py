@@ -25,6 +25,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import from_json
 from airflow_provider_ckpt.partitions.codec import record_from_json
+from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
@@ -32,7 +33,6 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.turn_log import TurnLog
 from airflow_provider_ckpt.spark.query.frozen import freeze, read_frozen
-from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage

@@ -41,8 +41,9 @@ from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError
+from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError, PreparedLostError
 from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
+from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
@@ -52,8 +53,7 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.errors import PreparedLostError, QueryFailedError
-from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner

@@ -12,12 +12,12 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
-from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World, read_rows

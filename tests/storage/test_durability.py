@@ -317,6 +317,9 @@ def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> 
     assert storage.collect_temporary("", 0, deep=False) == 1
     others = ["j/log/00000000.json", "j/.x.crc", "j/.tmp-short", "j/x.tmp-0123456789abcdef", "k/.tmp-0123456789abcdef"]
     spark_wrote(root, *others)
+    left = [".probe-0123456789abcdef", ".tmp-0123456789abcdef", "log/.tmp-fedcba9876543210"]
+    assert storage.temporary("j", 0) == [(name, 4) for name in left]
+    assert storage.temporary("j", 0, deep=False) == [(name, 4) for name in left[:2]]
     assert storage.collect_temporary("j", 0) == 3
     assert sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()) == sorted(others)
     assert storage.collect_temporary("j", 0) == 0

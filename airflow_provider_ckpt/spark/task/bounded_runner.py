@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs
-from airflow_provider_ckpt.spark.task.prepared_store import Prepared
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 from airflow_provider_ckpt.task.publication import Publication
 

@@ -26,16 +26,6 @@ class SparkLostError(TransientError):
     )
 
 
-class PreparedLostError(TerminalError):
-    """The note of what a batch has staged is lost, and Spark has committed the batch: it will not be run again."""
-
-    template = (
-        "{uri} {problem}. It says what the last batch has staged that Spark committed, and without it the rows of that "
-        "batch would be lost. Nothing was deleted on account of it: put it back from a backup and run the job again, "
-        "or run the job under another id, from its input"
-    )
-
-
 class PlannedFilesGoneError(SourceFilesGoneError):
     """Files that a micro-batch was planned with are gone when it runs: Spark would leave them out in silence."""
 

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
-from airflow_provider_ckpt.spark.task.prepared_store import Prepared
 from airflow_provider_ckpt.storage.storage import Storage
 
 _FOOTER_CHECK = 64 * 1024

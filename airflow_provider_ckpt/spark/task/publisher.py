@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.errors import PreparedLostError
+from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_files import files_of_batch, refuse_other_files, refuse_unreadable_names
-from airflow_provider_ckpt.spark.task.errors import PreparedLostError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
-from airflow_provider_ckpt.spark.task.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.gated_publication import GatedPublication

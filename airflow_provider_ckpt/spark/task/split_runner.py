@@ -18,6 +18,7 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
 from airflow_provider_ckpt.spark.query.splits import as_planned, split_frame
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
@@ -27,7 +28,6 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import SplitFailedError
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.outputs import Outputs
-from airflow_provider_ckpt.spark.task.prepared_store import Prepared
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.task.split_reading import SplitReading
 

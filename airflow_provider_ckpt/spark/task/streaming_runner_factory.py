@@ -16,6 +16,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.prepared_store import PreparedStore
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -28,7 +29,6 @@ from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
-from airflow_provider_ckpt.spark.task.prepared_store import PreparedStore
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before, published_last

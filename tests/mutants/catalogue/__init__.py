@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.deletion import DELETION
+from tests.mutants.catalogue.garbage import GARBAGE
 from tests.mutants.catalogue.journal import JOURNAL
 from tests.mutants.catalogue.partitions import PARTITIONS
 from tests.mutants.catalogue.recovery import RECOVERY
@@ -23,6 +24,7 @@ MUTANTS = (
     *PARTITIONS,
     *JOURNAL,
     *DELETION,
+    *GARBAGE,
     *COORDINATOR,
     *RESCALING,
     *REMOTE,

@@ -9,8 +9,8 @@ from typing import Any
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.records import PartitionFile
-from airflow_provider_ckpt.spark.task.errors import PreparedLostError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -75,6 +75,12 @@ class PreparedStore:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
         except UnknownFormError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error
+
+    def read_all(self) -> list[Prepared]:
+        """Of all attempts; one LIST, and one read for each. Raises as :meth:`read`."""
+        names = [AttemptId.find(name.removesuffix(".json")) for name in self._storage.list(self._folder)]
+        found = [self.read(attempt) for attempt in names if attempt is not None]
+        return [one for one in found if one is not None]
 
     def delete_before(self, attempt: AttemptId) -> None:
         """Those of earlier attempts, when nothing that they prepared can be published any more: what Spark had

@@ -1,0 +1,77 @@
+"""``ckpt gc``: find what nothing needs any more under a root, and delete it if that is said."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
+from airflow_provider_ckpt.jobmaster.garbage import JobGarbage, Reason
+from airflow_provider_ckpt.report.exit_code import ExitCode
+
+_WHAT = "say what nothing needs any more of the jobs under a root, and why; delete it with --delete"
+_WHY = {
+    Reason.FINISHED: "the job has FINISHED and did not give it back",
+    Reason.DELETED: "the job is DELETED",
+    Reason.ATTEMPT: "of attempts that are over, and named by no entry",
+    Reason.FEED: "fed to attempts that are over",
+    Reason.OPERATOR: "of operators that the job has no longer, or from before it began anew",
+    Reason.STAGED: "staged by attempts that are over",
+    Reason.REQUEST: "requests to drivers before",
+    Reason.DEPLOYMENT: "of deployments that are over",
+    Reason.CHECKPOINT: "of checkpoints that the journal has forgotten",
+    Reason.FROZEN: "frozen lists from before",
+    Reason.TEMPORARY: "of writers that were killed",
+}
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("gc", help=_WHAT, description=f"{_WHAT[0].upper()}{_WHAT[1:]}.")
+    parser.add_argument("job", metavar="JOB", nargs="?", help="job id (default: every job under the root)")
+    arguments.add_root(parser)
+    parser.add_argument("--delete", action="store_true", help="delete it, after looking again")
+    arguments.add_json(parser, "print a JSON object (docs/cli.md)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    report = collect_garbage(arguments.location(args), args.job, delete=args.delete)
+    if args.json:
+        print(json.dumps(report.to_json(), indent=1))
+    else:
+        _print(report)
+    return ExitCode.FAILED if report.problems else ExitCode.FINISHED
+
+
+def _print(report: GarbageReport) -> None:
+    for job in report.jobs:
+        _print_job(job)
+    if report.temporary:
+        files, size = len(report.temporary), sum(one.bytes for one in report.temporary)
+        print(f"in the root\n  {files} files, {size} bytes: {_WHY[Reason.TEMPORARY]}")
+    for strange in report.strange:
+        print(f"{strange.name} is left: {strange.what}")
+    done = "deleted" if report.deleted else "nothing needs any more"
+    hint = "" if report.deleted or not report.files else "; --delete deletes them"
+    print(f"{done}: {report.files} files, {report.bytes} bytes{hint}")
+    for job_id, problem in report.problems.items():
+        print(f"ckpt: error: job {job_id}: {problem}", file=sys.stderr)
+
+
+def _print_job(job: JobGarbage) -> None:
+    told = [f"  {line}" for line in (*_by_reason(job), *job.left)]
+    if job.skipped is not None:
+        told.append(f"  skipped: {job.skipped}")
+    if told:
+        print("\n".join([f"job {job.job_id} ({job.status or 'no status'})", *told]))
+
+
+def _by_reason(job: JobGarbage) -> list[str]:
+    sums: dict[Reason, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for one in job.garbage:
+        files, size = sums[one.reason]
+        sums[one.reason] = files + one.files, size + one.bytes
+    return [f"{files} files, {size} bytes: {_WHY[reason]}" for reason, (files, size) in sums.items()]

@@ -1,0 +1,113 @@
+"""Finds what nothing needs any more of one job. Reads only, and claims nothing.
+
+*   FINISHED: what the clean-up at its end deletes (:func:`~.collector.clean_up`). No driver ever runs it again.
+*   DELETED: everything but its journal.
+*   Run by nobody: what attempts that are over have left (:mod:`.subtask_orphans`), and what has the number of an epoch,
+    a generation or a checkpoint that is past (:mod:`.numbered_leftovers`).
+*   Run by somebody, or perhaps: nothing. Its driver collects by itself whenever it takes the job over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from airflow_provider_ckpt.jobmaster.collector import GIVEN_BACK
+from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage, Reason, garbage_of
+from airflow_provider_ckpt.jobmaster.log_checks import check_journal
+from airflow_provider_ckpt.jobmaster.numbered_leftovers import numbered_leftovers
+from airflow_provider_ckpt.jobmaster.staged_orphans import staged_orphans
+from airflow_provider_ckpt.jobmaster.unrun_job import UnrunJob
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.subtask_entries import subtask_entries
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.storage.layout import JOURNAL, job_path, requests_path, vertices_path
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.storage import Storage
+
+SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
+
+
+def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
+    """``storage``: of the root; ``sinks_of``: those of the job that can be reached. Raises CorruptJournalError,
+    CorruptLogError, SubtaskLogLostError, PreparedLostError, what a sink fails with, and the storage's errors: what
+    cannot be read is no absence."""
+    state = Journal(storage, job_id).replay()
+    check_journal(storage, state)
+    found = JobGarbage(job_id, state.status, state.epoch)
+    if (runs := who_runs(state)) is not None:
+        return _with(found, skipped=runs)
+    if state.status is JobStatus.DELETING:
+        return _with(found, skipped="its deletion was interrupted: `ckpt delete` goes on with it")
+    if state.status is JobStatus.DELETED:
+        return _with(found, _of_deleted(storage, job_id))
+    sinks = sinks_of(state)
+    left = [f"sink {uid}: nothing tells what it has staged" for uid in _unknown(state, sinks)]
+    if state.status is not JobStatus.FINISHED:
+        unrun = UnrunJob(storage, state, sinks)
+        garbage = [*unrun.garbage(), *numbered_leftovers(storage, state), *_temporary(storage, job_id)]
+        return _with(found, garbage, left=(*left, *unrun.left))
+    if state.has_unreleased:
+        what = f"it has completed checkpoint {state.last_completed}, which is not released: `ckpt release` does it"
+        return _with(found, skipped=what)
+    return _with(found, [*_of_finished(storage, job_id, sinks), *_temporary(storage, job_id)], left=left)
+
+
+def who_runs(state: JobState) -> str | None:
+    """Why the job has to be taken for one that somebody runs; None: nobody does."""
+    alive = is_alive(state.worker)
+    if alive:
+        return "its driver lives"
+    if state.is_held and alive is None:
+        return f"its driver on {state.worker.host or 'a host unknown'} has told no end, and cannot be seen from here"
+    if state.is_held and state.deployment:
+        return "its JobMaster is gone, and its workers may go on"
+    return None
+
+
+def _with(
+    found: JobGarbage, garbage: Iterable[Garbage] = (), *, skipped: str | None = None, left: Iterable[str] = ()
+) -> JobGarbage:
+    return JobGarbage(found.job_id, found.status, found.epoch, tuple(garbage), skipped, None, tuple(left))
+
+
+def _unknown(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
+    """Sinks whose staged output cannot be told: not recorded, or of a kind that does not say."""
+    wanted = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
+    return sorted(uid for uid in wanted if uid not in sinks or sinks[uid].staged() is None)
+
+
+def _of_deleted(storage: Storage, job_id: str) -> Iterator[Garbage]:
+    home = job_path(job_id)
+    for part in storage.list(home):
+        sizes = [size for _, size in storage.files(f"{home}/{part}")]
+        if part != JOURNAL and sizes:  # an emptied folder of a local disk is nothing
+            yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
+
+
+def _of_finished(storage: Storage, job_id: str, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
+    vertices, attempts = vertices_path(job_id), set[str]()
+    for place in storage.list(vertices):
+        for number in storage.list(f"{vertices}/{place}"):
+            home = f"{vertices}/{place}/{number}"
+            entries = subtask_entries(storage, f"{home}/log").load()
+            attempts |= {str(entry.value.attempt) for entry in entries if isinstance(entry.value, Open)}
+            for part in GIVEN_BACK:
+                yield from _folder(storage, f"{home}/{part}", Reason.FINISHED)
+    yield from _folder(storage, requests_path(job_id), Reason.FINISHED)
+    yield from staged_orphans(sinks, attempts, ())
+
+
+def _folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
+    sizes = [size for _, size in storage.files(path)]
+    if sizes:
+        yield garbage_of(path, reason, sizes)
+
+
+def _temporary(storage: Storage, job_id: str) -> Iterator[Garbage]:
+    home = job_path(job_id)
+    for path, size in storage.temporary(home, LEFT_BEHIND):
+        yield Garbage(f"{home}/{path}", Reason.TEMPORARY, 1, size)

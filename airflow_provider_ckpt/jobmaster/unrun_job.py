@@ -1,0 +1,89 @@
+"""What attempts that are over have left of a job that has not FINISHED, and that nobody runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airflow_provider_ckpt.jobmaster.garbage import Garbage
+from airflow_provider_ckpt.jobmaster.log_checks import check_whole
+from airflow_provider_ckpt.jobmaster.staged_orphans import staged_orphans
+from airflow_provider_ckpt.jobmaster.subtask_orphans import (
+    SubtaskLook,
+    given_up,
+    look_at_subtask,
+    old_feeds,
+    orphans,
+)
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobEdge
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.sparkfiles.edge_feed import feed_folder
+from airflow_provider_ckpt.storage.layout import partition_path, vertices_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class UnrunJob:
+    """Looks at every subtask when it is made; raises what :func:`~.subtask_orphans.look_at_subtask` does, and
+    SubtaskLogLostError. ``sinks``: those that can be reached."""
+
+    def __init__(self, storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> None:
+        self._storage, self._state, self._sinks = storage, state, sinks
+        self._graph = state.graph()
+        definition = None if state.plan is None else state.plan.definition
+        self._is_batch = definition is not None and definition.mode == "batch"
+        by_split = {vertex.uid for vertex in self._graph.vertices if vertex.splits}
+        self._looks = {
+            subtask: look_at_subtask(
+                storage, state.job_id, subtask, has_folder=not self._is_batch and subtask.vertex not in by_split
+            )
+            for subtask in (*self._graph.subtasks, *self._others())
+        }
+        check_whole(state, {subtask: look.reader for subtask, look in self._looks.items()})
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Of what the next driver is waited for."""
+        return tuple(
+            f"{subtask}: its newest attempt had not begun yet, the next run goes on from the one before"
+            for subtask in self._graph.subtasks
+            if self._looks[subtask].newest is None and len(self._looks[subtask].opened) > 1
+        )
+
+    def garbage(self) -> Iterator[Garbage]:
+        over, named = set[str](), set[str]()
+        for subtask, look in self._looks.items():
+            if subtask in self._graph.subtasks:
+                yield from orphans(look)
+                for edge in self._graph.outputs(subtask.vertex):
+                    yield from self._old_feeds(look, edge)
+                over |= {str(one) for one in look.over}
+                named |= look.named_handles
+            elif self._is_given_up(look):
+                yield from given_up(look, self._state.epoch)
+        yield from staged_orphans(self._sinks, over, named)
+
+    def _old_feeds(self, look: SubtaskLook, edge: JobEdge) -> Iterator[Garbage]:
+        newest = [self._looks[one].newest for one in self._graph.vertex(edge.consumer).subtasks]
+        if self._is_batch or len(newest) != 1 or newest[0] is None:
+            return
+        subtask = look.subtask
+        edges = [one.uid for one in self._graph.outputs(subtask.vertex)]
+        partition = partition_path(self._state.job_id, subtask.vertex, subtask.number)
+        path = feed_folder(partition, edges, edge.uid).removeprefix(f"{look.home}/")
+        yield from old_feeds(look, path, (newest[0].epoch, newest[0].number))
+
+    def _others(self) -> Iterator[SubtaskId]:
+        """Those whose folders are there, and that the job does not have."""
+        vertices, known = vertices_path(self._state.job_id), set(self._graph.subtasks)
+        for vertex in self._storage.list(vertices):
+            for number in self._storage.list(f"{vertices}/{vertex}"):
+                if number.isdigit() and str(int(number)) == number and SubtaskId.of(vertex, int(number)) not in known:
+                    yield SubtaskId.of(vertex, int(number))
+
+    def _is_given_up(self, look: SubtaskLook) -> bool:
+        """Nothing of it counts, by what the journal says: only an operator that begins anew takes its place."""
+        uid, epochs = look.subtask.vertex, [one.epoch for one in look.opened]
+        if uid not in self._graph.operators and uid in self._state.given_up:
+            return True
+        return bool(epochs) and max(epochs) < self._state.since(uid)

@@ -1,0 +1,99 @@
+"""``ckpt gc``: what it says, its exit codes, and its JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.cli.gc import _WHY
+from airflow_provider_ckpt.jobmaster.garbage import Reason
+from airflow_provider_ckpt.model.job_status import JobStatus
+from tests.client.left_job import LeftJob
+from tests.client.past_job import HERE, PastJob
+from tests.docs.examples import ROOT
+
+Told = pytest.CaptureFixture[str]
+Ckpt = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ckpt(tmp_path: Path, capsys: Told) -> Ckpt:
+    """(exit code, standard output, standard error) of a command about the root."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(["gc", *arguments, "--root", str(tmp_path / "root")])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
+    job = PastJob.run(tmp_path)
+    before = job.files()
+    requests = sum(len(data) for path, data in before.items() if path.startswith("requests/"))
+    told = (
+        "job orders (FINISHED)\n"
+        f"  4 files, {requests + 12} bytes: the job has FINISHED and did not give it back\n"
+        "  1 files, 2 bytes: staged by attempts that are over\n"
+    )
+    total = f"5 files, {requests + 14} bytes"
+    assert ckpt() == (0, f"{told}nothing needs any more: {total}; --delete deletes them\n", "")
+    assert job.files() == before
+    assert ckpt("--delete") == (0, f"{told}deleted: {total}\n", "")
+    assert ckpt("orders") == (0, "nothing needs any more: 0 files, 0 bytes\n", "")
+
+
+def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> None:
+    LeftJob.run(tmp_path, JobStatus.RUNNING, HERE)
+    assert ckpt("--delete")[:2] == (
+        0,
+        "job orders (RUNNING)\n  skipped: its driver lives\ndeleted: 0 files, 0 bytes\n",
+    )
+
+
+def test_what_cannot_be_read_is_an_error_and_no_absence(tmp_path: Path, ckpt: Ckpt) -> None:
+    job = LeftJob.run(tmp_path)
+    sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
+    code, out, err = ckpt("--delete")
+    assert (code, out) == (1, "deleted: 0 files, 0 bytes\n")
+    assert err.startswith("ckpt: error: job orders: ")
+    assert json.loads(ckpt("--json")[1])["jobs"][0]["problem"] in err
+
+
+def test_a_job_and_a_root_that_are_not_there_are_refused(tmp_path: Path, ckpt: Ckpt) -> None:
+    assert ckpt()[0] == 2
+    LeftJob.run(tmp_path)
+    code, _, err = ckpt("visits")
+    assert code == 2
+    assert "there is no job 'visits'" in err
+
+
+def test_json_has_what_the_page_says_and_no_secret(tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKPT_STORAGE_OPTIONS", '{"auto_mkdir": "hunter2"}')
+    job = LeftJob.run(tmp_path)
+    (job.root / "photos").mkdir()
+    (job.root / "photos/1.jpg").write_text("mine")
+    code, out, err = ckpt("--json")
+    report = json.loads(out)
+    assert (code, err) == (0, "")
+    assert "hunter2" not in out
+    keys = ["format", "version", "root", "deleted", "files", "bytes", "jobs", "temporary", "strange"]
+    assert list(report) == keys
+    assert (report["format"], report["version"], report["deleted"]) == ("airflow-provider-ckpt/garbage", 1, False)
+    [one] = report["jobs"]
+    assert list(one) == ["job_id", "status", "files", "bytes", "garbage", "skipped", "problem", "left"]
+    assert list(one["garbage"][0]) == ["path", "sink", "reason", "files", "bytes"]
+    assert {each["sink"] for each in one["garbage"] if each["reason"] == "staged"} == {"lake"}
+    assert report["strange"] == [{"name": "photos", "what": "it is none of ours"}]
+    page = (ROOT / "docs/cli.md").read_text("utf-8").partition("## Collecting garbage")[2].partition("\n## ")[0]
+    assert [word for word in (*keys, *one, *one["garbage"][0]) if f"`{word}`" not in page] == []
+    assert [reason for reason in Reason if f"| `{reason}` |" not in page] == []
+
+
+def test_every_reason_is_told() -> None:
+    assert set(_WHY) == set(Reason)

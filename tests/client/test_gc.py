@@ -1,0 +1,369 @@
+"""What nothing needs any more under a root: what is found, what is left, what is deleted. Needs no Spark."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.errors import NoSuchJobError
+from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.jobmaster import garbage_search
+from airflow_provider_ckpt.jobmaster.garbage import JobGarbage, Reason
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.errors import NoRootError
+from airflow_provider_ckpt.storage.layout import frozen_path, subtask_log_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.client.left_job import DATA, GRAPH, HISTORY, PARTITION, LeftJob, V
+from tests.client.past_job import ELSEWHERE, GONE, HERE, PastJob
+
+RUNNING, STOPPED, FINISHED = JobStatus.RUNNING, JobStatus.STOPPED, JobStatus.FINISHED
+LOST = {
+    *(f"{PARTITION}/{DATA}/0002-n2-1-lost", "orders/deployments/0001", "orders/checkpoints/chk-1"),
+    *(f"{PARTITION}/history__v/feeds/000{n}" for n in (1, 2)),
+    *(f"orders/vertices/{one}/scratch/{name}" for one in ("history/0", "v/0") for name in ("0001-n1-0-n",)),
+    *(f"orders/vertices/{one}/scratch/0002-n2-1-{name}" for one in ("history/0", "v/0") for name in ("lost", "kept")),
+    *(f"orders/vertices/{one}/spark/0002-n2{end}" for one in ("history/0", "v/0") for end in ("", ".json")),
+    *(f"orders/vertices/{one}/prepared/0001-n1.json" for one in ("history/0", "v/0")),
+    "0002-n2-1-lost",
+}
+
+
+def of(job: LeftJob | PastJob, *, delete: bool = False) -> JobGarbage:
+    [found] = collect_garbage(job.root, "orders", delete=delete).jobs
+    return found
+
+
+def paths(found: JobGarbage) -> set[str]:
+    return {one.path for one in found.garbage if one.reason is not Reason.REQUEST}
+
+
+@pytest.mark.parametrize("status", [STOPPED, JobStatus.FAILED, JobStatus.RESTARTING, RUNNING])
+def test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched(
+    tmp_path: Path, status: JobStatus
+) -> None:
+    job = LeftJob.run(tmp_path, status)
+    before, staged = job.storage.files(""), job.staged()
+    found = of(job)
+    assert paths(found) == LOST
+    assert Counter(one.reason for one in found.garbage)[Reason.REQUEST] == 1
+    assert (found.status, found.skipped, found.problem, found.left) == (status, None, None, ())
+    assert (job.storage.files(""), job.staged()) == (before, staged)
+
+
+def test_with_delete_exactly_that_goes_and_the_next_driver_goes_on(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    told = of(job)
+    before = job.files()
+    deleted = of(job, delete=True)
+    assert deleted.garbage == told.garbage
+    gone = {f"orders/{path}" for path in before - job.files()}
+    assert {one.path for one in told.garbage if one.sink is None} == {
+        next(garbage.path for garbage in told.garbage if path.startswith(garbage.path)) for path in gone
+    }
+    assert len(gone) == sum(one.files for one in told.garbage if one.sink is None)
+    assert job.staged() == ["0001-n1-0-n", "0002-n2-1-kept", "0003-n3-1-lost"]
+    assert (of(job).garbage, job.missing()) == ((), [])
+    for _ in job.next_driver():
+        assert job.missing() == [] or job.log(HISTORY).position  # its folder is made behind its open
+    assert job.missing() == []
+
+
+def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
+    """A driver that lives where it cannot be seen is not ended by it, and a claim stays for ever."""
+    job = LeftJob.run(tmp_path)
+    before = job.storage.files("orders/journal")
+    of(job, delete=True)
+    assert job.storage.files("orders/journal") == before
+
+
+@pytest.mark.parametrize(
+    ("status", "worker", "words"),
+    [
+        (STOPPED, HERE, "its driver lives"),
+        (RUNNING, HERE, "its driver lives"),
+        (RUNNING, ELSEWHERE, "its driver on worker-7 has told no end, and cannot be seen from here"),
+    ],
+)
+def test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be(
+    tmp_path: Path, status: JobStatus, worker: Worker, words: str
+) -> None:
+    job = LeftJob.run(tmp_path, status, worker)
+    journal = Journal(job.storage, "orders")
+    if status is RUNNING:
+        journal.claim("shop~t4", worker, 1.0)
+    before = job.storage.files("")
+    for delete in (False, True):
+        found = of(job, delete=delete)
+        assert (found.garbage, found.skipped, found.problem) == ((), words, None)
+    assert job.storage.files("") == before
+
+
+def test_of_a_job_for_workers_who_may_go_on_without_a_jobmaster_nothing_is_deleted(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    journal = job.claimed(4)
+    journal.write(ev.DeploymentPrepared(4, 1.0))
+    journal.write(ev.StatusChanged(RUNNING, 1.0))
+    assert of(job, delete=True).skipped == "its JobMaster is gone, and its workers may go on"
+
+
+def test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage(tmp_path: Path) -> None:
+    """The next one goes on from the folder before, of an attempt that may be alive, and commits there."""
+    job = LeftJob.run(tmp_path)
+    for subtask in (HISTORY, V):
+        job.storage.delete(f"{job.home(subtask)}/spark/0003-n3.json")
+    found = of(job)
+    assert {one.reason for one in found.garbage} == {Reason.REQUEST, Reason.DEPLOYMENT, Reason.CHECKPOINT}
+    assert [line.partition(":")[0] for line in found.left] == ["history/0", "v/0"]
+
+
+def test_r1_what_is_prepared_and_may_still_be_published_stays(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    of(job, delete=True)
+    assert job.storage.exists(f"{PARTITION}/{DATA}/0002-n2-1-kept/0.parquet")
+    assert "0002-n2-1-kept" in job.staged()
+    assert [one.batch_id for one in job.prepared(HISTORY).read_all()] == [1]
+
+
+def test_of_a_subtask_at_its_end_what_its_last_attempt_has_left_goes_too(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    log = job.log(HISTORY)
+    log.end_of_data("finish")
+    log.end_of_partition()
+    assert f"{PARTITION}/{DATA}/0003-n3-1-lost" in paths(of(job))
+    assert not any("spark/0003" in path for path in paths(of(job)))
+
+
+def test_in_batch_mode_an_attempt_that_another_one_follows_is_over(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    for subtask in (HISTORY, V):
+        job.storage.delete_tree(f"{job.home(subtask)}/spark")
+        job.storage.delete_tree(f"{job.home(subtask)}/prepared")
+    journal = job.claimed(4)
+    sinks = {"lake": SinkDefinition("checkpoint", job.sink.definition())}
+    journal.write(ev.PlanRecorded(GRAPH, {}, 6.0, JobDefinition("batch", {}, {}, sinks)))
+    journal.write(ev.StatusChanged(JobStatus.RESTARTING, 7.0))
+    found = paths(of(job))
+    assert f"{PARTITION}/{DATA}/0002-n2-1-lost" in found
+    assert not {f"{PARTITION}/{DATA}/0001-n1-0-n", f"{PARTITION}/{DATA}/0003-n3-1-lost"} & found
+
+
+def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    shutil.copytree(
+        job.lake / "_ckpt/orders/lake/staging/0002-n2-1-lost", job.lake / "_ckpt/orders/lake/staging/0002-zz-1-n"
+    )
+    of(job, delete=True)
+    assert "0002-zz-1-n" in job.staged()
+
+
+def test_of_an_operator_that_was_removed_everything_goes_but_its_log(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    journal = job.claimed(4)
+    journal.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
+    journal.write(ev.StatusChanged(STOPPED, 7.0))
+    deleted = of(job, delete=True)
+    assert {one.reason for one in deleted.garbage if "history/0" in one.path} == {Reason.OPERATOR}
+    assert [one.path for one in deleted.garbage if one.reason is Reason.FROZEN] == [frozen_path("orders", "history")]
+    left = {path for path, _ in job.storage.files("orders/vertices/history/0")}
+    assert left == {f"log/0000000{n}.json" for n in range(len(left))}
+    # it comes back in a later epoch, with other names
+    assert not any("v/0/spark/0003" in one.path for one in deleted.garbage)
+
+
+def test_of_what_was_there_before_a_job_was_begun_anew_the_list_and_the_subtasks_go(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    journal = job.claimed(4)
+    journal.write(ev.Restored(0, {}, 6.0, anew=True))
+    journal.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[:1], ()), {}, 6.0, job.definition()))
+    job.storage.create(frozen_path("orders", "history", 4), b"{}")
+    journal.write(ev.StatusChanged(JobStatus.FAILED, 7.0))
+    found = of(job)
+    assert [one.path for one in found.garbage if one.reason is Reason.FROZEN] == [frozen_path("orders", "history")]
+    assert {one.reason for one in found.garbage if "/v/0/" in one.path} == {Reason.OPERATOR}
+    assert {one.reason for one in found.garbage if "/history/0/spark" in one.path} == {Reason.ATTEMPT}
+
+
+# ---- jobs that are over
+
+
+def test_of_a_finished_job_what_its_clean_up_would_have_deleted(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    output = job.output()
+    found = of(job)
+    wanted = {"orders/requests", "0001-a1-3-n3"}
+    wanted |= {f"orders/vertices/history/0/{part}" for part in ("partition", "spark")}
+    assert {one.path for one in found.garbage} == wanted
+    assert of(job, delete=True).garbage == found.garbage
+    assert (job.staged(), job.output()) == ([], output)
+    assert {path.partition("/")[0] for path in job.files()} == {"checkpoints", "frozen", "vertices"}
+    assert of(job).garbage == ()
+
+
+def test_r16_of_one_with_unreleased_checkpoints_nothing(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path, released=1)
+    found = of(job, delete=True)
+    assert found.garbage == ()
+    assert found.skipped is not None
+    assert "checkpoint 2, which is not released" in found.skipped
+
+
+def test_of_a_deleted_job_what_was_written_since(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    job.client.delete()
+    assert of(job).garbage == ()
+    job.storage.create("orders/vertices/v/0/spark/0001-a1/offsets/9", b"1234")
+    found = of(job, delete=True)
+    assert [(one.path, one.reason, one.bytes) for one in found.garbage] == [("orders/vertices", Reason.DELETED, 4)]
+    assert job.parts() == ["journal"]
+    assert job.client.state().status is JobStatus.DELETED
+
+
+def test_one_whose_deletion_was_interrupted_is_left_to_it(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    deleting = Journal(job.storage, "orders")
+    deleting.claim("t~delete", Worker(), 9.0, releases_only=True)
+    deleting.write(ev.DeletionBegun(FINISHED, 9.0))
+    found = of(job, delete=True)
+    assert (found.garbage, found.skipped) == ((), "its deletion was interrupted: `ckpt delete` goes on with it")
+
+
+def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    journal = job.claimed(4)
+    sinks = {"lake": SinkDefinition("checkpoint", {"type": "shop.Table"})}
+    journal.write(ev.PlanRecorded(GRAPH, {}, 6.0, JobDefinition("streaming", {}, {}, sinks)))
+    journal.write(ev.StatusChanged(STOPPED, 7.0))
+    staged = job.staged()
+    deleted = of(job, delete=True)
+    assert deleted.left == ("sink lake: nothing tells what it has staged",)
+    assert job.staged() == staged
+
+
+# ---- what cannot be read
+
+
+def test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
+    before = job.files()
+    for delete in (False, True):
+        found = of(job, delete=delete)
+        assert (found.garbage, found.problem is not None, job.files()) == ((), True, before)
+
+
+@pytest.mark.parametrize("subtask", ["history", "v"])
+def test_of_a_damaged_log_nothing_is_deleted_also_of_other_subtasks(tmp_path: Path, subtask: str) -> None:
+    job = LeftJob.run(tmp_path)
+    (job.root / subtask_log_path("orders", subtask, 0) / "00000001.json").write_text("{")
+    before = job.files()
+    report = collect_garbage(job.root, delete=True)
+    assert list(report.problems) == ["orders"]
+    assert (report.files, job.files()) == (0, before)
+
+
+def test_of_a_log_that_is_gone_and_covered_nothing_is_deleted(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    shutil.rmtree(job.root / subtask_log_path("orders", "v", 0))
+    before = job.files()
+    found = of(job, delete=True)
+    assert found.problem is not None
+    assert "ends before" in found.problem
+    assert job.files() == before
+
+
+def test_a_prepared_record_that_cannot_be_read_stops_it(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    (job.root / "orders/vertices/v/0/prepared/0002-n2.json").write_text("{")
+    before = job.files()
+    assert of(job, delete=True).problem is not None
+    assert job.files() == before
+
+
+def test_a_lake_that_cannot_be_listed_is_no_empty_one(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    job.lake.rename(tmp_path / "away")
+    job.lake.symlink_to(job.lake)
+    before = job.files()
+    assert of(job, delete=True).problem is not None
+    assert job.files() == before
+
+
+def test_a_job_with_a_problem_holds_up_no_other(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    Journal(job.storage, "visits").claim("t1", GONE, 1.0)
+    (job.root / "visits/journal/00000000.json").write_text("{")
+    report = collect_garbage(job.root, delete=True)
+    assert ([one.job_id for one in report.jobs], list(report.problems)) == (["orders", "visits"], ["visits"])
+    assert paths(report.jobs[0]) == LOST
+
+
+# ---- the root
+
+
+def test_what_is_no_job_is_named_and_never_touched(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    for path in ("copy/vertices/v/0/log/00000000.json", "photos/1.jpg", "notes.txt", ".hidden", "a b/c"):
+        (job.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (job.root / path).write_text("mine")
+    report = collect_garbage(job.root, delete=True)
+    found = {one.name: one.what for one in report.strange}
+    assert sorted(found) == ["a b", "copy", "notes.txt", "photos"]
+    assert "no journal" in found["copy"]
+    assert {found[name] for name in ("a b", "notes.txt", "photos")} == {"it is none of ours"}
+    assert all((job.root / path).exists() for path in ("copy/vertices", "photos/1.jpg", "notes.txt", "a b/c"))
+
+
+def test_temporary_files_go_when_they_are_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = LeftJob.run(tmp_path)
+    of(job, delete=True)
+    left = [job.root / f"orders/journal/.tmp-{'0' * 16}", job.root / f".probe-{'1' * 16}"]
+    for path in left:
+        path.write_bytes(b"12")
+    assert collect_garbage(job.root, delete=True).files == 0
+    monkeypatch.setattr(garbage_search, "LEFT_BEHIND", 0.0)
+    monkeypatch.setattr("airflow_provider_ckpt.client.garbage_collection.LEFT_BEHIND", 0.0)
+    told = collect_garbage(job.root)
+    assert (told.files, told.bytes, [one.exists() for one in left]) == (2, 4, [True, True])
+    assert collect_garbage(job.root, delete=True).files == 2
+    assert [one.exists() for one in left] == [False, False]
+
+
+def test_a_root_that_is_none_and_a_job_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoRootError):
+        collect_garbage(tmp_path / "root")
+    job = LeftJob.run(tmp_path)
+    with pytest.raises(NoSuchJobError, match="visits"):
+        collect_garbage(job.root, "visits")
+
+
+def test_in_an_object_store_it_is_the_same(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    memory = open_storage(f"memory://{uuid.uuid4().hex}")
+    for path, _ in job.storage.files(""):
+        memory.create(path, job.storage.read(path))
+    [deleted] = collect_garbage(memory, delete=True).jobs
+    assert (paths(deleted), collect_garbage(memory).files) == (LOST, 0)
+    of(job, delete=True)
+    assert memory.files("") == job.storage.files("")
+    memory.delete_tree("")
+
+
+def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    report: GarbageReport = collect_garbage(job.root)
+    before, staged = sum(size for _, size in job.storage.files("")), len(job.staged())
+    done = collect_garbage(job.root, delete=True)
+    assert (done.files, done.bytes) == (report.files, report.bytes)
+    in_lake = staged - len(job.staged())
+    assert before - sum(size for _, size in job.storage.files("")) == report.bytes - 2 * in_lake
+    assert JobClient(job.root, "orders").state().status is STOPPED

@@ -1,0 +1,417 @@
+"""A driver may take the job over at any verb of ``ckpt gc``: nothing is missing that it, or what it names, needs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.garbage_collection import collect_garbage
+from airflow_provider_ckpt.jobmaster.garbage import Garbage, Reason
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.prepared_store import Prepared
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import frozen_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.paths import Sizes
+from airflow_provider_ckpt.storage.root import read_root
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
+from tests.client.left_job import GRAPH, HISTORY, LeftJob, V
+from tests.client.past_job import HERE
+
+Act = Callable[[str, str], None]
+
+
+class Met(WrappedStorage):
+    """``act`` is called before every verb, those that only look included."""
+
+    def __init__(self, inner: Storage, act: Act) -> None:
+        super().__init__(inner)
+        self.act = act
+
+    def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:
+        self.act(verb, path)
+        act()
+
+    def read(self, path: str) -> bytes:
+        self.act("read", path)
+        return super().read(path)
+
+    def exists(self, path: str) -> bool:
+        self.act("exists", path)
+        return super().exists(path)
+
+    def size(self, path: str) -> int:
+        self.act("size", path)
+        return super().size(path)
+
+    def list(self, path: str) -> list[str]:
+        self.act("list", path)
+        return super().list(path)
+
+    def files(self, path: str) -> Sizes:
+        self.act("files", path)
+        return super().files(path)
+
+    def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
+        self.act("temporary", path)
+        return super().temporary(path, older_than, deep=deep)
+
+
+class Driver:
+    """Takes ``pace`` steps at the ``at``-th verb of somebody else, and at every one behind it."""
+
+    def __init__(self, steps: Iterator[None], at: int, pace: int) -> None:
+        self.steps, self.at, self.pace, self.verbs = steps, at, pace, 0
+
+    def meet(self, verb: str, path: str) -> None:
+        self.verbs += 1
+        if self.verbs >= self.at:
+            for _ in range(self.pace):
+                next(self.steps, None)
+
+    def finish(self) -> None:
+        for _ in self.steps:
+            pass
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("first")
+    LeftJob.run(folder)
+    return folder
+
+
+def again(first: Path, folder: Path) -> LeftJob:
+    """As it was, in the same place: the journal has the path of the lake."""
+    for part in ("root", "lake"):
+        shutil.rmtree(folder / part, ignore_errors=True)
+        shutil.copytree(first / part, folder / part)
+    return LeftJob(folder)
+
+
+def collect(job: LeftJob, act: Act) -> set[str]:
+    """What was deleted. The sink is found by the journal, in the lake of the first job."""
+    [done] = collect_garbage(Met(job.storage, act), "orders", delete=True).jobs
+    return {one.path for one in done.garbage}
+
+
+def of_epoch_4(job: LeftJob) -> set[str]:
+    return {path for path in job.files() if "/0004" in path}
+
+
+def verbs_of_a_collection(job: LeftJob) -> list[str]:
+    seen: list[str] = []
+    collect(job, lambda verb, path: seen.append(f"{verb} {path}"))
+    return seen
+
+
+@pytest.mark.parametrize("pace", [1, 100])
+def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp_path: Path, pace: int) -> None:
+    job = LeftJob.run(tmp_path)
+    shutil.copytree(tmp_path, first / f"copy{pace}")
+    verbs = verbs_of_a_collection(job)
+    assert len(verbs) > 60
+    job = again(first / f"copy{pace}", tmp_path)
+    Driver(job.next_driver(), 0, 0).finish()
+    alone = of_epoch_4(job)
+    some, none = 0, 0
+    for at in range(1, len(verbs) + 1):
+        job = again(first / f"copy{pace}", tmp_path)
+        driver = Driver(job.next_driver(), at, pace)
+        deleted = collect(job, driver.meet)
+        driver.finish()
+        where = (at, verbs[at - 1], sorted(deleted))
+        assert job.missing() == [], where
+        assert job.storage.exists("orders/frozen/history.json"), where
+        assert job.storage.exists("orders/checkpoints/chk-2/_metadata"), where
+        assert len(pending_requests(job.storage, "orders", 4, ())) == 1, where
+        assert of_epoch_4(job) == alone, where
+        some, none = some + bool(deleted), none + (not deleted)
+    assert some > 10
+    assert none > 10
+
+
+@pytest.mark.parametrize("pace", [1, 100])
+def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
+    first: Path, tmp_path: Path, pace: int
+) -> None:
+    """Nothing depends on who claims the job meanwhile: there is always a moment between a look and a deletion."""
+    job = LeftJob.run(tmp_path)
+    shutil.copytree(tmp_path, first / f"told{pace}")
+    Driver(job.next_driver(), 0, 0).finish()
+    alone = of_epoch_4(job)
+    at, told = 0, 1
+    while told >= at:
+        at += 1
+        job = again(first / f"told{pace}", tmp_path)
+        driver = Driver(job.next_driver(), at, pace)
+        found = told_beside(job, driver.meet)
+        told = driver.verbs
+        driver.finish()
+        delete_by_hand(job, found)
+        assert (job.missing(), of_epoch_4(job)) == ([], alone), (at, found)
+    assert at > 30
+
+
+def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one(
+    first: Path, tmp_path: Path
+) -> None:
+    job = LeftJob.run(tmp_path)
+    removed = job.claimed(4)
+    removed.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
+    removed.write(ev.StatusChanged(JobStatus.STOPPED, 7.0))
+    shutil.copytree(tmp_path, first / "back")
+    at, told, some = 0, 1, 0
+    while told >= at:
+        at += 1
+        job = again(first / "back", tmp_path)
+        driver = Driver(brought_back(job), at, 100)
+        found = told_beside(job, driver.meet)
+        told = driver.verbs
+        driver.finish()
+        new = {path for path in job.files() if "0005" in path}
+        delete_by_hand(job, found)
+        assert {path for path in job.files() if "0005" in path} == new, (at, found)
+        some += bool([one for one in found if one.reason is Reason.OPERATOR])
+    assert len(new) > 5
+    assert some > 10
+
+
+def brought_back(job: LeftJob) -> Iterator[None]:
+    """As a driver of epoch 5 begins the operator that the job had once, anew."""
+    journal = job.claimed(5)
+    journal.write(ev.PlanRecorded(GRAPH, {}, 8.0, job.definition()))
+    job.storage.create(frozen_path("orders", "history", 5), b"{}")
+    for subtask in GRAPH.subtasks:
+        log = job.begun(subtask, 5)
+        batch = job.staged_batch(subtask, 5, 7)
+        job.prepared(subtask).write(Prepared(AttemptId(5, 0, "n5"), 7, batch.files, batch.handles))
+        log.publish(batch)
+    yield
+
+
+def test_what_a_driver_has_deleted_between_the_list_and_the_look_is_no_problem(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    gone: list[str] = []
+
+    def forget(verb: str, path: str) -> None:
+        if verb == "size" and "requests/" in path:
+            gone.append(path)
+            job.storage.delete(path)
+
+    found = told_beside(job, forget)
+    assert len(gone) == 1
+    assert Reason.REQUEST not in {one.reason for one in found}
+
+
+def told_beside(job: LeftJob, act: Act) -> list[Garbage]:
+    [found] = collect_garbage(Met(job.storage, act), "orders").jobs
+    assert found.problem is None
+    return list(found.garbage)
+
+
+def delete_by_hand(job: LeftJob, found: list[Garbage]) -> None:
+    staging = open_storage(job.lake)
+    for one in found:
+        if one.sink is not None:
+            staging.delete_tree(f"_ckpt/orders/lake/staging/{one.path}")
+        else:
+            job.storage.delete_tree(one.path)
+
+
+def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path: Path) -> None:
+    """It collects by itself, and is in nobody's way until then."""
+    job = LeftJob.run(tmp_path)
+    before, looks = job.files(), []
+
+    def claim(verb: str, path: str) -> None:
+        if (verb, path) == ("temporary", "orders"):  # the end of a look
+            looks.append(path)
+            if len(looks) == 1:
+                job.claimed(4)
+
+    assert collect(job, claim) == set()
+    assert job.files() == before
+
+
+def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    deleted: list[str] = []
+
+    def claim(verb: str, path: str) -> None:
+        if verb.startswith("delete"):
+            deleted.append(path)
+            if len(deleted) == 3:
+                job.claimed(4)
+
+    [done] = collect_garbage(Met(job.storage, claim), "orders", delete=True).jobs
+    assert [one.path for one in done.garbage] == deleted
+    assert len(deleted) == 3
+    assert done.skipped == ("it was claimed in epoch 4 while it was looked at: who has claimed it collects by itself")
+
+
+def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    looks: list[str] = []
+
+    def live(verb: str, path: str) -> None:
+        if (verb, path) == ("temporary", "orders"):
+            looks.append(path)
+            if len(looks) == 1:
+                job.claimed(4, HERE)
+
+    before = job.files()
+    assert collect(job, live) == set()
+    assert job.files() == before
+
+
+def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
+    """Nobody makes it so: whatever the rules are by then, only what was said and is still so is deleted."""
+    job = LeftJob.run(tmp_path)
+    looks: list[str] = []
+
+    def unmark(verb: str, path: str) -> None:
+        if (verb, path) == ("temporary", "orders"):
+            looks.append(path)
+            if len(looks) == 1:
+                job.storage.delete("orders/vertices/history/0/spark/0003-n3.json")
+
+    assert not any("history/0/spark" in path for path in collect(job, unmark))
+    assert "orders/vertices/history/0/spark/0002-n2.json" in {f"orders/{one}" for one, _ in job.storage.files("orders")}
+
+
+def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path) -> None:
+    """Its folder is copied right now from the one of the attempt before."""
+    job = LeftJob.run(tmp_path)
+
+    def opened(verb: str, path: str) -> None:
+        if (verb, path) == ("files", "orders/vertices/history/0"):
+            job.log(HISTORY).open(AttemptId(4, 0, "n4"))
+
+    found = told_beside(job, opened)
+    assert [one.path for one in found if "history/0" in one.path and one.reason is Reason.ATTEMPT] == []
+    assert [one for one in found if "v/0" in one.path]
+
+
+def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_begun_is_gone_on_from(
+    tmp_path: Path,
+) -> None:
+    """The attempt of epoch 3 died before its folder was complete. That of epoch 2 lives, and its next one takes its
+    folder over: what it stages meanwhile may be named by nothing yet."""
+    job = LeftJob.run(tmp_path)
+    for subtask in (HISTORY, V):
+        job.storage.delete(f"{job.home(subtask)}/spark/0003-n3.json")
+    second = AttemptId(2, 0, "n2")
+    staged = {subtask: job.staged_batch(subtask, 2, 1, "late") for subtask in GRAPH.subtasks}
+    deleted = collect(job, lambda verb, path: None)
+    for subtask, batch in staged.items():
+        job.prepared(subtask).write(Prepared(second, 1, batch.files, batch.handles))
+    for _ in job.next_driver():
+        pass
+    assert job.missing() == []
+    assert not any("0002-n2-1-late" in path for path in deleted)
+
+
+def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_nothing_is_lost(
+    first: Path, tmp_path: Path
+) -> None:
+    """The newest attempt lives, and publishes what its predecessor has prepared while it is looked at."""
+    job = LeftJob.run(tmp_path)
+    shutil.copytree(tmp_path, first / "published")
+    at, told = 0, 1
+    while told >= at:
+        at += 1
+        job = again(first / "published", tmp_path)
+        driver = Driver(recovered(job), at, 1)
+        found = told_beside(job, driver.meet)
+        told = driver.verbs
+        driver.finish()
+        delete_by_hand(job, found)
+        assert job.missing() == [], (at, found)
+    assert at > 30
+
+
+def recovered(job: LeftJob) -> Iterator[None]:
+    for subtask in GRAPH.subtasks:
+        recover(job, subtask)
+    yield
+
+
+def recover(job: LeftJob, subtask: SubtaskId) -> None:
+    one = job.prepared(subtask).read(AttemptId(2, 0, "n2"))
+    assert one is not None
+    log = job.log(subtask)
+    log.publish(Batch(one.batch_id, {}, files=one.files, handles=one.handles))
+    job.prepared(subtask).delete_before(AttemptId(3, 0, "n3"))
+
+
+# ---- it dies, or gets no answer
+
+
+def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    shutil.copytree(tmp_path, first / "dies")
+    verbs = Verbs()
+    collect_garbage(CrashingStorage(job.storage, verbs=verbs), "orders", delete=True)
+    whole = job.files()
+    assert verbs.count > 10
+    for at, when in crash_points(verbs.count):
+        job = again(first / "dies", tmp_path)
+        with pytest.raises(SimulatedCrash):
+            collect_garbage(CrashingStorage(job.storage, at, when), "orders", delete=True)
+        assert job.missing() == []
+        collect(job, lambda verb, path: None)
+        assert (job.files(), job.missing()) == (whole, []), (at, when)
+
+
+def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: Path, tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    shutil.copytree(tmp_path, first / "mute")
+    before, staged = job.files(), job.staged()
+    verbs = verbs_of_a_collection(job)
+    first_deletion = next(at for at, verb in enumerate(verbs) if verb.startswith("delete"))
+    looks = [at for at, verb in enumerate(verbs[:first_deletion]) if " orders" in verb]
+    assert len(looks) > 30
+    for at in looks:
+        job = again(first / "mute", tmp_path)
+        seen: list[str] = []
+
+        def fail(verb: str, path: str, at: int = at, seen: list[str] = seen) -> None:
+            seen.append(path)
+            if len(seen) == at + 1:
+                raise StorageTransientError(verb=verb, uri=path, reason="no answer")
+
+        try:
+            [done] = collect_garbage(Met(read_root(job.storage), fail), "orders", delete=True).jobs
+        except StorageTransientError:
+            continue  # before any job was looked at
+        where = (at, verbs[at])
+        assert done.problem is not None, where
+        assert (done.garbage, job.files(), job.staged()) == ((), before, staged), where
+
+
+def test_a_deletion_that_fails_is_told_with_what_was_deleted_before_it(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    deleted: list[str] = []
+
+    def fail(verb: str, path: str) -> None:
+        if verb.startswith("delete"):
+            deleted.append(path)
+            if len(deleted) == 4:
+                raise StorageTransientError(verb=verb, uri=path, reason="no answer")
+
+    report = collect_garbage(Met(job.storage, fail), delete=True)
+    [done] = report.jobs
+    assert [one.path for one in done.garbage] == deleted[:3]
+    assert "no answer" in report.problems["orders"]
+    assert (done.status, job.missing()) == (JobStatus.STOPPED, [])

@@ -1,0 +1,94 @@
+"""Collecting garbage of jobs that drivers have died of, between them and beside them: nothing is lost or repeated."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster import garbage_search
+from tests.spark.faults import Fault, FaultyStorage
+from tests.spark.harness import World
+from tests.spark.jobs import depths
+from tests.spark.test_crashes import check, put
+
+
+@pytest.fixture(autouse=True)
+def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver of every test is this process, and would be seen alive: its jobs would be skipped."""
+    monkeypatch.setattr(garbage_search, "is_alive", lambda worker: False)
+
+
+def run_into(world: World, fault: Fault, rows: int) -> str:
+    try:
+        return world.run(depths(world), world.drain_at(rows), FaultyStorage(world.storage, fault)).status
+    except TransientError as error:
+        return type(error).__name__
+
+
+def finish(world: World, rows: int) -> None:
+    run = world.run(depths(world), world.drain_at(rows))
+    assert (run.status, run.cause) == ("FINISHED", None)
+
+
+@contextmanager
+def collected(world: World) -> Iterator[list[GarbageReport]]:
+    """All the time, in a thread: also while a driver runs, which nobody sees."""
+    done, reports = threading.Event(), list[GarbageReport]()
+    world.storage.create("ckpt-root.json", b'{"format": "airflow-provider-ckpt/root", "version": 1}\n')
+
+    def collect() -> None:
+        while not done.is_set():
+            reports.append(collect_garbage(world.root, delete=True))
+
+    thread = threading.Thread(target=collect, name="gc")
+    thread.start()
+    try:
+        yield reports
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("at", [33, 64])
+def test_collected_behind_every_driver_that_died_a_job_releases_every_row_once(world: World, at: int) -> None:
+    expected = put(world)
+    for when in (at, at // 2, at * 2 // 3):
+        run_into(world, Fault(when, "after"), len(expected))
+        report = collect_garbage(world.root, delete=True)
+        assert report.problems == {}
+        print(sorted({one.reason for job in report.jobs for one in job.garbage}))  # that depends on where it died
+    finish(world, len(expected))
+    check(world, expected)
+
+
+@pytest.mark.parametrize("at", [47, 90])
+def test_collected_beside_drivers_that_nobody_sees_a_job_releases_every_row_once(world: World, at: int) -> None:
+    """As it is promised to be right at any moment; a living driver is skipped for being in its way."""
+    expected = put(world)
+    with collected(world) as reports:
+        for when in (at, at // 2):
+            run_into(world, Fault(when, "before"), len(expected))
+        finish(world, len(expected))
+    check(world, expected)
+    assert len(reports) > 10
+    print({problem for report in reports for problem in report.problems.values()})
+    assert collect_garbage(world.root).files == 0
+
+
+def test_a_driver_that_could_not_clean_up_leaves_what_is_collected(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = put(world)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.clean_up", lambda *given: None)
+    finish(world, len(expected))
+    left = {one.path.rpartition("/")[2] for one in collect_garbage(world.root).jobs[0].garbage}
+    assert left >= {"partition", "spark"}
+    assert collect_garbage(world.root, delete=True).files > 0
+    assert collect_garbage(world.root).files == 0
+    finish(world, len(expected))
+    check(world, expected)
