@@ -346,4 +346,13 @@ REMOTE = (
         ("tests/spark/test_worker_ends.py::test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too",),
         "nobody knows that a worker left for want of a JobMaster, and that costs its task a try",
     ),
+    Mutant(
+        "remote-release-ends-the-workers",
+        "W4",
+        "jobmaster/roll_forward.py",
+        "        if state.deployment and not self._driver_is_gone:",
+        "        if not state and not self._driver_is_gone:",
+        ("tests/client/test_release.py::test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone",),
+        "`ckpt release` in the minutes without a JobMaster ends all workers of the job",
+    ),
 )
