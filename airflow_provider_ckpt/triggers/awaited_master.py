@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -84,8 +83,12 @@ class AwaitedMasterTrigger(BaseTrigger):
         await hook.asettings()
         every = max(1, round(ASK_EVERY / self.poll_interval))
         comeback = Comeback(self.deployment, self.epoch)
-        asked = partial(Siblings.of(self.task_instance, "").state, self.coordinate)
-        return await in_thread(lambda: ComebackWatch(hook, self.job_id, comeback, asked, every=every))
+        return await in_thread(lambda: ComebackWatch(hook, self.job_id, comeback, self._state, every=every))
+
+    def _state(self) -> str | None:
+        """Of the task that runs the JobMaster; ``dag.test()`` does not say whose trigger this is."""
+        ti = self.task_instance
+        return None if ti is None else Siblings.of(ti, "").state(self.coordinate)
 
     def _say(self, message: str) -> None:
         """Once, until it is another one."""

@@ -33,7 +33,7 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         if len(self.slept) > len(self._between):
-            raise KeyboardInterrupt("the trigger goes on waiting")
+            raise AssertionError("the trigger goes on waiting")
         await asyncio.to_thread(self._between[len(self.slept) - 1])
 
 
@@ -55,7 +55,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def event_of(root: str, clock: Clock) -> dict[str, Any]:
+def event_of(root: str, clock: Clock, *, is_told_whose: bool = True) -> dict[str, Any]:
     """As another triggerer runs it, which knows what was kept of it."""
     first = AwaitedMasterTrigger(
         job_id=NAME, deployment=1, epoch=2, coordinate="orders.coordinate", ckpt_conn_id="ckpt_default", root=root
@@ -63,7 +63,8 @@ def event_of(root: str, clock: Clock) -> dict[str, Any]:
     path, kept = first.serialize()
     module, _, name = path.rpartition(".")
     trigger = getattr(importlib.import_module(module), name)(**json.loads(json.dumps(kept)))
-    trigger._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders.subtask", map_index=0)
+    if is_told_whose:
+        trigger._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders.subtask", map_index=0)
     trigger._sleep = clock.sleep
 
     async def event() -> Any:
@@ -100,6 +101,14 @@ def test_airflow_is_asked_once_a_minute(root: Storage, orders: Journal, asked: l
     idle: list[Callable[[], object]] = [lambda: None] * (2 * minute - 1)
     event_of(root.uri, Clock(*idle, lambda: ended(orders, "FINISHED")))
     assert asked == ["orders.coordinate"] * 3
+
+
+def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    event = event_of(root.uri, Clock(lambda: None, lambda: coordinated(orders)), is_told_whose=False)
+    assert "epoch 3" in event["reason"]
+    assert asked == []
 
 
 def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(

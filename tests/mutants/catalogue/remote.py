@@ -355,4 +355,16 @@ REMOTE = (
         ("tests/client/test_release.py::test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone",),
         "`ckpt release` in the minutes without a JobMaster ends all workers of the job",
     ),
+    Mutant(
+        "remote-wait-needs-a-task",
+        "W7",
+        "triggers/awaited_master.py",
+        "        return None if ti is None else Siblings",
+        "        return Siblings",
+        (
+            "tests/airflow/test_awaited_master_trigger.py::"
+            "test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone",
+        ),
+        "a group that waits for its JobMaster waits for ever under dag.test()",
+    ),
 )
