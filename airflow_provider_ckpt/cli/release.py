@@ -20,7 +20,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--param", action="append", default=[], metavar="NAME=TEXT", help="as the job ran with it")
     parser.add_argument(
-        "--driver-is-gone", action="store_true", help="of a driver on another host, which cannot be seen from here"
+        "--driver-is-gone",
+        action="store_true",
+        help="of a driver on another host, or of workers, which cannot be seen from here; those that live end",
     )
     parser.set_defaults(run=run)
 

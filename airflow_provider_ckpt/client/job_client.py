@@ -239,9 +239,9 @@ class JobClient:
         was: its next run goes on. [] if there is nothing to release.
 
         ``job``: its definition, as it ran; only the sinks are used. ``driver_is_gone``: say so of a driver that cannot
-        be seen from here; one that lives after all is overtaken, and ends. Raises as :meth:`state`, JobHasDriverError,
-        JobDeletedError, SinksMissingError, DefinitionChangedError, and what a sink fails with: then the rest can be
-        asked for again.
+        be seen from here, and of workers; one that lives after all is overtaken, and ends. Raises as :meth:`state`,
+        JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError, and what a
+        sink fails with: then the rest can be asked for again.
         """
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
 

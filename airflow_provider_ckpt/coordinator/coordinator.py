@@ -84,11 +84,11 @@ class Coordinator:
         subtask that is not finished. ``slots``: so many subtasks of a job in BATCH mode run at a time.
         ``is_awaiting``: workers run the subtasks, and begin their attempts, which follow ``attempts``, by themselves:
         each says SubtaskOpened first (Flink: slots that are requested). The run ends if one has not come within the
-        checkpoint timeout."""
+        checkpoint timeout, in BATCH mode without any that runs."""
         self._parts = make_parts(graph, options, epoch, restored, attempts, slots, is_awaiting=is_awaiting)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
-        self._failover = Failover(self._parts, self._job, self._decider)
+        self._failover = Failover(self._parts, self._job, self._decider, is_awaiting=is_awaiting)
         self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._admission = Admission(epoch, self._parts)
@@ -278,6 +278,7 @@ class Coordinator:
             self._decider.trigger_if_due(now)
             self._lifecycle.drain()
             self._lifecycle.pause_if_quiet()
+        self._failover.note_running()
         effects = list(self._parts.out)
         self._parts.out.clear()
         return effects

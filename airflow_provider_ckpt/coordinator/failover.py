@@ -15,6 +15,10 @@ from airflow_provider_ckpt.journal.events import SubtaskRestarting
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
+_MAKING_ROOM = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
+"""What comes to an end by itself. One that has a sink and is at its end of data is not among them: it waits for the
+final checkpoint, and that for all subtasks."""
+
 
 class Failover:
     """Every edge is durable, so the region that restarts is one subtask: the pending checkpoint is aborted and not
@@ -23,12 +27,19 @@ class Failover:
     The run ends by a failure that trying again does not mend, or not in this driver, by one too many in a row, and by
     any one while a stop waits for its savepoint: the next run begins at what is released either way. That a worker is
     lost does not count: as at the beginning, the run ends if no other one has come within the checkpoint timeout.
+
+    In BATCH mode that is counted from when no subtask runs any more: until then one may come to its end, and make room
+    for the worker of another. It begins anew each time: a job of many stages has many such gaps.
     """
 
-    def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider) -> None:
+    def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider, *, is_awaiting: bool) -> None:
         self._parts, self._job, self._decider = parts, job, decider
         self._awaited: dict[SubtaskId, float] = {}
         """Subtask -> when the run ends if its next attempt has not begun by then."""
+        self._vacant: set[SubtaskId] = set()
+        """Those of them that wait for a worker."""
+        self._may_be_short_of_room = is_awaiting and parts.options.is_batch
+        self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
         """``message``: of the current attempt, or of one that was to follow it and came to nothing."""
@@ -66,22 +77,38 @@ class Failover:
         parts.out.append(Append(event))
         parts.send(RestartSubtask(*parts.task_id(subtask), restart.delay, parts.pauses.plan(subtask)))
         self._awaited[subtask] = now + restart.delay + parts.options.timeout
+        if message.worker_is_lost:
+            self._vacant.add(subtask)
+        else:
+            self._vacant.discard(subtask)
 
     def awaits(self, subtask: SubtaskId, now: float) -> None:
         """Its first attempt is to begin now."""
         self._awaited[subtask] = now + self._parts.options.timeout
+        self._vacant.add(subtask)
 
     def opened(self, subtask: SubtaskId) -> None:
         """Its next attempt has begun."""
         self._awaited.pop(subtask, None)
+        self._vacant.discard(subtask)
+
+    def note_running(self) -> None:
+        """Called when everything is told that is to be told now: from here on some subtask runs, or none does."""
+        subtasks = self._parts.subtasks
+        self._has_running = self._may_be_short_of_room and subtasks.count(*_MAKING_ROOM) > 0
 
     def next_deadline(self) -> float | None:
         return None if self._job.is_ending else min(self._awaited.values(), default=None)
 
     def expire(self, now: float) -> None:
         """What is left of an attempt may hang, and its successor waits for its end; or the storage may."""
+        timeout = self._parts.options.timeout
+        if self._has_running:  # until now
+            self._awaited.update(dict.fromkeys(self._vacant, now + timeout))
         late = [subtask for subtask, until in self._awaited.items() if now >= until]
         for subtask in late:
             del self._awaited[subtask]
-            cause = f"its next attempt has not begun within {self._parts.options.timeout:g} s (the checkpoint timeout)"
+            alone = " in which no other subtask ran" if self._may_be_short_of_room and subtask in self._vacant else ""
+            self._vacant.discard(subtask)
+            cause = f"its next attempt has not begun within {timeout:g} s{alone} (the checkpoint timeout)"
             self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")

@@ -48,6 +48,17 @@ class JobHasDriverError(InvalidInputError):
     )
 
 
+class JobHasWorkersError(JobHasDriverError):
+    """Workers go on without a JobMaster, and whoever claims the job without their deployment ends it for them (W4).
+    ``data``: job_id, status, deployment (the epoch in which it was prepared)."""
+
+    template = (
+        "job {job_id!r} is {status}, and was prepared for workers in epoch {deployment}: those that live would be "
+        "overtaken, and end. Begin `ckpt master` (in Airflow: the task that coordinates): it releases first, and goes "
+        "on with them. If they are gone, or may end, say so (driver_is_gone, `ckpt release --driver-is-gone`)"
+    )
+
+
 class JobNotOverError(InvalidInputError):
     """A job that is not over is not deleted. ``data``: job_id, status, why, remedy."""
 

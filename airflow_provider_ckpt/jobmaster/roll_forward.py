@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError
+from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, JobHasWorkersError
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
 from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
@@ -42,7 +42,7 @@ class _NothingLeftError(Exception):
 class RollForward:
     """Use once: :meth:`run`. ``storage``: of the root; ``job``: as it ran; ``root``: for its sinks.
 
-    ``driver_is_gone``: said of a driver that cannot be seen from here.
+    ``driver_is_gone``: said of a driver, or of workers, that cannot be seen from here.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class RollForward:
         """Release what is completed and unreleased, in order; [] if there is nothing. Whatever the status of the job
         was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it would have.
 
-        Raises JobHasDriverError, JobDeletedError, SinksMissingError, DefinitionChangedError,
+        Raises JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
         DefinitionNotRecordedError, OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError,
         FencedError, and what a sink fails with.
         """
@@ -108,6 +108,8 @@ class RollForward:
         if alive or unknown:
             driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             raise JobHasDriverError(job_id=self._job_id, status=state.status, driver=driver)
+        if state.deployment and not self._driver_is_gone:  # its JobMaster is: that says nothing of its workers
+            raise JobHasWorkersError(job_id=self._job_id, status=state.status, deployment=state.deployment)
 
     def _check_sinks(self, state: JobState, definition: JobDefinition) -> None:
         self._graph = state.graph()

@@ -77,6 +77,13 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
             "back; clear the group to do that."
         )
 
+    # ---- deferred
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Called by Airflow for a task that was deferred. Who waits too long asks nobody to leave: the job goes on,
+        and so does the next try."""
+        return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
+
     # ---- spark-submit
 
     def _submit(self, context: Context, run: TaskRun, *part: str, application: str = "") -> None:

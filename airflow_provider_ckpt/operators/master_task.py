@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.hooks.failures import airflow_failures
@@ -157,10 +156,6 @@ class MasterTaskOperator(GroupTaskOperator):
             verdict, run = MasterVerdict.from_json(event), self._start(context)
             self._judge(run, verdict.exit_code, verdict.given_up, verdict.line)
             return self._told(context, self._result(run))
-
-    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Called by Airflow for a task that was deferred. One that took too long leaves its workers to the next try."""
-        return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
         self._waited = waited = WaitedMaster(job_master(options, run.hook.settings(), self._seen_by(run)))

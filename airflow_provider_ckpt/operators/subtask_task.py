@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -17,6 +18,8 @@ from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
 from airflow_provider_ckpt.remote.timing import SILENCE
 from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
+from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
@@ -31,7 +34,8 @@ _OVER = (Standing.DONE, Standing.STOPPED)
 
 class SubtaskTaskOperator(GroupTaskOperator):
     """One worker. It leaves when its subtask fails, so that a try of this task is a try of that subtask, and of no
-    other: the next one goes on where the one before has come to.
+    other: the next one goes on where the one before has come to. It leaves, too, when no JobMaster gives a sign of life
+    (W7): then the task is deferred until there is one, and its try goes on with another worker.
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
@@ -44,8 +48,22 @@ class SubtaskTaskOperator(GroupTaskOperator):
         super().__init__(**kwargs)
         self.subtask = subtask
         self.coordinate = coordinate
+        self._nobody: Sequence[str] = GIVEN_UP
+        """States of ``coordinate`` in which nobody is going to run a JobMaster."""
 
     def execute(self, context: Context) -> Any:
+        self._nobody = GIVEN_UP
+        return self._go_on(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> Any:
+        """Called by Airflow when the wait for a JobMaster is over. The try goes on as it has begun: what is left to do
+        may be something else by now."""
+        over = WaitOver("its trigger ended without an event") if event is None else WaitOver.from_json(event)
+        self.log.info("The wait for a JobMaster is over: %s", over.reason)
+        self._nobody = (*GIVEN_UP, "success") if over.is_alone else GIVEN_UP
+        return self._go_on(context)
+
+    def _go_on(self, context: Context) -> Any:
         with airflow_failures():
             run = self._start(context)
             state = self._prepared(run)
@@ -59,9 +77,41 @@ class SubtaskTaskOperator(GroupTaskOperator):
 
     def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
         part = ("--worker", self.subtask, "--deployment", str(deployment))
-        self._submit(context, run, *part, application=self.subtask)
+        try:
+            self._submit(context, run, *part, application=self.subtask)
+        except AirflowException:
+            if self._killed or not run.lacks_master:
+                raise
+            self._await_master(context, run, deployment)
         if not run.ended_well:
             raise AirflowException(f"The worker of {self.subtask} ended without an error, and did not say why")
+
+    def _await_master(self, context: Context, run: TaskRun, deployment: int) -> NoReturn:
+        """A try that began its worker now would be in vain, and a few of them would fail the group (W7)."""
+        pointer = run.pointer
+        self.log.info(
+            "No JobMaster has job %s: deferred until %r runs one again; that costs no try and holds no worker slot",
+            pointer.job_id,
+            self.coordinate,
+        )
+        trigger = AwaitedMasterTrigger(
+            job_id=pointer.job_id,
+            deployment=deployment,
+            epoch=pointer.epoch or deployment,
+            coordinate=self.coordinate,
+            ckpt_conn_id=self.ckpt_conn_id,
+            root=pointer.root,
+            poll_interval=self._poll_interval,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=self._time_left(context))
+        raise AssertionError("defer() raises")
+
+    def _time_left(self, context: Context) -> timedelta | None:
+        """Of ``execution_timeout``, since the try has begun: Airflow counts it anew in each process of a try."""
+        if self.execution_timeout is None:
+            return None
+        spent = datetime.now(timezone.utc) - context["ti"].start_date
+        return max(self.execution_timeout - spent, timedelta(0))
 
     def _retry_if_its_own(self, run: TaskRun, before: JobState, error: AirflowFailException) -> None:
         """A worker that was overtaken by a deployment of its own Dag run is to join that; one that was overtaken in its
@@ -115,7 +165,7 @@ class SubtaskTaskOperator(GroupTaskOperator):
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
         found = self._siblings.states().get(self.coordinate)
-        if found in GIVEN_UP:
+        if found in self._nobody:
             raise AirflowFailException(f"Task {self.coordinate!r} is {found}: nobody coordinates {self.subtask}")
 
     # ---- the end

@@ -54,6 +54,11 @@ class TaskRun:
         """The driver said why it ended."""
         return self.writer.last is not None and self.writer.last.went_wrong
 
+    @property
+    def lacks_master(self) -> bool:
+        """Its worker left because no JobMaster gives a sign of life (W7)."""
+        return self.writer.last is not None and self.writer.last.lacks_master
+
     def ask_to_stop(self, warn: Callable[..., None]) -> bool:
         """Whether there was a driver to ask, and it could be asked."""
         pointer = self.pointer

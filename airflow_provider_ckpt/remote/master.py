@@ -43,7 +43,7 @@ from airflow_provider_ckpt.remote.correspondence import Correspondence, master_n
 from airflow_provider_ckpt.remote.errors import NotPlannedError
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.remote.vacancies import Vacancies
+from airflow_provider_ckpt.remote.vacancies import Vacancies, told_of_vacant
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
@@ -236,11 +236,8 @@ class Master:
         )
 
     def _tell_vacant(self, state: JobState, subtasks: list[SubtaskId]) -> None:
-        limit = self._remote.options.checkpoint_timeout
-        message = (
-            f"no worker runs {', '.join(subtasks)} (its task in Airflow, or `ckpt worker`, is to): the run ends if "
-            f"none has begun after {limit:g} s, the checkpoint timeout"
-        )
+        is_batch = state.definition is not None and state.definition.mode == "batch"
+        message = told_of_vacant(subtasks, self._remote.options.checkpoint_timeout, is_batch=is_batch)
         self._status.say(LineKind.WAITING, message, state, subtasks=list(subtasks))
 
     def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:

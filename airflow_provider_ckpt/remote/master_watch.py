@@ -10,7 +10,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.remote.correspondence import master_name
 from airflow_provider_ckpt.remote.liveness import Liveness
-from airflow_provider_ckpt.remote.outbox import read_outbox
+from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox
 from airflow_provider_ckpt.storage.layout import deployment_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -38,7 +38,7 @@ class MasterWatch:
         interval: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._storage, self._job_id, self._is_twin = storage, job_id, is_twin
+        self._storage, self._is_twin = storage, is_twin
         self._journal = Journal(storage, job_id)
         self._clock = clock
         self._liveness = Liveness(lost_after, 4 * interval)
@@ -50,8 +50,15 @@ class MasterWatch:
             return Owner.OVER, state
         if not self._is_twin(state.attempt or ""):
             return Owner.OTHER, state
-        path = f"{deployment_path(self._job_id, state.deployment)}/{master_name(state.epoch)}.json"
-        outbox = read_outbox(self._storage, path)
+        outbox = read_master(self._storage, state)
         has_left = outbox is not None and outbox.left is not None
         self._liveness.see((state.epoch, 0 if outbox is None else outbox.beat), self._clock())
         return Owner.NOBODY if has_left or self._liveness.is_lost else Owner.TWIN, state
+
+
+def read_master(storage: Storage, state: JobState) -> Outbox | None:
+    """What the JobMaster that has the job says of itself; None if there was none in its deployment, or it has not said
+    anything yet. A request to the storage; raises its errors."""
+    if state.epoch == state.deployment:
+        return None  # who has prepared the job is none
+    return read_outbox(storage, f"{deployment_path(state.job_id, state.deployment)}/{master_name(state.epoch)}.json")

@@ -55,3 +55,12 @@ class Vacancies:
         if waiting and (news or now - self._told_at >= AGAIN_AFTER):
             self._told, self._told_at = set(waiting), now
             self._tell(sorted(waiting))
+
+
+def told_of_vacant(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: bool) -> str:
+    """``timeout``: seconds, the checkpoint timeout. In batch mode another subtask that comes to its end makes room."""
+    limit = f"{timeout:g} s{' in which no other subtask runs' if is_batch else ''}"
+    return (
+        f"no worker runs {', '.join(subtasks)} (its task in Airflow, or `ckpt worker`, is to): the run ends if none "
+        f"has begun after {limit}, the checkpoint timeout"
+    )

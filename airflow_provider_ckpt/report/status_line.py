@@ -44,6 +44,8 @@ class LineKind(str, Enum):
     __str__ = str.__str__
 
 
+NO_MASTER = "no_master"
+"""Key of what :attr:`StatusLine.lacks_master` tells."""
 _WENT_WRONG = (LineKind.FAILED, LineKind.REFUSED, LineKind.FENCED)
 _FREQUENT = (LineKind.CHECKPOINT, LineKind.RELEASED, LineKind.ABORTED)
 
@@ -71,6 +73,11 @@ class StatusLine:
     def went_wrong(self) -> bool:
         """The last line of a run that did not end as it was meant to, which says why."""
         return self.kind in _WENT_WRONG
+
+    @property
+    def lacks_master(self) -> bool:
+        """The last line of a worker that leaves because no JobMaster gives a sign of life (W7)."""
+        return self.data.get(NO_MASTER) is True
 
     @property
     def traceback(self) -> str | None:

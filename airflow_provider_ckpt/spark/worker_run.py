@@ -29,7 +29,7 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import LineKind
+from airflow_provider_ckpt.report.status_line import NO_MASTER, LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError
@@ -258,5 +258,8 @@ def _told(
         status.say(kind, f"job {job_id} is {job_status}: this worker leaves", state, terminal=job_status.is_terminal)
         return code
     message = f"this worker leaves, {end.value}; another one goes on with its subtasks (job {job_id})"
-    status.say(LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, message, state, terminal=False)
+    kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
+    if end is WorkerEnd.NO_MASTER:
+        more[NO_MASTER] = True  # the next attempt is in vain until there is one
+    status.say(kind, message, state, terminal=False, **more)
     return ExitCode.FAILED

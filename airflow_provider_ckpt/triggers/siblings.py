@@ -15,7 +15,7 @@ GIVEN_UP = ("failed", "upstream_failed", "skipped", "removed")
 
 @dataclass(frozen=True)
 class Siblings:
-    """Of one Dag run. ``states`` is a request to Airflow's API server; it answers with nothing when that cannot be
+    """Of one Dag run. Each question is a request to Airflow's API server; the answer is nothing when that cannot be
     asked: whoever asks asks again, and runs a job that must not end for it."""
 
     dag_id: str
@@ -28,10 +28,15 @@ class Siblings:
 
     def states(self) -> Mapping[str, str | None]:
         """Task id (of a mapped task: with ``_<index>`` behind it) -> state, Airflow's word."""
+        return self._asked(task_group_id=self.group_id)
+
+    def state(self, task_id: str) -> str | None:
+        """Of one task that is not mapped; None: it has none yet, or Airflow cannot be asked."""
+        return self._asked(task_ids=[task_id]).get(task_id)
+
+    def _asked(self, **what: Any) -> Mapping[str, str | None]:
         try:
-            found = RuntimeTaskInstance.get_task_states(
-                dag_id=self.dag_id, task_group_id=self.group_id, run_ids=[self.run_id]
-            )
+            found = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, run_ids=[self.run_id], **what)
         except (AirflowException, AirflowRuntimeError, OSError, EOFError):
             return {}
         return {task: None if state is None else str(state) for task, state in found.get(self.run_id, {}).items()}

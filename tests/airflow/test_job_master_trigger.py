@@ -173,7 +173,7 @@ def test_an_airflow_that_does_not_answer_is_asked_again(
     async def flaky(hook: CheckpointHook) -> Any:
         asked.append(hook)
         if len(asked) < 3:
-            raise StorageTransientError(operation="read", uri="the API", cause="it is restarted")
+            raise StorageTransientError(verb="read", uri="the API", reason="it is restarted")
         return await real(hook)
 
     monkeypatch.setattr(CheckpointHook, "asettings", flaky)
@@ -345,7 +345,7 @@ def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
     def look(watch: Any) -> Any:
         looks.append(watch)
         if len(looks) < 5:
-            raise StorageTransientError(operation="read", uri="the root", cause="it is away")
+            raise StorageTransientError(verb="read", uri="the root", reason="it is away")
         ended(orders, "STOPPED")
         return real(watch)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
 from airflow_provider_ckpt.triggers.spark_application import SparkApplicationTrigger
@@ -107,3 +108,19 @@ def test_a_deferred_task_asks_the_cluster_each_minute_and_looks_once_more_then(
     monkeypatch.setattr(trigger, "_watch", watch)
     monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     assert hour.of(trigger) == looks.deferred_task(10, 60)
+
+
+def test_a_task_that_waits_for_a_jobmaster_looks_at_the_journal_and_at_the_beat(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = AwaitedMasterTrigger(
+        job_id=JOB, deployment=1, epoch=2, coordinate="c", ckpt_conn_id=None, root=watched.storage.uri
+    )
+
+    async def watch() -> Any:
+        return looks.comeback(watched, poll=trigger.poll_interval)
+
+    hour = Hour(watched, monkeypatch, first=1)
+    monkeypatch.setattr(trigger, "_watch", watch)
+    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
+    assert hour.of(trigger) == looks.awaiting_task(10)

@@ -50,3 +50,16 @@ def test_an_airflow_that_does_not_answer_says_nothing(monkeypatch: pytest.Monkey
 def test_a_dag_run_that_is_gone_has_no_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **given: {}))
     assert MINE.states() == {}
+
+
+def test_a_task_that_is_asked_of_by_its_name_is_that_of_this_dag_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def states(**given: Any) -> dict[str, Any]:
+        asked.append(given)
+        return {"r1": {"orders.coordinate": "deferred"}}
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(states))
+    assert MINE.state("orders.coordinate") == "deferred"
+    assert MINE.state("orders.plan") is None
+    assert asked[0] == {"dag_id": "shop", "run_ids": ["r1"], "task_ids": ["orders.coordinate"]}

@@ -16,7 +16,12 @@ from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, SinksMissingError, SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import (
+    JobHasDriverError,
+    JobHasWorkersError,
+    SinksMissingError,
+    SubtaskLogLostError,
+)
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError
 from airflow_provider_ckpt.journal.journal import Journal
@@ -203,6 +208,32 @@ def test_a_driver_whose_job_ended_and_which_has_not_left_yet_is_left_alone(make:
     driver.write(ev.StatusChanged(JobStatus.RESTARTING, 3.0))
     with pytest.raises(JobHasDriverError, match="is RESTARTING, and its driver lives"):
         driver.client.release(driver.job())
+
+
+@pytest.mark.parametrize("has_master", [True, False])
+def test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone(
+    make: Callable[..., Driver], has_master: bool
+) -> None:
+    """They publish on, and the claim of the release would end them."""
+    driver = make()
+    driver.write(ev.DeploymentPrepared(1, 2.5))
+    if has_master:
+        driver.journal.claim("shop~t1.coordinate", GONE, 3.0, deployment=1)
+    epoch = driver.client.state().epoch
+    with pytest.raises(JobHasWorkersError, match=r"prepared for workers in epoch 1: .* Begin `ckpt master`"):
+        driver.client.release(driver.job())
+    state = driver.client.state()
+    assert (driver.released(), state.epoch, state.deployment) == (FIRST, epoch, 1)
+    driver.client.release(driver.job(), driver_is_gone=True)
+    state = driver.client.state()
+    assert (driver.released(), state.status, state.deployment) == (ALL, JobStatus.RESTARTING, 0)
+
+
+def test_a_deployment_that_is_over_has_no_workers(make: Callable[..., Driver]) -> None:
+    driver = make()
+    driver.write(ev.DeploymentPrepared(1, 2.5), ev.StatusChanged(JobStatus.RESTARTING, 3.0, "boom"))
+    driver.client.release(driver.job())
+    assert driver.released() == ALL
 
 
 def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[..., Driver]) -> None:

@@ -78,6 +78,7 @@ class Harness:
         restored: RestoredState | None = None,
         running: bool = True,
         slots: int = 1,
+        is_awaiting: bool = False,
         **options: Any,
     ) -> None:
         options.setdefault("interval", 10.0)
@@ -94,6 +95,7 @@ class Harness:
             restored=restored or RestoredState(),
             attempts=self.attempts,
             slots=slots,
+            is_awaiting=is_awaiting,
         )
         self._keep(self.c.start(0.0))
         if running:

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,
     CheckpointTriggered,
+    DeploymentPrepared,
     StatusChanged,
 )
 from airflow_provider_ckpt.journal.journal import Journal
@@ -21,6 +22,9 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.triggers.awaited_master import ASK_EVERY
+from airflow_provider_ckpt.triggers.comeback import Comeback
+from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from airflow_provider_ckpt.triggers.look import Look
@@ -48,7 +52,7 @@ class Watched:
     @property
     def hook(self) -> Any:
         settings = SimpleNamespace(redact=lambda text: text)
-        return SimpleNamespace(client=lambda job_id: self.client, settings=lambda: settings)
+        return SimpleNamespace(client=lambda job_id: self.client, settings=lambda: settings, storage=lambda: self.meter)
 
     def checkpoint(self) -> None:
         self._checkpoint += 1
@@ -84,6 +88,22 @@ def deferred_task(poll: float, status_interval: float, checkpoints: int = 0) -> 
     watched = Watched()
     look = watch(watched, poll=poll, status_interval=status_interval).look
     return watched.hour(look, round(3600 / poll), checkpoints)
+
+
+def awaiting_task(poll: float, ask_every: float = ASK_EVERY) -> Cost:
+    """Of :class:`AwaitedMasterTrigger`, of a subtask's task that waits for a JobMaster. What Airflow is asked is no
+    request to the storage."""
+    watched = Watched()
+    return watched.hour(comeback(watched, poll=poll, ask_every=ask_every).look, round(3600 / poll))
+
+
+def comeback(watched: Watched, *, poll: float, ask_every: float = ASK_EVERY) -> ComebackWatch:
+    """As the trigger has it, of a JobMaster that has died."""
+    deployment = watched.journal.state.epoch
+    watched.journal.write(DeploymentPrepared(deployment, 1.0))
+    epoch = watched.journal.claim("t1", Worker(), 1.0, deployment=deployment)
+    awaited = Comeback(deployment, epoch)
+    return ComebackWatch(watched.hook, JOB, awaited, lambda: "deferred", every=round(ask_every / poll))
 
 
 def watch(watched: Watched, *, poll: float, status_interval: float) -> DriverWatch:

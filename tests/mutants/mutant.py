@@ -30,6 +30,7 @@ _NO_SPARK = (
     "tests/spark/test_running_query.py",
     "tests/spark/test_synced_output.py",
     "tests/spark/test_worker.py",
+    "tests/spark/test_worker_ends.py",
     "tests/task/test_rescaling.py",
     "tests/task/test_split_reading.py",
 )

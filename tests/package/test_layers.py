@@ -119,6 +119,7 @@ LATE = {
     "hooks.checkpoint": "as triggers.job_master, of the journal",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
     "operators.hosting": "as above: a JobMaster has sinks, and only the task that runs one needs it",
+    "triggers.comeback_watch": "as triggers.job_master, of the journal",
     "triggers.job_master": "as above, of the triggerer",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",

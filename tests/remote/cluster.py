@@ -80,6 +80,8 @@ class Cluster:
         self.before_step: Callable[[Runner], bool] = lambda runner: True
         self.processes: list[Process] = []
         self.supervises = True
+        self.room: int | None = None
+        """For so many workers at a time; None: for all of them."""
         self.steps = 0
         self._names = 0
         self._depth = 0
@@ -175,9 +177,15 @@ class Cluster:
         if not self.awake(MasterProcess):
             self.add(self.master())
         workers = [one for one in self.awake(WorkerProcess) if isinstance(one, WorkerProcess)]
-        for group in self.groups:
-            if not state.finished.issuperset(group) and not any(one.subtasks == group for one in workers):
-                self.add(self.worker(group))
+        missing = [
+            group
+            for group in self.groups
+            if not state.finished.issuperset(group) and not any(one.subtasks == group for one in workers)
+        ]
+        if self.room is not None:
+            missing = missing[: max(0, self.room - len(workers))]
+        for group in missing:
+            self.add(self.worker(group))
 
     # -- what goes wrong
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.remote.vacancies import AGAIN_AFTER, FIRST_AFTER, Vacancies
+from airflow_provider_ckpt.remote.vacancies import AGAIN_AFTER, FIRST_AFTER, Vacancies, told_of_vacant
 
 A, B = map(SubtaskId, ("a/0", "b/0"))
 FIRST = AttemptId(1, 1, "x")
@@ -54,3 +54,10 @@ def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() ->
     assert told.at(1000.0) == []
     told.vacancies.left(A, SECOND, 1000.0)
     assert told.at(1000.0 + FIRST_AFTER) == [[A]]
+
+
+def test_what_is_told_says_what_is_missing_and_when_the_run_ends() -> None:
+    told = told_of_vacant([A, B], 600.0, is_batch=False)
+    assert told.startswith("no worker runs a/0, b/0 (its task in Airflow, or `ckpt worker`, is to)")
+    assert told.endswith("the run ends if none has begun after 600 s, the checkpoint timeout")
+    assert "after 600 s in which no other subtask runs, the checkpoint" in told_of_vacant([A], 600.0, is_batch=True)

@@ -11,7 +11,45 @@ _SPLITS = ("tests/coordinator/test_split_sources.py", "tests/coordinator/test_en
 
 _RESTARTS = ("tests/coordinator/test_restarts.py",)
 
+_ROOM = ("tests/coordinator/test_room_for_workers.py",)
+
 COORDINATOR = (
+    Mutant(
+        "room-not-waited-for",
+        "W6",
+        "coordinator/failover.py",
+        "        if self._has_running:  # until now\n",
+        "        if not self._awaited:\n",
+        (*_ROOM, "tests/remote/test_room.py"),
+        "a batch job with fewer slots than subtasks ends whenever a producer takes longer than the checkpoint timeout",
+    ),
+    Mutant(
+        "room-from-one-with-a-sink",
+        "W6",
+        "coordinator/failover.py",
+        "SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)",
+        "SubtaskStatus.RUNNING, SubtaskStatus.FINISHING, SubtaskStatus.AT_END_OF_DATA)",
+        _ROOM,
+        "a batch job whose slots are held by subtasks that wait for the final checkpoint stands still for ever",
+    ),
+    Mutant(
+        "room-in-streaming",
+        "W6",
+        "coordinator/failover.py",
+        "is_awaiting and parts.options.is_batch",
+        "is_awaiting",
+        _ROOM,
+        "a streaming job with a subtask that nobody runs goes on without checkpoints for ever",
+    ),
+    Mutant(
+        "room-for-what-hangs",
+        "W6",
+        "coordinator/failover.py",
+        "        if message.worker_is_lost:\n            self._vacant.add(subtask)\n",
+        "        if message:\n            self._vacant.add(subtask)\n",
+        _ROOM,
+        "an attempt that never begins beside what is left of the one before is waited for as long as anything runs",
+    ),
     Mutant(
         "checkpoint-without-the-failed-one",
         "R15",

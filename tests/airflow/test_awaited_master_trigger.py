@@ -1,0 +1,147 @@
+"""The trigger of a subtask's task whose worker left for want of a JobMaster: the journal is real, Airflow's answers and
+the clock are played."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.awaited_master import ASK_EVERY, AwaitedMasterTrigger
+from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
+from airflow_provider_ckpt.triggers.siblings import Siblings
+from airflow_provider_ckpt.triggers.spark_application import SETTLING
+from tests.airflow.grouped import NAME, coordinated, ended, prepared
+
+
+class Clock:
+    """``between``: what happens in each of the sleeps behind the first, one after the other; then it is stuck."""
+
+    def __init__(self, *between: Callable[[], object]) -> None:
+        self.slept: list[float] = []
+        self._between = [lambda: None, *between]
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if len(self.slept) > len(self._between):
+            raise AssertionError("the trigger goes on waiting")
+        await asyncio.to_thread(self._between[len(self.slept) - 1])
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    return coordinated(prepared(journal(NAME)))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What Airflow is asked for; it says that the task is deferred."""
+    found: list[str] = []
+
+    def state(siblings: Siblings, task_id: str) -> str:
+        found.append(task_id)
+        return "deferred"
+
+    monkeypatch.setattr(Siblings, "state", state)
+    return found
+
+
+def event_of(root: str, clock: Clock, *, is_told_whose: bool = True) -> dict[str, Any]:
+    """As another triggerer runs it, which knows what was kept of it."""
+    first = AwaitedMasterTrigger(
+        job_id=NAME, deployment=1, epoch=2, coordinate="orders.coordinate", ckpt_conn_id="ckpt_default", root=root
+    )
+    path, kept = first.serialize()
+    module, _, name = path.rpartition(".")
+    trigger = getattr(importlib.import_module(module), name)(**json.loads(json.dumps(kept)))
+    if is_told_whose:
+        trigger._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders.subtask", map_index=0)
+    trigger._sleep = clock.sleep
+
+    async def event() -> Any:
+        async for one in trigger.run():
+            return one.payload
+        raise AssertionError("the trigger ended without an event")
+
+    return json.loads(json.dumps(asyncio.run(event())))  # type: ignore[no-any-return]
+
+
+def test_it_fires_when_a_jobmaster_has_the_job_and_writes_nothing(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    clock = Clock(lambda: None, lambda: coordinated(orders))
+    event = event_of(root.uri, clock)
+    assert event == {"reason": "the JobMaster of epoch 3 has the job", "is_alone": False}
+    assert clock.slept == [SETTLING, 10.0, 10.0]
+    files = root.files("")
+    assert event_of(root.uri, Clock()) == event, "elsewhere, again"
+    assert root.files("") == files
+
+
+def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    ended(orders, "STOPPED")
+    clock = Clock()
+    assert "STOPPED" in event_of(root.uri, clock)["reason"]
+    assert clock.slept == [SETTLING] == [12.0]
+
+
+def test_airflow_is_asked_once_a_minute(root: Storage, orders: Journal, asked: list[str]) -> None:
+    minute = round(ASK_EVERY / 10.0)
+    idle: list[Callable[[], object]] = [lambda: None] * (2 * minute - 1)
+    event_of(root.uri, Clock(*idle, lambda: ended(orders, "FINISHED")))
+    assert asked == ["orders.coordinate"] * 3
+
+
+def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    event = event_of(root.uri, Clock(lambda: None, lambda: coordinated(orders)), is_told_whose=False)
+    assert "epoch 3" in event["reason"]
+    assert asked == []
+
+
+def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
+    root: Storage, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Siblings, "state", lambda self, task_id: "failed")
+    assert event_of(root.uri, Clock())["is_alone"]
+
+
+def test_a_storage_that_does_not_answer_is_asked_again(
+    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raised, it would cost the task a try."""
+    real, failing = ComebackWatch.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
+
+    def look(watch: ComebackWatch) -> Any:
+        if failing:
+            raise failing.pop()
+        return real(watch)
+
+    monkeypatch.setattr(ComebackWatch, "look", look)
+    clock = Clock(lambda: None, lambda: None, lambda: coordinated(orders))
+    assert "epoch 3" in event_of(root.uri, clock)["reason"]
+    assert len(clock.slept) == 4
+
+
+def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
+    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(hook: CheckpointHook) -> Any:
+        raise StorageDeniedError(uri="s3://lake", reason="403")
+
+    monkeypatch.setattr(CheckpointHook, "storage", denied)
+    event = event_of(root.uri, Clock())
+    assert "s3://lake" in event["reason"]
+    assert not event["is_alone"]

@@ -1,0 +1,220 @@
+"""W7: a subtask's task whose worker has no JobMaster waits for one; that costs no try. Only spark-submit is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralTimeout, TaskDeferred
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.operators import subtask_task
+from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
+from airflow_provider_ckpt.triggers.comeback import WaitOver
+from airflow_provider_ckpt.triggers.siblings import Siblings
+from tests.airflow.grouped import NAME, Told, coordinated, ended, finished, prepared
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+
+LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=2, no_master=True)
+DONE = status("finished", "the subtasks of this worker have finished")
+BACK = WaitOver("the JobMaster of epoch 3 has the job").to_json()
+ALONE = WaitOver("the task that is to run the JobMaster is success", is_alone=True).to_json()
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    answers = Told({"orders.coordinate": "deferred"})
+    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
+    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
+    return answers
+
+
+@pytest.fixture
+def subtask(
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, told: Told
+) -> Callable[..., SubtaskTaskOperator]:
+    (tmp_path / "orders.py").write_text("")
+    given: dict[str, Any] = {
+        "job": f"{tmp_path}/orders.py:job",
+        "root": root.uri,
+        "spark_binary": spark_submit.path,
+        "ckpt_group": "orders",
+        "subtask": "history/0",
+        "coordinate": "orders.coordinate",
+    }
+    return lambda **more: SubtaskTaskOperator(task_id="subtask", **{**given, **more})
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    return coordinated(prepared(journal(NAME)))
+
+
+def deferred(task: SubtaskTaskOperator, run: Any) -> TaskDeferred:
+    with pytest.raises(TaskDeferred) as caught:
+        task.execute(run)
+    return caught.value
+
+
+def test_a_worker_that_left_for_want_of_a_jobmaster_is_waited_for_without_a_slot(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark_submit.play(status("started", epoch=2), LEAVES, exit=1)
+    store, task = StateStore(), subtask(poll_interval="20s")
+    wait = deferred(task, context(store))
+    assert isinstance(wait.trigger, AwaitedMasterTrigger)
+    _, kept = wait.trigger.serialize()
+    assert (kept["job_id"], kept["deployment"], kept["epoch"]) == (NAME, 1, 2)
+    assert (kept["coordinate"], kept["poll_interval"]) == ("orders.coordinate", 20.0)
+    assert wait.timeout is None
+    assert capsys.readouterr().out.count("that costs no try and holds no worker slot") == 1
+
+
+def test_the_same_try_goes_on_with_another_worker_when_there_is_one(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    spark_submit.play(LEAVES, exit=1)
+    spark_submit.play(DONE)
+    store = StateStore()
+    wait = deferred(subtask(), context(store))
+    coordinated(orders)
+    result = subtask().resume_execution(wait.method_name, {"event": BACK}, context(store))
+    assert result["subtask"] == "history/0"
+    assert [call.argv[-1] for call in spark_submit.calls] == ["1", "1"]
+    assert len({call.options["attempt"] for call in spark_submit.calls}) == 1, "one try"
+
+
+def test_it_may_wait_any_number_of_times(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+    store = StateStore()
+    for _ in range(3):
+        spark_submit.play(LEAVES, exit=1)
+    deferred(subtask(), context(store))
+    for _ in range(2):
+        with pytest.raises(TaskDeferred):
+            subtask().execute_complete(context(store), BACK)
+
+
+def test_one_that_was_begun_before_any_jobmaster_waits_for_the_first(
+    subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    prepared(journal(NAME))
+    spark_submit.play(status("failed", "no JobMaster", epoch=1, no_master=True), exit=1)
+    wait = deferred(subtask(), context(StateStore()))
+    assert isinstance(wait.trigger, AwaitedMasterTrigger)
+    assert (wait.trigger.deployment, wait.trigger.epoch) == (1, 1)
+
+
+def test_another_failure_of_a_worker_costs_a_try_as_ever(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    spark_submit.play(status("failed", "history/0 failed: disk full", epoch=2), exit=1)
+    with pytest.raises(AirflowException, match="disk full"):
+        subtask().execute(context(StateStore()))
+
+
+@pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
+def test_a_job_that_ended_well_meanwhile_leaves_nothing_to_do(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
+) -> None:
+    ended(orders, end)
+    assert subtask().execute_complete(context(StateStore()), BACK)["status"] == end
+    assert spark_submit.calls == []
+
+
+def test_a_subtask_that_has_finished_meanwhile_is_not_run_again(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    finished(orders, "history/0")
+    subtask().execute_complete(context(StateStore()), BACK)
+    assert spark_submit.calls == []
+
+
+def test_a_job_that_failed_for_good_meanwhile_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+    ended(orders, "FAILED")
+    with pytest.raises(AirflowFailException, match="no such column: shop"):
+        subtask().execute_complete(context(StateStore()), BACK)
+
+
+def test_a_job_that_was_prepared_anew_meanwhile_is_joined(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+) -> None:
+    ended(orders, "RESTARTING")
+    told.on_look = lambda number: prepared(orders, f"{NAME}~t2.coordinate") if number == 2 else None
+    spark_submit.play(DONE)
+    subtask().execute_complete(context(StateStore()), BACK)
+    assert spark_submit.calls[0].argv[-1] == "3"
+
+
+def test_a_job_that_somebody_took_meanwhile_is_not_taken_back(subtask: Any, orders: Journal) -> None:
+    prepared(orders, "shop.orders.r2~t1.plan")
+    with pytest.raises(AirflowFailException, match="has taken it over"):
+        subtask().execute_complete(context(StateStore()), BACK)
+
+
+@pytest.mark.parametrize("state", ["failed", "success"])
+def test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
+) -> None:
+    """Else it would begin a worker every few minutes, for ever."""
+    told.states = {"orders.coordinate": state}
+    with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
+        subtask().execute_complete(context(StateStore()), ALONE)
+    assert spark_submit.calls == []
+
+
+def test_a_coordinating_task_that_was_cleared_in_the_meantime_is_joined(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    spark_submit.play(DONE)
+    subtask().execute_complete(context(StateStore()), ALONE)
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_clear_begins_anew_and_knows_nothing_of_the_wait(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+) -> None:
+    """As for one that runs: Airflow ends the trigger, which holds nothing, and executes another try."""
+    spark_submit.play(LEAVES, exit=1)
+    spark_submit.play(DONE)
+    store, task = StateStore(), subtask()
+    deferred(task, context(store))
+    told.states = {"orders.coordinate": "success"}
+    task.execute(context(store, try_number=2, max_tries=4))
+    assert len(spark_submit.calls) == 2
+
+
+def test_it_waits_for_what_is_left_of_its_execution_timeout(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """Airflow counts that anew in each process of a try."""
+    for hours, left in ((4, timedelta(hours=6)), (11, timedelta(0))):
+        spark_submit.play(LEAVES, exit=1)
+        run = context(StateStore())
+        run["ti"].start_date = datetime.now(timezone.utc) - timedelta(hours=hours)
+        timeout = deferred(subtask(execution_timeout=timedelta(hours=10)), run).timeout
+        assert timedelta(0) <= left - timeout < timedelta(minutes=5)
+
+
+def test_a_wait_that_took_too_long_asks_nobody_to_leave(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
+) -> None:
+    spark_submit.play(status("started", epoch=2), LEAVES, exit=1)
+    store = StateStore()
+    deferred(subtask(), context(store))
+    with pytest.raises(TaskDeferralTimeout):
+        subtask().resume_execution("__fail__", {"error": "Trigger timeout"}, context(store))
+    assert pending_requests(root, NAME, 2, {}, 1) == []
+
+
+def test_a_trigger_that_ends_without_an_event_is_as_one_that_found_a_jobmaster(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    spark_submit.play(DONE)
+    subtask().execute_complete(context(StateStore()), None)
+    assert len(spark_submit.calls) == 1

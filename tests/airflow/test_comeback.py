@@ -1,0 +1,109 @@
+"""When a worker that left because there was no JobMaster is to begin again (W7)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.remote.master_watch import read_master
+from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from airflow_provider_ckpt.triggers.comeback import Comeback, WaitOver
+from tests.airflow.grouped import coordinated, ended, finished, prepared
+
+
+class Wait:
+    """For a JobMaster of deployment 1, whose last one was that of epoch 2."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self.storage, self.journal = storage, coordinated(prepared(Journal(storage, "orders")))
+        self.says(7)
+        self.comeback = Comeback(1, 2)
+
+    def says(self, beat: int, *, left: str | None = None) -> None:
+        name = f"master-{self.journal.state.epoch:04d}.json"
+        write_outbox(self.storage, f"orders/deployments/0001/{name}", Outbox(Worker("here"), beat, left=left))
+
+    def over(self, coordinate: str | None = "deferred") -> WaitOver | None:
+        state = self.journal.refresh()
+        return self.comeback.judge(state, read_master(self.storage, state), coordinate)
+
+
+@pytest.fixture
+def wait() -> Iterator[Wait]:
+    storage = MemoryStorage(f"comeback-{uuid.uuid4().hex}")
+    yield Wait(storage)
+    storage.delete_tree("")
+
+
+def test_a_jobmaster_that_was_given_up_ends_no_wait_by_what_it_had_said(wait: Wait) -> None:
+    assert [wait.over() for _ in range(50)] == [None] * 50
+
+
+def test_a_jobmaster_with_a_new_epoch_ends_it(wait: Wait) -> None:
+    assert wait.over() is None
+    coordinated(wait.journal)
+    over = wait.over()
+    assert over == WaitOver("the JobMaster of epoch 3 has the job")
+    assert WaitOver.from_json(over.to_json()) == over
+
+
+def test_so_does_one_that_goes_on_under_its_epoch(wait: Wait) -> None:
+    """Its triggerer was stopped, or could not reach the storage."""
+    assert wait.over() is None
+    wait.says(8)
+    over = wait.over()
+    assert over is not None
+    assert over.reason == "the JobMaster of epoch 2 gives signs of life again"
+
+
+def test_a_last_word_is_no_sign_of_life(wait: Wait) -> None:
+    assert wait.over() is None
+    wait.says(8, left="it was abandoned")
+    assert wait.over() is None
+
+
+def test_the_first_jobmaster_of_a_deployment_ends_it(wait: Wait) -> None:
+    """A worker that was begun before any."""
+    journal = prepared(wait.journal, "shop.orders.r1~t2.plan")
+    wait.comeback = Comeback(3, 3)
+    assert wait.over() is None
+    coordinated(journal)
+    assert wait.over() == WaitOver("the JobMaster of epoch 4 has the job")
+
+
+@pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED", "RESTARTING"])
+def test_the_end_of_the_deployment_ends_it_whatever_airflow_says(wait: Wait, status: str) -> None:
+    ended(wait.journal, status)
+    over = wait.over("success")
+    assert over == WaitOver(f"the deployment of epoch 1 is over, the job is {status}")
+
+
+def test_another_deployment_ends_it(wait: Wait) -> None:
+    prepared(wait.journal, "shop.orders.r2~t1.plan")
+    over = wait.over()
+    assert over is not None
+    assert "the deployment of epoch 1 is over" in over.reason
+
+
+def test_a_journal_that_goes_on_without_another_claim_does_not(wait: Wait) -> None:
+    """Entries of the JobMaster that is gone, which the worker had not read."""
+    finished(wait.journal, "history/0")
+    assert wait.over() is None
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
+def test_without_a_task_that_runs_a_jobmaster_nobody_is_waited_for(wait: Wait, state: str) -> None:
+    over = wait.over(state)
+    assert over is not None
+    assert over.is_alone
+    assert over.reason.endswith(f"is {state}")
+
+
+@pytest.mark.parametrize("state", [None, "scheduled", "queued", "running", "deferred", "up_for_retry", "restarting"])
+def test_a_task_that_may_come_to_run_one_is(wait: Wait, state: str | None) -> None:
+    assert wait.over(state) is None

@@ -1,0 +1,130 @@
+"""A job in batch mode with room for fewer workers than it has subtasks: what no worker runs waits for one that ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.commands import DeploySubtask, FinishSubtask
+from airflow_provider_ckpt.coordinator.effects import EndJob
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from tests.coordinator.harness import Harness, graph, only, vertex
+
+FIRST, LAST = SubtaskId("src/0"), SubtaskId("mid/0")
+STAGES = graph(
+    vertex("src", sources="src", bounded="src"), vertex("mid", bounded="", sources="", sinks="sink"), edges="src>mid"
+)
+WITH_TWO_SINKS = graph(
+    vertex("src", sources="src", bounded="src", sinks="raw"), vertex("mid", sources="m", bounded="m", sinks="sink")
+)
+
+
+def awaiting(of: JobGraph = STAGES, *, mode: str = "batch", attempts: int = 0) -> Harness:
+    return Harness(of, is_awaiting=True, running=False, slots=8, mode=mode, timeout=60.0, restart_attempts=attempts)
+
+
+def ended(h: Harness) -> str | None:
+    found = only(EndJob, h.effects)
+    return f"{found[0].status}: {found[0].cause}" if found else None
+
+
+def begins(h: Harness, subtask: SubtaskId, now: float) -> None:
+    h.at(now)
+    h.next_attempt(subtask)
+    if any(one.subtask == subtask for one in only(DeploySubtask, h.effects)):
+        h.running(subtask)
+
+
+def finishes(h: Harness, subtask: SubtaskId, now: float) -> None:
+    h.now = now
+    h.end_of_data(subtask)
+    assert FinishSubtask(1, subtask, h.attempts[subtask]) in h.effects
+    h.done(subtask)
+
+
+def test_whoever_waits_for_a_worker_does_so_as_long_as_another_subtask_runs() -> None:
+    h = awaiting()
+    begins(h, FIRST, 5.0)
+    for now in (61.0, 600.0, 7200.0):
+        h.at(now)
+    assert ended(h) is None
+    finishes(h, FIRST, 9000.0)
+    begins(h, LAST, 9059.0)
+    h.at(20_000.0)
+    assert ended(h) is None
+
+
+def test_the_run_ends_when_nothing_has_run_for_the_checkpoint_timeout() -> None:
+    h = awaiting()
+    begins(h, FIRST, 5.0)
+    finishes(h, FIRST, 9000.0)
+    h.at(9059.9)
+    assert ended(h) is None
+    assert h.c.next_deadline(9059.9) == 9060.0
+    h.at(9060.0)
+    told = "mid/0: its next attempt has not begun within 60 s in which no other subtask ran (the checkpoint timeout)"
+    assert str(ended(h)).startswith(f"RESTARTING: {told}")
+
+
+def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room() -> None:
+    """Which waits for it, and does not run."""
+    h = awaiting()
+    begins(h, LAST, 5.0)
+    h.at(59.9)
+    assert ended(h) is None
+    h.at(60.0)
+    assert str(ended(h)).startswith("RESTARTING: src/0")
+
+
+def test_at_its_end_of_data_one_with_a_sink_makes_no_room() -> None:
+    """It waits for the final checkpoint, and that waits for the other one."""
+    h = awaiting(WITH_TWO_SINKS)
+    begins(h, FIRST, 5.0)
+    h.at(600.0)
+    h.end_of_data(FIRST)
+    h.at(659.9)
+    assert ended(h) is None
+    h.at(660.0)
+    assert str(ended(h)).startswith("RESTARTING: mid/0")
+
+
+def test_gaps_between_what_runs_do_not_add_up() -> None:
+    """A worker takes a minute to begin: so does that of each stage."""
+    count = 20
+    uids = [f"v{number}" for number in range(count)]
+    line = graph(*(vertex(uid, sources=uid, bounded=uid) for uid in uids))
+    h = awaiting(line)
+    for number, uid in enumerate(uids):
+        subtask, now = SubtaskId(f"{uid}/0"), 100.0 * number + 50.0
+        begins(h, subtask, now)
+        finishes(h, subtask, now + 50.0)
+    assert str(ended(h)).startswith("FINISHED"), "twenty gaps of 50 s"
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: bool) -> None:
+    """What is left of that one hangs in a worker that lives: no room is missing."""
+    h = awaiting(WITH_TWO_SINKS, attempts=3)
+    for subtask in (FIRST, LAST):
+        begins(h, subtask, 5.0)
+    h.at(10.0)
+    h.handle(SubtaskFailed(1, LAST, h.attempts[LAST], "its worker has left", worker_is_lost=is_lost))
+    h.at(3600.0)
+    assert (ended(h) is None) is is_lost
+
+
+def test_in_streaming_mode_all_have_to_run_whatever_runs() -> None:
+    h = awaiting(WITH_TWO_SINKS, mode="streaming")
+    begins(h, FIRST, 5.0)
+    h.at(60.0)
+    told = "mid/0: its next attempt has not begun within 60 s (the checkpoint timeout)"
+    assert str(ended(h)).startswith(f"RESTARTING: {told}")
+
+
+def test_a_driver_has_room_for_all_that_it_runs() -> None:
+    """An attempt that does not begin there hangs."""
+    h = Harness(WITH_TWO_SINKS, slots=8, mode="batch", timeout=60.0, restart_attempts=3)
+    h.fail(LAST)
+    h.at(100.0)
+    assert str(ended(h)).startswith("RESTARTING: mid/0: its next attempt has not begun within 60 s (the")

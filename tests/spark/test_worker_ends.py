@@ -1,0 +1,26 @@
+"""What a worker says when it leaves, for whoever begins it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.remote.worker import WorkerEnd
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import StatusLine, format_line, parse_line
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.spark.worker_run import _told
+
+
+@pytest.mark.parametrize("end", [WorkerEnd.NO_MASTER, WorkerEnd.ASKED, WorkerEnd.SPARK_LOST])
+def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) -> None:
+    said: list[StatusLine] = []
+    state = JobState("orders", epoch=2)
+    code = _told(StatusReporter(said.append, "orders", None), state, "orders", end, None)
+    assert code is ExitCode.FAILED
+    (line,) = said
+    read = parse_line(format_line(line))
+    assert read is not None
+    assert read.lacks_master is (end is WorkerEnd.NO_MASTER)
+    assert read.data["epoch"] == 2, "the one that it knew"
+    assert end.value in read.message
