@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from concurrent.futures import Executor
 
+from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -58,4 +59,5 @@ def make_factory(
         batch_thread,
         log_of=log_of,
         batch=plan.mode == "batch",
+        produces_again=nothing_is_covered(state),
     )

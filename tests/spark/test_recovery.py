@@ -126,15 +126,53 @@ def test_without_recovery_the_job_begins_anew(world: World) -> None:
     assert (again.status, again.of("anew")) == ("FINISHED", [])
 
 
+class NoRelease(WrappedStorage):
+    """Gone between the completion of a checkpoint and word of its release."""
+
+    def create(self, path: str, data: bytes) -> None:
+        if b'"type": "CheckpointReleased"' in data:
+            raise StorageTransientError(verb="create", uri=path, reason="gone")
+        self.inner.create(path, data)
+
+
+def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: World) -> None:
+    """Behind a checkpoint that covers something: of what was added to the job since. Each run was to be tried again."""
+    read = Read()
+    expected = world.put_ids("history", 3, 1)
+    with suppress(TransientError):
+        world.run(job_of(world, read), storage=NoRelease(world.storage))
+    assert world.state().last_completed == 1
+
+    def with_more() -> Job:
+        job = job_of(world, read)
+
+        @job.source(bounded=True, chain=False)
+        def history(read: DataFrameReader) -> DataFrame:
+            return read.schema(IDS).parquet(world.path("history"))
+
+        @job.transform(inputs=[history], chain=False)
+        def more(rows: DataFrame) -> DataFrame:
+            return rows
+
+        job.sink("more_out", more, FileSink(world.path("more")))
+        return job
+
+    died = world.run(with_more(), storage=DiesAt(world.storage, "more", BATCH))
+    assert died.status == "RESTARTING"
+    lost, *_ = results(world, "history")
+    content = lost.read_bytes()
+    lost.unlink()
+    run = world.run(with_more())
+    assert (run.status, lost.name in str(run.cause), "--resume-failed" in str(run.cause)) == ("FAILED", True, True)
+    lost.write_bytes(content)
+    assert world.run(with_more(), resume_failed=True).status == "FINISHED"
+    assert world.released_ids("more") == sorted(expected)
+    assert world.released_ids("out") == ids_of(GIVEN)
+
+
 def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> None:
     """The driver dies between the final checkpoint and its release."""
     read = Read()
-
-    class NoRelease(WrappedStorage):
-        def create(self, path: str, data: bytes) -> None:
-            if b'"type": "CheckpointReleased"' in data:
-                raise StorageTransientError(verb="create", uri=path, reason="gone")
-            self.inner.create(path, data)
 
     with suppress(TransientError):
         world.run(job_of(world, read), storage=NoRelease(world.storage))

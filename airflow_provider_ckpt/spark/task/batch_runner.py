@@ -37,7 +37,8 @@ from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 
 class BatchRunner(BoundedRunner):
     """One attempt of one vertex in BATCH mode; deployed when its inputs are complete. ``inputs``: gives the
-    log of a subtask that it reads; ``thread``: where it runs."""
+    log of a subtask that it reads; ``thread``: where it runs; ``produces_again``: whether the next run would produce a
+    result that is gone."""
 
     def __init__(
         self,
@@ -48,12 +49,15 @@ class BatchRunner(BoundedRunner):
         frozen: Mapping[str, FrozenFiles],
         schemas: Mapping[str, StructType],
         thread: Executor,
+        *,
+        produces_again: bool = True,
     ) -> None:
         self._edges = context.run.graph.inputs(vertex.uid)
         reads = [*vertex.sources, *(edge.uid for edge in self._edges)]
         super().__init__(context, vertex, outputs, BoundedReading(reads, publication_of(context)))
         self._thread = thread
         self._works = False
+        self._produces_again = produces_again
         self._frozen, self._schemas = frozen, schemas
         self._log_of = inputs
         self._channels: tuple[Channel, ...] = ()
@@ -129,6 +133,8 @@ class BatchRunner(BoundedRunner):
             try:
                 refuse_damaged(context.storage, partition, files)
             except PartitionFilesDamagedError as error:
+                if not self._produces_again:
+                    raise
                 raise ResultLostError(producer=producer, **error.data) from None
             paths += [context.storage.spark_uri(f"{partition}/{file.path}") for file in files]
         schema = plain(self._schemas[of_edge[0].edge.producer])

@@ -29,7 +29,8 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 class SparkTaskFactory:
     """One per run. ``logs``: by subtask, always those of the current attempts, opened; the next attempt of a subtask
     puts its own there. ``log_of``: of any subtask, to be read. ``since``: vertex -> the epoch from which on its
-    attempts count. ``thread``: of the vertices of a job in BATCH mode."""
+    attempts count. ``thread``: of the vertices of a job in BATCH mode, ``batch``;
+    ``produces_again``: whether its next run produces results that are gone."""
 
     def __init__(
         self,
@@ -44,10 +45,12 @@ class SparkTaskFactory:
         *,
         log_of: Callable[[SubtaskId], LogReader],
         batch: bool,
+        produces_again: bool,
     ) -> None:
         self._context, self._streaming, self._logs = context, streaming, logs
         self._frozen, self._splits, self._schemas, self._since = frozen, splits, schemas, since
-        self._thread, self._log_of, self._batch = thread, log_of, batch
+        self._thread, self._log_of = thread, log_of
+        self._batch, self._produces_again = batch, produces_again
         self._current: dict[SubtaskId, Runner] = {}
         self._late: set[str] = set()
         """Late files that tasks have read which are gone."""
@@ -90,5 +93,14 @@ class SparkTaskFactory:
             return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
         if self._batch:
             outputs = self._streaming.outputs(subtask, attempt)
-            return BatchRunner(context, vertex, self._log_of, outputs, self._frozen, self._schemas, self._thread)
+            return BatchRunner(
+                context,
+                vertex,
+                self._log_of,
+                outputs,
+                self._frozen,
+                self._schemas,
+                self._thread,
+                produces_again=self._produces_again,
+            )
         return self._streaming.make(subtask, attempt, plan, self._since[vertex.uid], rewinds=rewinds)

@@ -64,6 +64,15 @@ RECOVERY = (
         "without batch recovery a retry does again what was released, or is going to be",
     ),
     Mutant(
+        "result-promised-behind-a-checkpoint",
+        "R23",
+        "spark/task/batch_runner.py",
+        "                if not self._produces_again:",
+        "                if False:",
+        (f"{_SPARK}test_nobody_is_promised_that_a_result_is_produced_again_that_is_not",),
+        "a job that no run can end is tried again for ever",
+    ),
+    Mutant(
         "reset-not-journaled",
         "R23",
         "spark/job_run.py",
