@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from types import MappingProxyType
 
 from airflow_provider_ckpt.coordinator.completed_checkpoint import RUNNING
 from airflow_provider_ckpt.coordinator.errors import (
@@ -12,6 +13,8 @@ from airflow_provider_ckpt.coordinator.errors import (
     NonRestoredStateError,
 )
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class VertexFinishedState(Enum):
@@ -25,9 +28,15 @@ def operator_state(uid: str, operators: Mapping[str, str]) -> VertexFinishedStat
     return VertexFinishedState(operators.get(uid, RUNNING))
 
 
-def check_restore(graph: JobGraph, operators: Mapping[str, str], *, allow_non_restored_state: bool = False) -> None:
-    """Whether ``graph`` may go on from a checkpoint with the operator states ``operators``. Call it
-    before the job is started from a checkpoint of another graph; on an unchanged graph it passes.
+def check_restore(
+    graph: JobGraph,
+    operators: Mapping[str, str],
+    subtasks: Mapping[SubtaskId, Snapshot] = MappingProxyType({}),
+    *,
+    allow_non_restored_state: bool = False,
+) -> None:
+    """Whether ``graph`` may go on from a checkpoint with the operator states ``operators`` and the snapshots
+    ``subtasks``. Call it before the job is started from a checkpoint of another graph; on an unchanged graph it passes.
 
     1. All operators chained in one vertex have the same state, else MixedFinishedStateError. Not
        counted are a vertex's bounded sources: an inline source ends, and is dropped, before its vertex.
@@ -35,6 +44,8 @@ def check_restore(graph: JobGraph, operators: Mapping[str, str], *, allow_non_re
     3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and
        at least partially finished if it is pointwise, else FinishedAfterRunningError. Of two edges from
        one predecessor the all-to-all one counts.
+       A predecessor at its end of data counts as finished in 2 and 3: it produces nothing more. (In Flink it would be;
+       here it also waits for its sinks to be released, while a vertex without one behind it is finished already.)
     4. An operator with an entry in the checkpoint, finished or not, is still in the graph, unless
        ``allow_non_restored_state``; else NonRestoredStateError.
 
@@ -44,8 +55,9 @@ def check_restore(graph: JobGraph, operators: Mapping[str, str], *, allow_non_re
     if not allow_non_restored_state:
         _check_nothing_lost(graph, operators)
     states = {vertex.uid: _vertex_state(vertex, operators) for vertex in graph.vertices}
+    produced = states | _at_their_ends(subtasks)
     for edge in _strictest(graph.edges):
-        _check_edge(graph, edge, states)
+        _check_edge(graph, edge, states[edge.consumer], produced[edge.producer])
 
 
 def _check_nothing_lost(graph: JobGraph, operators: Mapping[str, str]) -> None:
@@ -74,6 +86,14 @@ def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFini
     return expected
 
 
+def _at_their_ends(subtasks: Mapping[SubtaskId, Snapshot]) -> dict[str, VertexFinishedState]:
+    """Of the vertices of which a subtask is: all of them, or some."""
+    ended = {subtask.vertex for subtask, snapshot in subtasks.items() if snapshot.finished}
+    going_on = {subtask.vertex for subtask, snapshot in subtasks.items() if not snapshot.finished}
+    state = VertexFinishedState
+    return {uid: state.PARTIALLY_FINISHED if uid in going_on else state.FULLY_FINISHED for uid in ended}
+
+
 def _strictest(edges: Iterable[JobEdge]) -> Iterable[JobEdge]:
     chosen: dict[tuple[str, str], JobEdge] = {}
     for edge in edges:
@@ -83,8 +103,7 @@ def _strictest(edges: Iterable[JobEdge]) -> Iterable[JobEdge]:
     return chosen.values()
 
 
-def _check_edge(graph: JobGraph, edge: JobEdge, states: Mapping[str, VertexFinishedState]) -> None:
-    consumer, producer = states[edge.consumer], states[edge.producer]
+def _check_edge(graph: JobGraph, edge: JobEdge, consumer: VertexFinishedState, producer: VertexFinishedState) -> None:
     if consumer is VertexFinishedState.ALL_RUNNING or producer is VertexFinishedState.FULLY_FINISHED:
         return
     partial = VertexFinishedState.PARTIALLY_FINISHED

@@ -112,9 +112,10 @@ class World:
     def command(self, **more: Any) -> list[str]:
         return [sys.executable, "-m", "airflow_provider_ckpt.spark.main", "--options", self.options(**more)]
 
-    def start(self, command: list[str] | None = None, **more: Any) -> Driver:
+    def start(self, command: list[str] | None = None, *, env: Mapping[str, str] | None = None, **more: Any) -> Driver:
         log = self.base / f"driver-{len(self.drivers)}.log"
-        driver = Driver(self.command(**more) if command is None else command, log, env=self.env)
+        environ = {**self.env, **(env or {})}
+        driver = Driver(self.command(**more) if command is None else command, log, env=environ)
         self.drivers.append(driver)
         return driver
 

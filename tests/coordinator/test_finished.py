@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from airflow_provider_ckpt.coordinator.errors import (
@@ -11,6 +13,8 @@ from airflow_provider_ckpt.coordinator.errors import (
 )
 from airflow_provider_ckpt.coordinator.vertex_finished_state import check_restore
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph
+from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import graph, vertex
 
 PARTIAL, DONE, RUNS = "partially finished", "finished", "running"
@@ -64,6 +68,17 @@ def test_nothing_that_still_runs_may_come_before_something_finished(
 )
 def test_new_and_running_operators_may_follow_finished_ones(kind: Exchange, before: str, after: str | None) -> None:
     check_restore(_pair(kind), {"a": before} if after is None else {"a": before, "b": after})
+
+
+@pytest.mark.parametrize(("ended", "passes"), [(2, True), (1, False), (0, False)])
+def test_whoever_is_at_its_end_of_data_produces_nothing_more_though_it_waits_for_a_release(
+    ended: int, passes: bool
+) -> None:
+    """Found by a kill between the completion of a final checkpoint and its release: the job was refused for ever."""
+    pair = graph(vertex("a", sources="a", sinks="s"), vertex("b"), edges="a>b", kind="all_to_all")
+    subtasks = {SubtaskId(f"a/{number}"): Snapshot(3, 0, finished=number < ended) for number in range(2)}
+    with nullcontext() if passes else pytest.raises(FinishedAfterRunningError):
+        check_restore(pair, {"a": RUNS, "s": RUNS, "b": DONE}, subtasks)
 
 
 def test_of_two_edges_from_one_predecessor_the_all_to_all_one_counts() -> None:

@@ -170,10 +170,38 @@ def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: W
     assert world.released_ids("out") == ids_of(GIVEN)
 
 
+def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(world: World) -> None:
+    """The driver dies between the final checkpoint and its release. Found by a kill: a vertex without a sink had
+    FINISHED, the one before it, with a sink, was at its end only, and each later run was refused."""
+    read, job = Read(), Job("recovery")
+
+    @job.source(bounded=True, splits=GIVEN)
+    def parts(reader: object, split: dict[str, object]) -> DataFrame:
+        return read(reader, split)  # type: ignore[arg-type]
+
+    @job.transform(inputs=[parts], chain=False)
+    def clean(rows: DataFrame) -> DataFrame:
+        return rows
+
+    @job.transform(inputs=[clean], chain=False)
+    def report(rows: DataFrame) -> DataFrame:
+        return rows
+
+    for name, operator in (("raw", parts), ("out", report)):
+        job.sink(name, operator, FileSink(world.path(name)))
+    with suppress(TransientError):
+        world.run(job, storage=NoRelease(world.storage))
+    assert (world.state().last_completed, world.state().last_released) == (1, 0)
+    read.asked.clear()
+    run = world.run(job)
+    assert (run.status, run.cause, read.asked) == ("FINISHED", None, [])
+    for name in ("raw", "out"):
+        assert world.released_ids(name) == ids_of(GIVEN), name
+
+
 def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> None:
     """The driver dies between the final checkpoint and its release."""
     read = Read()
-
     with suppress(TransientError):
         world.run(job_of(world, read), storage=NoRelease(world.storage))
     assert (world.state().last_completed, world.state().last_released) == (1, 0)

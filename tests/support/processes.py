@@ -119,6 +119,12 @@ def is_alive(pid: int) -> bool:
     return fields is not None and fields[0] != "Z"
 
 
+def stands_still(pid: int) -> bool:
+    """It was stopped by a signal."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] == "T"
+
+
 def parent(pid: int) -> int:
     fields = _stat(pid)
     assert fields is not None, f"process {pid} is gone"

@@ -74,11 +74,13 @@ class Member(Process):
 class World:
     """``base``: an empty folder. Leaving the context kills every process that was started in it. ``flags``: of all."""
 
+    job, job_id = JOB, JOB_ID
+
     def __init__(self, base: Path, *flags: str, splits: int = 60) -> None:
         self.base, self.splits = base, splits
-        self.job_id, self.root = JOB_ID, base / "ckpt"
+        self.root = base / "ckpt"
         self.storage = open_storage(str(self.root))
-        self.client = JobClient(str(self.root), JOB_ID)
+        self.client = JobClient(str(self.root), self.job_id)
         self.members: list[Member] = []
         self.live_ids: list[int] = []
         self.flags = ["--checkpoint-interval", "500ms", "--retained-checkpoints", "100", *flags]
@@ -102,7 +104,7 @@ class World:
             "-m",
             "tests.workers.command",
             command,
-            f"{JOB}:job",
+            f"{self.job}:job",
             "--root",
             str(self.root),
             "--json",

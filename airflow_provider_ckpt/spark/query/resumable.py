@@ -48,7 +48,7 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
             raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
     last = state.checkpoints.get(state.last_completed)
     if last is not None:
-        check_restore(plan.graph, last.operators, allow_non_restored_state=allow_non_restored_state)
+        check_restore(plan.graph, last.operators, last.subtasks, allow_non_restored_state=allow_non_restored_state)
 
 
 def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:

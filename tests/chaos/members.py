@@ -1,0 +1,99 @@
+"""The job ``jobs/parts.py`` by a JobMaster and workers, each of them a process, and what a supervisor does for them."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.processes import stands_still
+from tests.support.steps import Step, environ
+from tests.support.waiting import wait_until
+from tests.workers.world import PATIENCE, Member, World
+
+GROUPS = {"readers": ("left", "right"), "others": ("clean", "both", "report")}
+
+
+class Parts(World):
+    job, job_id = Path(__file__).parent / "jobs" / "parts.py", "parts"
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None) -> Member:
+        return super().start(command, *flags, env={"CKPT_CHAOS_BASE": str(self.base), **(env or {})})
+
+
+class Members:
+    """The "master" and the workers of ``GROUPS``, by their names; one that ended badly is begun again."""
+
+    def __init__(self, world: Parts) -> None:
+        self._world = world
+        self._now: dict[str, Member] = {}
+        self._heard: dict[str, tuple[Member | None, int]] = {}
+        """The master that a member was begun under, and how much that one had said of waiting."""
+
+    def start(self, name: str, step: Step | None = None, when: str = "") -> Member:
+        env = environ(step, after=when == "after")
+        self._heard[name] = self._vacancies()
+        if name in GROUPS:
+            self._now[name] = self._world.worker(*GROUPS[name], **env)
+        elif name == "planner":
+            self._now[name] = self._world.start("plan", env=env)
+        else:
+            self._now[name] = self._world.start(name, env=env)
+        return self._now[name]
+
+    def start_all(self, victim: str, step: Step, when: str) -> None:
+        """A planner has the job for itself: whoever is beside it waits, or plans, too."""
+        for name in ("planner",) if victim == "planner" else ("master", *GROUPS):
+            self.start(name, *((step, when) if name == victim else ()))
+
+    def kill_at_step(self, victim: str, *others: str) -> None:
+        """As soon as it stands still there. The others see to themselves meanwhile."""
+        member = self._now[victim]
+
+        def look() -> bool:
+            self.see_to(but=victim)
+            assert member.exit_code is None, f"{member} ended before the step\n{member.tail()}"
+            return stands_still(member.pid)
+
+        wait_until(look, self.tails, seconds=PATIENCE, every=0.1)
+        for name in (victim, *others):
+            self._now[name].kill()
+        assert member.exit_code == -signal.SIGKILL
+        self._now.pop("planner", None)
+
+    def see_to(self, but: str = "") -> None:
+        """As a supervisor does (docs/workers.md): 0 is an end, unless the master says that nobody runs what it ran."""
+        for name in ("master", *GROUPS):
+            code = None if name not in self._now else self._now[name].exit_code
+            if name != but and (name not in self._now or code not in (None, 0) or (code == 0 and self._vacant(name))):
+                assert code in (None, 0, 1, -signal.SIGKILL), self._now[name].tail()
+                self.start(name)
+
+    def _vacancies(self) -> tuple[Member | None, int]:
+        master = self._now.get("master")
+        return master, 0 if master is None else len(master.lines("waiting"))
+
+    def _vacant(self, name: str) -> bool:
+        """The master has said so since the member was begun, and there is something left to run."""
+        if self._world.state().status == "FINISHED":
+            return False
+        master, count = self._vacancies()
+        heard = self._heard[name][1] if self._heard[name][0] is master else 0
+        told = [] if master is None else [line["message"] for line in master.lines("waiting")[heard:count]]
+        return any(re.search(rf"\b{vertex}/\d", text) for text in told for vertex in GROUPS.get(name, ()))
+
+    def finish(self) -> None:
+        """All of them end by themselves, and well."""
+
+        def look() -> bool:
+            self.see_to()
+            return all(member.exit_code == 0 for member in self._now.values())
+
+        wait_until(look, self.tails, seconds=PATIENCE, every=0.1)
+
+    def tails(self) -> str:
+        return "\n".join(member.tail(1500) for member in self._world.members)

@@ -1,0 +1,32 @@
+"""The steps of the job ``jobs/parts.py``, in their order: what each of them writes."""
+
+from __future__ import annotations
+
+from tests.support.steps import Step
+
+
+def journal(name: str, text: str) -> Step:
+    return Step(name, r"/parts/journal/\d+\.json", f'"type": {text}')
+
+
+def log(name: str, vertex: str, kind: str) -> Step:
+    return Step(name, rf"/vertices/{vertex}/\d/log/\d+\.json", f'"type": "{kind}"')
+
+
+VERTICES = ("left", "right", "clean", "both", "report")
+STEPS = (
+    journal("the job is claimed", '"EpochClaimed"'),
+    journal("the plan is recorded", '"PlanRecorded"'),
+    journal("right is frozen", '"SourceFrozen", "uid": "right"'),
+    *(log(f"{vertex} has published", vertex, "Batch") for vertex in VERTICES),
+    *(log(f"{vertex} is at its end", vertex, "EndOfData") for vertex in VERTICES),
+    *(journal(f"the end of {one} is known", f'"SubtaskEndOfData", "subtask": "{one}/') for one in VERTICES),
+    journal("the final checkpoint is triggered", '"CheckpointTriggered"'),
+    journal("the final checkpoint is completed", '"CheckpointCompleted"'),
+    Step("the first sink is released", "/_ckpt/parts/[a-z]+/manifests/"),
+    Step("the sink all is released", "/_ckpt/parts/all/manifests/"),
+    journal("the checkpoint is released", '"CheckpointReleased"'),
+    journal("the job is FINISHED", '"StatusChanged", "status": "FINISHED"'),
+    Step("the results of clean are given back", "/vertices/clean/0/partition", is_deletion=True),
+)
+RECONCILED = journal("it is decided what runs again", '"JobReconciled"')

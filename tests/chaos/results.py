@@ -1,0 +1,101 @@
+"""The results of a batch job's vertices as its logs name them: which are there, which somebody still wants, which
+are lost. What may be read again follows from that, and is worked out here a second time."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.records import Batch, EndOfData
+from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+SUBTASKS = {"left": 2, "right": 1, "clean": 1, "both": 1, "report": 1}
+READERS = {"left": "clean", "right": "both", "clean": "both", "both": "report"}
+SPLITS = {"left": [f"l{n}" for n in range(6)], "right": [f"r{n}" for n in range(3)]}
+JOB_ID = "parts"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A file of a published entry; ``split``: of a source."""
+
+    vertex: str
+    split: str | None
+    path: Path
+    size: int
+
+    @property
+    def is_lost(self) -> bool:
+        return not self.path.exists() or self.path.stat().st_size != self.size
+
+
+class Results:
+    """As they are when it is made."""
+
+    def __init__(self, storage: Storage, root: Path) -> None:
+        self.files: list[Result] = []
+        self.published: dict[str, set[str]] = defaultdict(set)
+        self._ended: set[str] = set()
+        for vertex, count in SUBTASKS.items():
+            ended = [self._read(storage, root, vertex, number) for number in range(count)]
+            self._ended |= {vertex} if all(ended) else set()
+
+    def _read(self, storage: Storage, root: Path, vertex: str, number: int) -> bool:
+        records = [one for _, one in TailingLogReader(storage, subtask_log_path(JOB_ID, vertex, number)).records()]
+        partition = root / partition_path(JOB_ID, vertex, number)
+        for record in [one for one in records if isinstance(one, Batch)]:
+            if record.split is not None:
+                self.published[vertex].add(record.split)
+            self.files += [Result(vertex, record.split, partition / one.path, one.size) for one in record.files]
+        return any(isinstance(one, EndOfData) for one in records)
+
+    def sound(self, source: str) -> set[str]:
+        """The splits that are published, and not lost."""
+        lost = {one.split for one in self.files if one.vertex == source and one.is_lost}
+        return {split for split in self.published[source] if split not in lost}
+
+    def is_wanted(self, vertex: str) -> bool:
+        """Its reader is not at its end, or has to run again."""
+        reader = READERS.get(vertex)
+        return reader is not None and (reader not in self._ended or self._runs_again(reader))
+
+    def _runs_again(self, vertex: str) -> bool:
+        return self.is_wanted(vertex) and any(one.is_lost for one in self.files if one.vertex == vertex)
+
+    def to_read(self, source: str) -> set[str]:
+        """The splits that the next run may read: those that are not published, and those that are lost and wanted."""
+        lost = {one.split for one in self.files if one.vertex == source and one.is_lost} - {None}
+        again = {str(split) for split in lost} if self.is_wanted(source) else set[str]()
+        return set(SPLITS[source]) - self.published[source] | again
+
+
+def lose(results: Results, rng: random.Random, ways: Sequence[str] = ("gone", "emptied")) -> list[str]:
+    """Some files are deleted or emptied, now such as are wanted, now any. Says which."""
+    told = []
+    for _ in range(rng.choice([0, 1, 1, 2, 4])):
+        there = [one for one in results.files if not one.is_lost]
+        wanted = [one for one in there if results.is_wanted(one.vertex)]
+        one = rng.choice((rng.choice([wanted, there]) or there) or [None])
+        if one is None:
+            break
+        how = rng.choice(ways)
+        one.path.unlink() if how == "gone" else one.path.write_bytes(b"")
+        told.append(f"{one.vertex} {one.split or ''} {how}{'' if one in wanted else ', not wanted'}")
+    return told
+
+
+def readings(base: Path) -> list[tuple[int, str, str]]:
+    """(process, source, split), as they were read. Whoever plans calls each source's function once before, with the
+    first split that is left: that is no reading."""
+    path, planned, found = base / "readings.txt", set[tuple[int, str]](), []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        process, source, split = line.split()
+        if (int(process), source) in planned:
+            found.append((int(process), source, split))
+        planned.add((int(process), source))
+    return found

@@ -1,0 +1,77 @@
+"""What is left of a job when it has FINISHED: its output, and under the root what tells what has happened."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from tests.chaos.released import Row, read_rows
+
+SINKS = ("raw", "all", "out")
+METADATA = "parts/checkpoints/chk-1/_metadata"
+RETAINED = re.compile(
+    r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
+    r"|frozen/(left|right)\.json|vertices/[a-z]+/\d/log/(\d{8}|head)\.json"
+    r"|deployments/\d{4}/(master-\d{4}|worker-[0-9a-f]{8})\.json)"  # the last words of each process
+)
+
+
+class Ended(Protocol):
+    """A job that has ended, of whichever suite."""
+
+    @property
+    def base(self) -> Path: ...
+    @property
+    def root(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``rows``: sink -> row -> how often it was released. ``files``: under the root, without their numbers."""
+
+    rows: dict[str, Counter[str]]
+    files: frozenset[str]
+
+
+def outcome(world: Ended) -> Outcome:
+    rows = {sink: Counter(map(str, _released(world, sink))) for sink in SINKS}
+    for sink, counted in rows.items():
+        twice = [row for row, times in counted.items() if times > 1]
+        assert counted, f"{sink}: nothing was released"
+        assert not twice, f"{sink}: released more than once: {twice[:5]}"
+    return Outcome(rows, frozenset(_unnumbered(path) for path in _files(world.root)))
+
+
+def check_retained(world: Ended, files: frozenset[str]) -> None:
+    """Nothing but the journal, the logs, the frozen lists and the checkpoints' metadata; ``files``: as of a run that
+    never failed; the portable copy of a checkpoint is not made up for, and no start reads it. Nothing of a sink but its
+    output, and its manifests."""
+    left = [path for path in _files(world.root) if not RETAINED.fullmatch(path)]
+    assert not left, f"left under the root: {left[:10]}"
+    missing = files - {METADATA} - {_unnumbered(path) for path in _files(world.root)}
+    assert not missing, f"not there: {missing}"
+    for sink in SINKS:
+        found = {path for path in _files(world.base / sink) if not re.match(r"_ckpt/.*/\d{8}\.json$", path)}
+        released = {file.path for one in _manifests(world, sink) for file in one.files}
+        assert found == released, f"{sink}: left, or gone: {sorted(found ^ released)[:10]}"
+
+
+def _manifests(world: Ended, sink: str) -> list[Manifest]:
+    return read_manifests(str(world.base / sink), "parts", sink)
+
+
+def _released(world: Ended, sink: str) -> list[Row]:
+    files = [file.path for one in _manifests(world, sink) for file in one.files]
+    return [row for path in files for row in read_rows(world.base / sink / path)]
+
+
+def _files(folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def _unnumbered(path: str) -> str:
+    return re.sub(r"\d{2,}", "N", path)
