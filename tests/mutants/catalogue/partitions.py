@@ -427,4 +427,25 @@ _WHAT_IS_NEEDED = (
     ),
 )
 
-PARTITIONS = (*_SUBTASK_LOG, *_INPUT_GATE, *_WHAT_IS_NEEDED)
+_LIFE = (
+    Mutant(
+        "published-data-collected-with-what-is-left",
+        "R5",
+        "jobmaster/collector.py",
+        "if name not in keep and _attempt(name) not in living]",
+        "if _attempt(name) not in living]",
+        ("tests/partitions/test_partition_life.py",),
+        "what an attempt has published goes with what it has left",
+    ),
+    Mutant(
+        "void-data-kept",
+        "R23",
+        "jobmaster/collector.py",
+        '    published = {file.path.split("/")[-2] for batch in batches for file in batch.files}',
+        "    published = set(storage.list(data_folder(partition, edges)))",
+        ("tests/partitions/test_partition_life.py",),
+        "what attempts leave is never deleted while the job runs",
+    ),
+)
+
+PARTITIONS = (*_SUBTASK_LOG, *_INPUT_GATE, *_WHAT_IS_NEEDED, *_LIFE)

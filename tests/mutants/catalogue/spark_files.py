@@ -398,7 +398,10 @@ _PREPARED = (
         "jobmaster/collector.py",
         "    if Journal(storage, job_id).replay().status is not JobStatus.FINISHED:",
         "    if False:",
-        ("tests/spark/test_overtaken.py::test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up",),
+        (
+            "tests/partitions/test_partition_life.py",
+            "tests/spark/test_overtaken.py::test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up",
+        ),
         "a job that is not over loses its state",
     ),
     Mutant(
