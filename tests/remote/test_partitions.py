@@ -74,7 +74,7 @@ def test_what_is_published_stays_until_the_job_has_finished(
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
     write_request(cluster.world.live, JOB, "drain", cluster.state.epoch)
     cluster.finish()
-    assert cluster.world.partitions() == {}
+    assert cluster.left == {}
 
 
 def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_have_not_is_not(
