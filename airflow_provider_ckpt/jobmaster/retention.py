@@ -20,8 +20,9 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import to_json
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
-from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, last_batch_position, log_head
+from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, last_batch_position, log_head
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.layout import (
     checkpoint_path,
@@ -37,9 +38,10 @@ log = logging.getLogger(__name__)
 KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_EVERY = 64
-"""Completed checkpoints between two truncations of the logs."""
+"""Checkpoints between two truncations of the logs, by their numbers. These go on from run to run: short runs truncate,
+too."""
 COMPACT_EVERY = 1024
-"""Completed checkpoints between two compactions of the journal."""
+"""The same for compactions of the journal."""
 WORTH_A_SNAPSHOT = 64
 """Entries of the journal of a job in batch mode: fewer are replayed as fast as a snapshot."""
 
@@ -66,12 +68,15 @@ class Retention:
         self._storage, self._job_id, self._graph = storage, job_id, graph
         self._journal, self._logs, self._retained = journal, logs, retained
         self._final_only = final_only
-        self._count = 0
+        self._given_back: dict[SubtaskId, int] = {}
+        """Entries below that position have no data any more."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
         """Called once for each completed checkpoint."""
-        self._thread.submit(self._after, self._journal.state.checkpoints[checkpoint], self._kept())
+        checkpoints = self._journal.state.checkpoints
+        before = max((number for number in checkpoints if number < checkpoint), default=0)
+        self._thread.submit(self._after, checkpoints[checkpoint], before, self._kept())
 
     def look(self, now: float) -> None:
         """Called every now and then. ``now``: seconds that never go back."""
@@ -87,21 +92,22 @@ class Retention:
         checkpoints = self._journal.state.checkpoints
         return [checkpoints[number] for number in sorted(checkpoints)[-self._retained :]]
 
-    def _after(self, completed: CheckpointCompleted, kept: list[CheckpointCompleted]) -> None:
+    def _after(self, completed: CheckpointCompleted, before: int, kept: list[CheckpointCompleted]) -> None:
+        """``before``: the checkpoint that was completed before it, by whichever JobMaster; 0: none."""
+        number = completed.checkpoint
         try:
             self._write_metadata(completed)
             self._delete_old(min(one.checkpoint for one in kept))
-            self._count += 1
-            if self._count % TRUNCATE_EVERY == 0:
+            if number // TRUNCATE_EVERY > before // TRUNCATE_EVERY:
                 for subtask in completed.subtasks:
                     self._truncate(subtask, kept)
-            if self._count % COMPACT_EVERY == 0:
+            if number // COMPACT_EVERY > before // COMPACT_EVERY:
                 self._journal.compact(completed.at)
         except CkptError as error:
             # nothing here decides anything: what could not be deleted is deleted after a later checkpoint
-            log.warning("housekeeping after checkpoint %d failed: %s", completed.checkpoint, error)
+            log.warning("housekeeping after checkpoint %d failed: %s", number, error)
         except Exception:
-            log.exception("housekeeping after checkpoint %d failed", completed.checkpoint)
+            log.exception("housekeeping after checkpoint %d failed", number)
 
     def _snapshot(self) -> None:
         try:
@@ -136,10 +142,7 @@ class Retention:
         records = log_.records()
         consumers = self._consumer_positions(subtask, kept[0])
         for head in data_head(consumers):
-            self._journal.check_fenced()
-            partition = partition_path(self._job_id, subtask.vertex, subtask.number)
-            for path in deletable_files(records, head):
-                self._storage.delete(f"{partition}/{path}")
+            self._give_back(subtask, records, head)
         head = log_head(
             retained=[position(one, subtask) for one in kept],
             unreleased_from=self._unreleased_from(subtask),
@@ -149,6 +152,15 @@ class Retention:
         path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
         LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head)
         log_.forget(head)
+
+    def _give_back(self, subtask: SubtaskId, records: list[Numbered], head: int) -> None:
+        """The data below ``head``, once: an entry may be needed for longer than its data."""
+        self._journal.check_fenced()
+        partition = partition_path(self._job_id, subtask.vertex, subtask.number)
+        start = self._given_back.get(subtask, 0)
+        for folder in deletable_folders(records, start, head):
+            self._storage.delete_tree(f"{partition}/{folder}")
+        self._given_back[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
         positions = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from posixpath import dirname
 
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch
@@ -42,8 +43,14 @@ def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
     return (max(0, min(positions) - 1),) if positions else ()
 
 
-def deletable_files(records: Iterable[Numbered], head: int) -> list[str]:
-    """Paths of the data files in batches below ``head``."""
-    return [
-        file.path for number, record in records if number < head and isinstance(record, Batch) for file in record.files
+def deletable_folders(records: Iterable[Numbered], start: int, head: int) -> list[str]:
+    """Folders with the data of batches from ``start`` on and below ``head``.
+
+    A folder was written by one call, for one batch (R5). Besides the files that the entry names it holds what Spark
+    puts there: its mark that all is written, checksums, files without rows.
+    """
+    named = [
+        (number, dirname(file.path)) for number, record in records if isinstance(record, Batch) for file in record.files
     ]
+    needed = {folder for number, folder in named if number >= head}
+    return sorted({folder for number, folder in named if start <= number < head} - needed)

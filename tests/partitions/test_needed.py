@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.needed import data_head, deletable_files, log_head
+from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, log_head
 from airflow_provider_ckpt.partitions.records import Barrier
 from tests.partitions.samples import batch
 
@@ -17,7 +17,7 @@ def test_r7_the_slowest_consumer_decides_and_one_that_never_started_needs_everyt
 def test_r7_the_entry_at_the_edge_of_a_position_stays_because_it_may_be_read_in_part() -> None:
     records = [(n, batch(n)) for n in range(6)]
     (head,) = data_head([4])
-    assert deletable_files(records, head) == [f"b{n}/part-0.parquet" for n in range(3)]
+    assert deletable_folders(records, 0, head) == [f"b{n}" for n in range(3)]
 
 
 def test_a_log_without_consumers_has_no_data_to_delete() -> None:
@@ -40,11 +40,21 @@ def test_the_last_batch_stays_because_the_log_is_folded_from_it() -> None:
     assert log_head(retained=[40], unreleased_from=40, consumers=[], last_batch=-1) == 0
 
 
-def test_only_batches_have_files_to_delete() -> None:
+def test_only_batches_have_data_to_delete() -> None:
     records: list[Numbered] = [
         (0, batch(0, files=2)),
         (1, Barrier(1, 1, Snapshot(1, 0))),
         (2, batch(1, files=0)),
         (3, batch(2)),
     ]
-    assert deletable_files(records, 3) == ["b0/part-0.parquet", "b0/part-1.parquet"]
+    assert deletable_folders(records, 0, 3) == ["b0"]
+
+
+def test_what_was_given_back_before_is_not_given_back_again() -> None:
+    records = [(n, batch(n)) for n in range(6)]
+    assert deletable_folders(records, 2, 4) == ["b2", "b3"]
+    assert deletable_folders(records, 4, 4) == deletable_folders(records, 4, 1) == []
+
+
+def test_a_folder_that_an_entry_still_names_stays() -> None:
+    assert deletable_folders([(0, batch(7)), (1, batch(8)), (2, batch(7))], 0, 2) == ["b8"]

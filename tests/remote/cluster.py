@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from random import Random
 
+from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
@@ -83,6 +84,8 @@ class Cluster:
         self.room: int | None = None
         """For so many workers at a time; None: for all of them."""
         self.steps = 0
+        self.left: dict[str, list[str]] = {}
+        """What was in partitions when the job had FINISHED, and all processes had gone."""
         self._names = 0
         self._depth = 0
         self._watched = Journal(self.world.live, JOB)
@@ -223,6 +226,10 @@ class Cluster:
             process.wakes_at = 0.0
         self.run(lambda: self._watched.refresh().status is JobStatus.FINISHED, limit)
         self.run(lambda: not self.processes, limit)
+        self.left = self.world.partitions()
+        clean_up(self.world.live, JOB, self.graph, {})  # as the next start: who was overtaken may have written yet
+        if self.world.partitions():
+            raise AssertionError(f"seed {self.seed}: partitions outlive their job: {self.world.partitions()}")
         self.world.check_the_end()
 
 

@@ -1,5 +1,6 @@
 """Whole jobs over the storage alone, under everything that can happen to the processes that run them: each row arrives
-once, and once nothing goes wrong any more the job comes to its end. ``CKPT_REMOTE_SEEDS``: how many, default 8."""
+once, and once nothing goes wrong any more the job comes to its end. So nothing of a result partition is deleted before
+it was read: its reader would never get on. ``CKPT_REMOTE_SEEDS``: how many, default 8."""
 
 from __future__ import annotations
 
@@ -44,6 +45,7 @@ def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
     cluster = random_cluster(seed, 0.0, mode)
     run(cluster, 5000)
     assert cluster.state.epoch == 2  # one planner, one JobMaster
+    assert cluster.left == {}
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])

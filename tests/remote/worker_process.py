@@ -14,6 +14,7 @@ from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.jobmaster.attempts import continues_at
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Place
@@ -112,6 +113,7 @@ class WorkerProcess(Process):
     def _start(self) -> None:
         state = self._journal.refresh()
         if not state.deployment:
+            self.is_over = state.status is JobStatus.FINISHED
             return
         self.deployment, timing = state.deployment, self.cluster.timing
         part = WorkerPart.of(self.storage, state, self.subtasks, restarts=self.cluster.restarts)

@@ -6,10 +6,12 @@ from __future__ import annotations
 from airflow_provider_ckpt.journal.codec import decode_all
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, EpochClaimed, Event
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder
 from airflow_provider_ckpt.storage.append_log import AppendLog
-from airflow_provider_ckpt.storage.layout import journal_path
+from airflow_provider_ckpt.storage.layout import journal_path, partition_path
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from tests.simulation.world import JOB, BrokenError, World
+from tests.simulation.world import JOB, BrokenError, Row, World
 
 
 class RemoteWorld(World):
@@ -23,8 +25,28 @@ class RemoteWorld(World):
         self.live = MemoryStorage(f"simulation/{name}")
         self._entries = AppendLog(self.storage, journal_path(JOB), format="journal", parse=decode_all)
         self._epoch = 0
+        self._files: dict[tuple[SubtaskId, str], tuple[Row, ...]] = {}
         self._deployments: dict[int, int] = {}
         """Epoch -> that of the barriers of its JobMaster."""
+
+    def write(self, subtask: SubtaskId, path: str) -> str:
+        """As the real ones lie there, under the names by which they are collected."""
+        edges = [edge.uid for edge in self.graph.outputs(subtask.vertex)]
+        folder = f"{data_folder('', edges)[1:]}/{path.removeprefix(f'{subtask}-')}"
+        for name in ("part-0", "_SUCCESS"):
+            self.live.create(f"{partition_path(JOB, subtask.vertex, subtask.number)}/{folder}/{name}", b"rows")
+        self._files[subtask, f"{folder}/part-0"] = self.rows[path]
+        return f"{folder}/part-0"
+
+    def read(self, producer: SubtaskId, path: str) -> tuple[Row, ...]:
+        """Raises ObjectNotFoundError if it is gone. Who was overtaken may find that; anybody else never gets on."""
+        self.live.read(f"{partition_path(JOB, producer.vertex, producer.number)}/{path}")
+        return self._files[producer, path]
+
+    def partitions(self) -> dict[str, list[str]]:
+        """Subtask -> the files in its partition."""
+        found = {one: self.live.files(partition_path(JOB, one.vertex, one.number)) for one in self.graph.subtasks}
+        return {str(one): [path for path, _ in files] for one, files in found.items() if files}
 
     def created(self, path: str, data: bytes) -> None:
         """An object was created in the storage that the processes share."""

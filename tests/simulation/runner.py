@@ -126,7 +126,7 @@ class Runner:
     # -- rows
 
     def _routed(self, by: Channel, path: str) -> list[Row]:
-        rows = self.world.rows[path]
+        rows = self.world.read(by.producer, path)
         return [(*row, by.edge.uid) for row in rows if self.world.routed(by.edge, by.producer, self.subtask, row)]
 
     def _own(self, path: str) -> Row:
@@ -137,7 +137,8 @@ class Runner:
         """Files and handles of a batch, under a name that no other has (R5)."""
         path = f"{self.subtask}-{self.attempt}-{batch_id}-{next(_NAMES)}"
         self.world.rows[path] = tuple(rows)
-        files = (PartitionFile(path, len(rows)),) if rows and self.world.graph.outputs(self.vertex.uid) else ()
+        read = rows and self.world.graph.outputs(self.vertex.uid)
+        files = (PartitionFile(self.world.write(self.subtask, path), len(rows)),) if read else ()
         return {"files": files, "handles": {sink: {"id": path} for sink in self.vertex.sinks}}
 
 

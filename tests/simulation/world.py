@@ -143,6 +143,14 @@ class World:
                 return event
         return None
 
+    def write(self, subtask: SubtaskId, path: str) -> str:
+        """Put the rows that were staged as ``path`` into its partition; the path of the file there."""
+        return path
+
+    def read(self, producer: SubtaskId, path: str) -> tuple[Row, ...]:
+        """A file of the producer's partition."""
+        return self.rows[path]
+
     def routed(self, edge: JobEdge, producer: SubtaskId, consumer: SubtaskId, row: Row) -> bool:
         """Whether the row goes to this consumer subtask."""
         width = self.graph.vertex(edge.producer).parallelism

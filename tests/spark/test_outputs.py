@@ -83,9 +83,12 @@ def test_r5_two_calls_for_one_batch_touch_nothing_of_each_other(spark: SparkSess
     assert rows == 3
 
 
-def test_an_empty_batch_leaves_no_file_to_feed(spark: SparkSession, world: World) -> None:
+def test_an_empty_batch_leaves_no_file_to_feed_and_none_that_nobody_would_delete(
+    spark: SparkSession, world: World
+) -> None:
     prepared = outputs(spark, world, "s", partition=True).stage(spark.range(3).where("id > 9"), 0)
     assert prepared.files == ()
+    assert open_storage(world.base).files("p") == []
     assert prepared.handles["s"]["rows"] == 0
 
 

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import journal_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -38,8 +39,10 @@ class House:
     """A job whose every batch is in a checkpoint of its own: checkpoint *n* lies at position 2*n* of each log, behind
     the batch at 2*n* - 1, of which "b" has read the one of "a"."""
 
-    def __init__(self, storage: Storage, *, retained: int = 2, final_only: Collection[str] = ()) -> None:
-        self.storage = storage
+    def __init__(
+        self, storage: Storage, *, retained: int = 2, final_only: Collection[str] = (), graph: JobGraph = GRAPH
+    ) -> None:
+        self.storage, self.graph = storage, graph
         journal = Journal(storage, "job")
         journal.claim("t", Worker(), 0.0)
         self.journal = OwnedJournal(journal)
@@ -47,31 +50,38 @@ class House:
         for log in self.logs.values():
             log.load()
             log.open(AttemptId(1, 0, "1"))
-        self.retention = Retention(
-            storage,
-            "job",
-            lambda: GRAPH,
-            self.journal,
-            self.logs,
-            retained=retained,
-            final_only=frozenset(final_only),
-        )
+        self.retention = self.next_master(retained=retained, final_only=final_only)
 
     def live(self, checkpoints: int, *, released: int | None = None) -> House:
         """Until so many checkpoints have completed; ``released``: the last one of which that is true (None: all)."""
         for number in range(1, checkpoints + 1):
-            path = f"data/{number}"
-            self.storage.create(f"{partition_path('job', 'a', 0)}/{path}", b"rows")
-            self.logs[A].publish(Batch(number, {}, files=(PartitionFile(path, 4),)))
-            handle = {"id": f"h{number}", "rows": 1}
-            self.logs[B].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
-            subtasks = {uid: log.barrier(1, number) for uid, log in self.logs.items()}
-            self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+            self.complete(number)
             if released is None or number <= released:
                 self.journal.write(CheckpointReleased(number, 1.0, {}))
             self.retention.completed(number)
         self.retention.close()
         return self
+
+    def complete(self, number: int) -> None:
+        path = f"a__b/data/0001-1-{number}-n"
+        for name in ("part-0", "_SUCCESS", ".part-0.crc"):
+            self.storage.create(f"{partition_path('job', 'a', 0)}/{path}/{name}", b"rows")
+        self.logs[A].publish(Batch(number, {}, files=(PartitionFile(f"{path}/part-0", 4),)))
+        handle = {"id": f"h{number}", "rows": 1}
+        self.logs[B].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
+        subtasks = {uid: log.barrier(1, number) for uid, log in self.logs.items()}
+        self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+
+    def next_master(self, *, retained: int = 2, final_only: Collection[str] = ()) -> Retention:
+        return Retention(
+            self.storage,
+            "job",
+            lambda: self.graph,
+            self.journal,
+            self.logs,
+            retained=retained,
+            final_only=frozenset(final_only),
+        )
 
     def positions(self, uid: str) -> list[int]:
         """What a reader finds that comes now, but for what keeps zombies out."""
@@ -79,8 +89,11 @@ class House:
         log.load()
         return [number for number, record in log.records() if not isinstance(record, Open)]
 
-    def files(self) -> list[str]:
-        return self.storage.list(f"{partition_path('job', 'a', 0)}/data")
+    def data(self) -> list[int]:
+        """The batches of which there is anything in the partition."""
+        return sorted(
+            int(name.split("-")[2]) for name in self.storage.list(f"{partition_path('job', 'a', 0)}/a__b/data")
+        )
 
 
 @pytest.fixture
@@ -91,7 +104,7 @@ def storage(tmp_path: Path) -> Storage:
 def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(storage: Storage) -> None:
     """Of the input the entry at its position stays too: it may have been read in part."""
     house = House(storage).live(LAST)
-    assert house.files() == [f"{LAST - 1}", f"{LAST}"]
+    assert house.data() == [LAST - 1, LAST]
     assert house.positions("a")[0] == 2 * (LAST - 1) - 1
     assert house.positions("b")[0] == 2 * (LAST - 1)
 
@@ -99,12 +112,12 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
 def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
     """Its successor may go back to what it takes for forgotten."""
     house = House(storage).live(LAST - 1)
-    late = Retention(storage, "job", lambda: GRAPH, house.journal, house.logs, retained=1, final_only=frozenset())
+    house.complete(LAST)
+    late = house.next_master()
     Journal(storage, "job").claim("t2", Worker(), 0.0)
-    for _ in range(TRUNCATE_EVERY):
-        late.completed(LAST - 1)
+    late.completed(LAST)
     late.close()
-    assert len(house.files()) == LAST - 1
+    assert len(house.data()) == LAST
     assert house.positions("a")[0] == house.positions("b")[0] == 1
 
 
@@ -117,7 +130,7 @@ def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -
 
 def test_r7_nothing_goes_before_it_is_time(storage: Storage) -> None:
     house = House(storage).live(LAST - 1)
-    assert len(house.files()) == LAST - 1
+    assert len(house.data()) == LAST - 1
     assert house.positions("a")[0] == house.positions("b")[0] == 1
 
 
@@ -136,7 +149,7 @@ def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None
     wrapped = WrappedStorage(storage)
     House(wrapped).live(LAST)
     verbs = wrapped.verbs.log
-    files = [at for at, verb in enumerate(verbs) if verb.startswith("delete ") and "/partition/" in verb]
+    files = [at for at, verb in enumerate(verbs) if verb.startswith("delete_tree ") and "/partition/" in verb]
     heads = [at for at, verb in enumerate(verbs) if verb.startswith("create ") and "/a/0/log/head-" in verb]
     assert len(files) == LAST - 2
     assert max(files) < min(heads)
@@ -214,3 +227,96 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
     kept = SubtaskLog(storage, log.path)
     kept.load()
     assert 1 in [number for number, _ in kept.records()]
+
+
+def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage) -> None:
+    """Each run counted its own checkpoints: of one that was stopped every hour nothing ever went."""
+    house = House(storage)
+    for number in range(1, LAST + 1):
+        house.complete(number)
+        house.journal.write(CheckpointReleased(number, 1.0, {}))
+        master = house.next_master()
+        master.completed(number)
+        master.close()
+    house.retention.close()
+    assert house.data() == [LAST - 1, LAST]
+    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
+
+
+def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> None:
+    """Its number is the one at which the logs would have been truncated."""
+    house = House(storage)
+    for number in (*range(1, LAST), LAST + 1):
+        house.complete(number)
+        house.retention.completed(number)
+    house.retention.close()
+    assert house.data() == [LAST - 1, LAST + 1]
+
+
+def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) -> None:
+    """Those of a producer with a sink that releases at the end only stay from the first one on."""
+    a = replace(GRAPH.vertices[0], sinks=("late",))
+    wrapped = WrappedStorage(storage)
+    graph = JobGraph((a, GRAPH.vertices[1]), GRAPH.edges)
+    house = House(wrapped, final_only={"late"}, graph=graph).live(3 * LAST)
+    assert house.positions("a")[0] == 1
+    assert house.data() == [3 * LAST - 1, 3 * LAST]
+    deleted = [verb for verb in wrapped.verbs.log if verb.startswith("delete_tree ") and "/partition/" in verb]
+    assert len(deleted) == len(set(deleted)) == 3 * LAST - 2
+
+
+def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
+    """A release that died on its way is done once more, and somebody may have cleaned up by hand."""
+    house = House(storage).live(LAST - 1)
+    storage.delete_tree(partition_path("job", "a", 0))
+    house.complete(LAST)
+    master = house.next_master()
+    master.completed(LAST)
+    master.close()
+    assert house.data() == [LAST]
+    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
+
+
+def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: Storage) -> None:
+    class Fails(WrappedStorage):
+        left = 10
+
+        def delete_tree(self, path: str) -> None:
+            if "/partition/" in path:
+                self.left -= 1
+                if not self.left:
+                    raise StorageTransientError(verb="delete_tree", uri=path, reason="gone")
+            super().delete_tree(path)
+
+    failing = Fails(storage)
+    house = House(failing).live(2 * LAST)
+    assert failing.left < 0
+    assert house.data() == [2 * LAST - 1, 2 * LAST]
+
+
+def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attempt_publishes(storage: Storage) -> None:
+    """It has looked at the fence, and then it was paused: the successor goes back, and publishes the same batch ids."""
+    successor = SubtaskLog(storage, subtask_log_path("job", "a", 0))
+    mine = "a__b/data/0002-2-5-n"
+
+    class Paused(WrappedStorage):
+        is_overtaken = False
+
+        def delete_tree(self, path: str) -> None:
+            if "/partition/" in path and not self.is_overtaken:
+                self.is_overtaken = True
+                Journal(storage, "job").claim("t2", Worker(), 0.0)
+                successor.load()
+                successor.open(AttemptId(2, 0, "2"), continues_at=1)
+                storage.create(f"{partition_path('job', 'a', 0)}/{mine}/part-0", b"rows")
+                successor.publish(Batch(5, {}, files=(PartitionFile(f"{mine}/part-0", 4),)))
+            super().delete_tree(path)
+
+    House(Paused(storage)).live(LAST)
+    assert storage.list(f"{partition_path('job', 'a', 0)}/{mine}") == ["part-0"]
+    successor.check_fenced()
+    reader = SubtaskLog(storage, successor.path)
+    reader.load()
+    assert [record for _, record in reader.records() if isinstance(record, Batch)] == [
+        Batch(5, {}, files=(PartitionFile(f"{mine}/part-0", 4),))
+    ]

@@ -69,7 +69,7 @@ class Outputs:
         source = frame if copy is None else self._read(copy, frame)
         request = StageRequest(str(self._attempt), batch_id, nonce, counted)
         handles = {uid: sink.stage(source, request) for uid, sink in self._sinks.items()}
-        if copy is not None and self._partition is None:
+        if copy is not None and not files:  # no entry is going to name anything in it
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
 

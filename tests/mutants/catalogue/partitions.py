@@ -364,10 +364,30 @@ _WHAT_IS_NEEDED = (
         "files-at-the-head-deleted",
         "R7",
         "partitions/needed.py",
-        "for number, record in records if number < head and",
-        "for number, record in records if number <= head and",
+        "    needed = {folder for number, folder in named if number >= head}\n"
+        "    return sorted({folder for number, folder in named if start <= number < head} - needed)",
+        "    needed = {folder for number, folder in named if number > head}\n"
+        "    return sorted({folder for number, folder in named if start <= number <= head} - needed)",
         _NEEDED,
         "the first entry that is needed loses its files",
+    ),
+    Mutant(
+        "shared-folder-deleted",
+        "R7",
+        "partitions/needed.py",
+        "if start <= number < head} - needed)",
+        "if start <= number < head})",
+        _NEEDED,
+        "an entry that is needed loses its files with those of one that is not",
+    ),
+    Mutant(
+        "given-back-again-and-again",
+        "R7",
+        "partitions/needed.py",
+        "for number, folder in named if start <= number < head}",
+        "for number, folder in named if number < head}",
+        (*_NEEDED, "tests/spark/test_retention.py"),
+        "of a log that is pinned each truncation asks the store to delete all that it ever had",
     ),
     Mutant(
         "unreleased-handles-truncated",
@@ -407,4 +427,25 @@ _WHAT_IS_NEEDED = (
     ),
 )
 
-PARTITIONS = (*_SUBTASK_LOG, *_INPUT_GATE, *_WHAT_IS_NEEDED)
+_LIFE = (
+    Mutant(
+        "published-data-collected-with-what-is-left",
+        "R5",
+        "jobmaster/collector.py",
+        "if name not in keep and _attempt(name) not in living]",
+        "if _attempt(name) not in living]",
+        ("tests/partitions/test_partition_life.py",),
+        "what an attempt has published goes with what it has left",
+    ),
+    Mutant(
+        "void-data-kept",
+        "R23",
+        "jobmaster/collector.py",
+        '    published = {file.path.split("/")[-2] for batch in batches for file in batch.files}',
+        "    published = set(storage.list(data_folder(partition, edges)))",
+        ("tests/partitions/test_partition_life.py",),
+        "what attempts leave is never deleted while the job runs",
+    ),
+)
+
+PARTITIONS = (*_SUBTASK_LOG, *_INPUT_GATE, *_WHAT_IS_NEEDED, *_LIFE)

@@ -6,6 +6,15 @@ from tests.mutants.mutant import Mutant
 
 REMOTE = (
     Mutant(
+        "remote-partitions-outlive-their-job",
+        "R16",
+        "remote/master.py",
+        "        if outcome.status is JobStatus.FINISHED:\n",
+        "        if False:\n",
+        ("tests/remote/test_partitions.py",),
+        "what workers have written for each other stays when the job has finished",
+    ),
+    Mutant(
         "remote-no-redelivery",
         "W15",
         "remote/correspondence.py",

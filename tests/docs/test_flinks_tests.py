@@ -1,0 +1,104 @@
+"""docs/partitions.md and docs/recovery.md say which of our tests shows what one of Flink's does, or why none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.examples import ROOT, pages
+from tests.docs.protocol import named_tests
+
+TRACKERS = """
+PartitionTableTest: testEmptyTable testStartTrackingPartition testGetTrackedPartitions
+    testStartTrackingZeroPartitionDoesNotMutateState testStopTrackingAllPartitions testStopTrackingPartitions
+TaskExecutorPartitionLifecycleTest: testConnectionTerminationAfterExternalRelease testPartitionReleaseAfterDisconnect
+    testPartitionReleaseAfterReleaseCall testPartitionReleaseAfterShutdown
+    testJobMasterConnectionTerminationAfterExternalRelease testJobMasterConnectionTerminationAfterExternalPromotion
+    testPartitionReleaseAfterJobMasterDisconnect testPartitionPromotion testClusterPartitionRelease
+    testBlockingLocalPartitionReleaseDoesNotBlockTaskExecutor testEnableBatchJobRecoveryAndRetainPartitions
+    testEnableBatchJobRecoveryAndNotRetainPartitions testDisableBatchJobRecoveryAndReleasePartitions
+TaskExecutorPartitionTrackerImplTest: createClusterPartitionReport testStopTrackingAndReleaseJobPartitions
+    testStopTrackingAndReleaseJobPartitionsFor testGetTrackedPartitionsFor promoteJobPartitions
+    stopTrackingAndReleaseAllClusterPartitions stopTrackingAndReleaseClusterPartitions
+JobMasterPartitionTrackerImplTest: testPipelinedPartitionIsNotTracked testBlockingPartitionIsTracked
+    testPipelinedApproximatePartitionIsTracked testReleaseCallsWithLocalResources
+    testReleaseCallsWithoutLocalResources testStopTrackingIssuesNoReleaseCalls
+    testTrackingInternalAndExternalPartitionsByTmId testGetJobPartitionClusterPartition testGetShuffleDescriptors
+    testGetShuffleDescriptorsBeforeConnectToResourceManager testReleaseJobPartitionPromoteClusterPartition
+ExecutionPartitionLifecycleTest: testPartitionReleaseOnFinishWhileCanceling testPartitionReleaseOnCancelWhileFinished
+    testPartitionReleaseOnSuspendWhileFinished testPartitionTrackedAndNotReleasedWhenFinished
+    testPartitionNotTrackedAndNotReleasedWhenCanceledByTM testPartitionNotTrackedAndNotReleasedWhenFailedByTM
+    testPartitionNotTrackedAndReleasedWhenCanceledByJM testPartitionNotTrackedAndReleasedWhenFailedByJM
+JobMasterPartitionReleaseTest: testPartitionTableCleanupOnDisconnect testPartitionReleaseOrPromotionOnJobSuccess
+    testPartitionReleaseOrPromotionOnJobFailure
+JobMasterTest: testTaskExecutorNotReleasedOnFailedAllocationIfPartitionIsAllocated testGetPartitionWithMetrics
+: ResourceManagerPartitionLifecycleTest ResourceManagerPartitionTrackerImplTest
+"""
+RECOVERY = """
+BatchJobRecoveryTest: testRecoverFromJMFailover testRecoverFromJMFailoverAndPartitionsUnavailable
+    testJobVertexUnFinishedAndOperatorCoordinatorNotSupportBatchSnapshot
+    testJobVertexFinishedAndOperatorCoordinatorNotSupportBatchSnapshotAndPartitionNotFound
+    testRecoverDecidedParallelismFromTheSameJobGraphInstance testPartitionNotFoundTwiceAfterJMFailover
+    testReplayEventFailed
+JMFailoverITCase: testRecoverFromJMFailover testSourceNotAllFinished testTaskExecutorNotRegisterOnTime
+    testPartitionNotFoundTwice testPartitionNotFoundAndOperatorCoordinatorSupportBatchSnapshot
+    testPartitionNotFoundAndOperatorCoordinatorNotSupportBatchSnapshot
+"""
+_TABLE = re.compile(r"<!-- flink tests -->\n(.*?)<!-- end of flink tests -->", re.DOTALL)
+_OURS = re.compile(r"`((?:tests|airflow_provider_ckpt)/[\w/]+\.py)::(\w+)`")
+
+
+def expected(tests: str) -> set[str]:
+    return {word for word in tests.split() if not word.endswith(":")}
+
+
+def rows(page: str) -> list[tuple[list[str], str]]:
+    """(Flink's tests without the names of their classes, what is said of them) of each row."""
+    (table,) = _TABLE.findall(page)
+    cells = [line.strip("|\n").split(" | ", 1) for line in table.splitlines()[2:]]
+    return [([name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)`", flink)], here) for flink, here in cells]
+
+
+def unknown(page: str) -> list[str]:
+    """The tests that the page names and that there are not."""
+    files = {
+        file: set(named_tests(ROOT / file)) if (ROOT / file).is_file() else set() for file, _ in _OURS.findall(page)
+    }
+    return [f"{file}::{name}" for file, name in _OURS.findall(page) if name not in files[file]]
+
+
+def unsaid(page: str) -> list[str]:
+    """Rows without a test of ours, and without a reason."""
+    return [
+        " ".join(flink) for flink, here in rows(page) if not _OURS.search(here) and not here.strip().startswith("none")
+    ]
+
+
+@pytest.mark.parametrize(("name", "tests"), [("partitions.md", TRACKERS), ("recovery.md", RECOVERY)])
+def test_each_test_of_flink_has_one_of_ours_or_a_reason(name: str, tests: str) -> None:
+    page = (ROOT / "docs" / name).read_text("utf-8")
+    assert {one for flink, _ in rows(page) for one in flink} == expected(tests)
+    assert unsaid(page) == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_the_tests_that_a_page_names_are_there(page: Path) -> None:
+    assert unknown(page.read_text("utf-8")) == []
+
+
+def test_a_test_that_is_not_there_and_a_row_that_says_nothing_are_noticed() -> None:
+    here = "tests/docs/test_flinks_tests.py"
+    page = f"""<!-- flink tests -->
+| Flink | here |
+|---|---|
+| `ATest.testOne`, `testTwo` | `{here}::test_the_tests_that_a_page_names_are_there` |
+| `testThree` | perhaps |
+| `testFour` | none: it cannot happen |
+| `testFive` | `{here}::test_nothing`, `tests/docs/nowhere.py::test_it` |
+<!-- end of flink tests -->
+"""
+    assert [flink for flink, _ in rows(page)] == [["testOne", "testTwo"], ["testThree"], ["testFour"], ["testFive"]]
+    assert unsaid(page) == ["testThree"]
+    assert unknown(page) == [f"{here}::test_nothing", "tests/docs/nowhere.py::test_it"]
