@@ -4,8 +4,8 @@
     that the claim follows.
 2.  ``DeletionBegun`` is the commit point. Before it nothing is deleted, and a driver that claims the job goes on with
     it. Behind it every driver and every release is refused, and only another deletion claims the job.
-3.  What is staged in the targets of the sinks goes, and everything of the job's own in its folder but the journal, in any
-    order: nobody reads it any more. The journal still tells the sinks, and whose attempts have staged.
+3.  What is staged in the targets of the sinks goes, and everything of its own in the job's folder but the journal, in
+    any order: nobody reads it any more. The journal still tells the sinks, and whose attempts have staged.
 4.  ``JobDeleted``: nothing is left. A snapshot of the little that is known still, to which the journal is truncated. It
     stays for ever.
 
