@@ -14,7 +14,7 @@ from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage, Reason,
 from airflow_provider_ckpt.jobmaster.garbage_removal import GarbageRemoval
 from airflow_provider_ckpt.jobmaster.garbage_search import SinksOf, find_garbage
 from airflow_provider_ckpt.journal.journal import job_ids
-from airflow_provider_ckpt.storage.layout import check_job_id, is_job_id
+from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS, check_job_id, is_job_id
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
@@ -22,7 +22,6 @@ from airflow_provider_ckpt.storage.root import ROOT_MARKER, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 FORMAT, VERSION = "airflow-provider-ckpt/garbage", 1
-_PARTS = {"checkpoints", "deployments", "frozen", "journal", "requests", "vertices"}
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def _strange(storage: Storage, known: list[str]) -> Iterator[StrangeFolder]:
     for name in storage.list(""):
         if name in known or name == ROOT_MARKER:
             continue
-        if is_job_id(name) and not storage.exists(name) and _PARTS.intersection(storage.list(name)):
+        if is_job_id(name) and not storage.exists(name) and {*PARTS, JOURNAL}.intersection(storage.list(name)):
             what = "it has no journal: the rest of a first start that was interrupted, or a job that lost its journal"
         else:
             what = "it is none of ours"

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, with the options of its file system if it needs some, or its storage if that is open already."""
 
+_WITHOUT_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
+"""They are given back, and nobody makes others."""
+
 POLL_SECONDS = 0.5
 """From one look at the journal to the next while something is waited for."""
 
@@ -157,7 +160,8 @@ class JobClient:
             state = self.state()
             wanted = expected_partitions(state, () if expected is None else expected)
             found = partitions_with_metrics(read_root(self._storage()), state)
-            if wanted <= {one.subtask for one in found if one.is_finished} or self._clock() >= deadline:
+            are_there = wanted <= {one.subtask for one in found if one.is_finished}
+            if are_there or state.status in _WITHOUT_RESULTS or self._clock() >= deadline:
                 return found
             self._sleep(poll)
 

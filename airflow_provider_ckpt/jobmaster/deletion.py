@@ -4,8 +4,8 @@
     that the claim follows.
 2.  ``DeletionBegun`` is the commit point. Before it nothing is deleted, and a driver that claims the job goes on with
     it. Behind it every driver and every release is refused, and only another deletion claims the job.
-3.  What is staged in the targets of the sinks goes, and everything in the job's folder but the journal, in any order:
-    nobody reads it any more. The journal still tells the sinks, and whose attempts have staged.
+3.  What is staged in the targets of the sinks goes, and everything of its own in the job's folder but the journal, in
+    any order: nobody reads it any more. The journal still tells the sinks, and whose attempts have staged.
 4.  ``JobDeleted``: nothing is left. A snapshot of the little that is known still, to which the journal is truncated. It
     stays for ever.
 
@@ -33,7 +33,7 @@ from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_entries import subtask_entries
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.errors import CorruptLogError
-from airflow_provider_ckpt.storage.layout import JOURNAL, job_path, vertices_path
+from airflow_provider_ckpt.storage.layout import PARTS, job_path, vertices_path
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -107,7 +107,7 @@ class JobDeletion:
         )
 
     def _parts(self) -> list[str]:
-        return [name for name in self._storage.list(self._home) if name != JOURNAL]
+        return [name for name in self._storage.list(self._home) if name in PARTS]
 
     def _delete_part(self, name: str) -> list[int]:
         """Returns the bytes of each file that was there."""

@@ -1,7 +1,7 @@
 """Finds what nothing needs any more of one job. Reads only, and claims nothing.
 
 *   FINISHED: what the clean-up at its end deletes (:func:`~.collector.clean_up`). No driver ever runs it again.
-*   DELETED: everything but its journal.
+*   DELETED: everything of its own but its journal.
 *   Run by nobody: what attempts that are over have left (:mod:`.subtask_orphans`), and what has the number of an epoch,
     a generation or a checkpoint that is past (:mod:`.numbered_leftovers`).
 *   Run by somebody, or perhaps: nothing. Its driver collects by itself whenever it takes the job over.
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_entries import subtask_entries
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.storage.layout import JOURNAL, job_path, requests_path, vertices_path
+from airflow_provider_ckpt.storage.layout import PARTS, job_path, requests_path, vertices_path
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -82,9 +82,9 @@ def _unknown(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
 
 def _of_deleted(storage: Storage, job_id: str) -> Iterator[Garbage]:
     home = job_path(job_id)
-    for part in storage.list(home):
+    for part in [name for name in storage.list(home) if name in PARTS]:
         sizes = [size for _, size in storage.files(f"{home}/{part}")]
-        if part != JOURNAL and sizes:  # an emptied folder of a local disk is nothing
+        if sizes:  # an emptied folder of a local disk is nothing
             yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
 
 

@@ -20,5 +20,5 @@ def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
 def _forget_deployments(storage: Storage, job_id: str, epoch: int) -> None:
     """Those that are over. Of a process that lives on regardless nobody reads what it writes."""
     for name in storage.list(deployments_path(job_id)):
-        if name.isdigit() and int(name) < epoch:
+        if name.isdecimal() and int(name) < epoch:
             storage.delete_tree(deployment_path(job_id, int(name)))

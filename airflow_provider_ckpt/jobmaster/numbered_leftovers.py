@@ -29,11 +29,11 @@ def numbered_leftovers(storage: Storage, state: JobState) -> Iterator[Garbage]:
     for name in requests_before(storage, job_id, first):
         yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
     for name in storage.list(deployments_path(job_id)):
-        if name.isdigit() and int(name) < first:
+        if name.isdecimal() and int(name) < first:
             yield from _folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
     for name in storage.list(f"{job_path(job_id)}/checkpoints"):
         number = name.removeprefix("chk-")
-        if number.isdigit() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
+        if number.isdecimal() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
             yield from _folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
     yield from _frozen(storage, state)
 

@@ -134,7 +134,7 @@ class Retention:
     def _delete_old(self, oldest: int) -> None:
         for name in self._storage.list(f"{job_path(self._job_id)}/checkpoints"):
             number = name.removeprefix("chk-")
-            if number.isdigit() and int(number) < oldest:
+            if number.isdecimal() and int(number) < oldest:
                 self._storage.delete_tree(checkpoint_path(self._job_id, int(number)))
 
     def _truncate(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:

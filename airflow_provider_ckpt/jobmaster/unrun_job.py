@@ -78,7 +78,7 @@ class UnrunJob:
         vertices, known = vertices_path(self._state.job_id), set(self._graph.subtasks)
         for vertex in self._storage.list(vertices):
             for number in self._storage.list(f"{vertices}/{vertex}"):
-                if number.isdigit() and str(int(number)) == number and SubtaskId.of(vertex, int(number)) not in known:
+                if number.isdecimal() and str(int(number)) == number and SubtaskId.of(vertex, int(number)) not in known:
                     yield SubtaskId.of(vertex, int(number))
 
     def _is_given_up(self, look: SubtaskLook) -> bool:

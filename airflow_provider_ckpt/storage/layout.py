@@ -27,6 +27,9 @@ def job_path(job_id: str) -> str:
 
 JOURNAL = "journal"
 """Name of the folder of a job that stays when the job is deleted."""
+PARTS = ("checkpoints", "deployments", "frozen", "requests", "vertices")
+"""Those of the others: all that is a job's own in its folder. What a sink has released may lie beside them, as
+nobody is refused a sink in ``<root>/<job id>``, and is not to go with the job, whosever it is."""
 
 
 def journal_path(job_id: str) -> str:

@@ -104,7 +104,8 @@ def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
     place.publishes(FIRST, "b", (), None)
     place.ends(FIRST)
     place.journal.write(ev.StatusChanged(JobStatus.FINISHED, 1.0))
-    assert place.client.get_partition_with_metrics(["parts"]) == ()
+    assert place.client.get_partition_with_metrics(["parts"], timeout=60.0) == ()
+    assert place.now == 0.0  # nobody makes others
 
 
 def test_what_is_expected_is_waited_for_until_its_producer_is_at_its_end(place: Place) -> None:

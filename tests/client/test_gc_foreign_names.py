@@ -1,0 +1,18 @@
+"""What foreign names in a job's folder may not do to a look at it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow_provider_ckpt.client.garbage_collection import collect_garbage
+from tests.client.left_job import LeftJob
+
+
+def test_a_folder_with_a_strange_digit_is_nothing(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path)
+    for folder in ("orders/vertices/history/²", "orders/deployments/²", "orders/checkpoints/chk-²"):
+        (job.root / folder).mkdir(parents=True)
+        (job.root / folder / "mine").write_text("mine")
+    report = collect_garbage(job.root, delete=True)
+    assert report.problems == {}
+    assert (job.root / "orders/vertices/history/²/mine").exists()

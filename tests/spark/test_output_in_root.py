@@ -1,0 +1,54 @@
+"""What a job has released is nobody's to delete, wherever it lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.garbage_collection import collect_garbage
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.jobmaster import garbage_search
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+
+
+def job_of(world: World, out: Path) -> Job:
+    job = Job("orders")
+
+    @job.source(bounded=True)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    job.sink("out", history, FileSink(str(out), mode="append"))
+    return job
+
+
+def released(out: Path) -> list[str]:
+    return sorted(path.name for path in out.rglob("*.parquet") if "_ckpt" not in path.parts)
+
+
+@pytest.mark.parametrize("where", ["job", "job/out"])
+def test_what_is_released_into_the_folder_of_a_deleted_job_stays(
+    world: World, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``s3://lake`` is the root, and ``s3://lake/orders`` where the job of that name puts its rows."""
+    world.put_ids("history", 2, 3)
+    out = world.root / where
+    assert world.run(job_of(world, out)).status == "FINISHED"
+    before = released(out)
+    assert before
+    JobClient(world.root, world.job_id).delete()
+    assert released(out) == before
+    monkeypatch.setattr(garbage_search, "is_alive", lambda worker: False)  # the driver was this process
+    [found] = collect_garbage(world.root, delete=True).jobs
+    assert (found.status, found.garbage, released(out)) == ("DELETED", (), before)
+    world.job_id = "another"
+    assert world.run(job_of(world, out)).status == "FINISHED"
+    both = released(out)
+    assert len(both) > len(before)
+    collect_garbage(world.root, "job", delete=True)
+    assert released(out) == both
