@@ -15,7 +15,15 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
 from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder, feed_folder
-from airflow_provider_ckpt.storage.layout import job_path, partition_path, requests_path, subtask_path, vertices_path
+from airflow_provider_ckpt.storage.layout import (
+    JOURNAL,
+    PARTS,
+    job_path,
+    partition_path,
+    requests_path,
+    subtask_path,
+    vertices_path,
+)
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -104,4 +112,5 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
             sinks[uid].collect_garbage(set(), set())
     storage.delete_tree(requests_path(job_id))
-    storage.collect_temporary(job_path(job_id), 0.0)  # nobody has anything to write there any more
+    for part in (*PARTS, JOURNAL):  # nobody has anything to write there any more; beside them may be anybody's output
+        storage.collect_temporary(f"{job_path(job_id)}/{part}", 0.0)

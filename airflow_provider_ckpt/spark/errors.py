@@ -70,6 +70,13 @@ class RootInOutputError(InvalidInputError):
     )
 
 
+class OutputAmongStateError(InvalidInputError):
+    template = (
+        "the folder of sink {sink!r} ({folder}) lies among what job {job_id!r} keeps under the root {root}, and would "
+        "go with it; give the sink a folder of its own"
+    )
+
+
 class OutputReadError(InvalidInputError):
     template = (
         "source {source!r} reads {path}, where sink {sink!r} writes ({folder}): the job would read its own output; "

@@ -162,6 +162,17 @@ def test_what_somebody_writes_behind_the_end_goes_with_the_next_start(tmp_path: 
     assert job.files() == left
 
 
+def test_what_another_job_writes_into_the_folder_of_one_that_has_finished_is_left_to_it(tmp_path: Path) -> None:
+    """``<root>/orders/out`` is the folder of another job's sink, which writes an object at this moment."""
+    job = PastJob.run(tmp_path)
+    writes = [job.root / "orders" / place / f".tmp-{'0' * 16}" for place in ("out", "out/journal", "journal")]
+    for path in writes:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"12")
+    clean_up(open_storage(job.root), "orders", PAST, {})
+    assert [path.exists() for path in writes] == [True, True, False]
+
+
 def test_of_a_job_that_nobody_knows_nothing_is_to_be_released(tmp_path: Path) -> None:
     job = PastJob.run(tmp_path)
     before = job.storage.files("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
@@ -12,6 +13,9 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.jobmaster import garbage_search
+from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS
+from airflow_provider_ckpt.storage.location import Location
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -52,3 +56,20 @@ def test_what_is_released_into_the_folder_of_a_deleted_job_stays(
     assert len(both) > len(before)
     collect_garbage(world.root, "job", delete=True)
     assert released(out) == both
+
+
+@pytest.mark.parametrize("part", [*PARTS, JOURNAL])
+def test_a_sink_among_what_a_job_keeps_is_refused_and_nothing_is_written(world: World, part: str) -> None:
+    job_file = world.base / "among.py"
+    out = world.root / "other" / part / "history"
+    job_file.write_text(
+        "from pathlib import Path\n"
+        "from tests.spark.harness import World\n"
+        "from tests.spark.test_output_in_root import job_of\n"
+        f"job = job_of(World(Path({str(world.base)!r})), Path({str(out)!r}))\n"
+    )
+    lines: list[dict[str, Any]] = []
+    options = world.options(job=f"{job_file}:job", root=str(world.root))
+    assert run_job(options, Location(options.root), lambda told: lines.append(told.to_json())) == 2
+    assert "lies among what job 'other' keeps" in lines[-1]["message"]
+    assert not world.root.exists()
