@@ -6,7 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.spark.task import outputs
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -29,7 +32,10 @@ class Frame:
         write_rows(Path(uri.removeprefix("file://")) / "part-0.parquet", [{"id": 1}])
 
 
-def test_r17_partition_data_are_synced_before_anything_names_them(tmp_path: Path) -> None:
+def test_r17_partition_data_are_synced_before_anything_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "counted", lambda frame: (frame, lambda: 1))  # Spark counts
     storage = WrappedStorage(open_storage(tmp_path))
     reader = SimpleNamespace(schema=lambda schema: SimpleNamespace(parquet=lambda uri: None))
     spark: Any = SimpleNamespace(read=reader)
@@ -37,4 +43,5 @@ def test_r17_partition_data_are_synced_before_anything_names_them(tmp_path: Path
     target = PartitionTarget("p", "p/a__v/data")
     prepared = Outputs(spark, storage, AttemptId(1, 0, "x"), {}, target, "scratch").stage(frame, 7)
     [file] = prepared.files
+    assert prepared.rows == 1
     assert storage.verbs.log == [f"sync p/{file.path.rpartition('/')[0]}"]
