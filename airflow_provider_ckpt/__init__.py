@@ -29,9 +29,17 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
-    from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
+    from airflow_provider_ckpt.jobmaster.errors import (
+        JobNotOverError,
+        NoSuchResultError,
+        PersistedResultsError,
+        ResultNotPersistedError,
+        StagedOutputLeftError,
+        UnreleasedOutputError,
+    )
     from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage
     from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
+    from airflow_provider_ckpt.jobmaster.persisted_results import PersistedResult
     from airflow_provider_ckpt.journal.errors import JobDeletedError
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -50,6 +58,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.sinks.file_sink import FileSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
+    from airflow_provider_ckpt.spark.query.persisted import read_persisted
     from airflow_provider_ckpt.storage.errors import NoRootError
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
@@ -94,14 +103,18 @@ __all__ = [
     "NoRootError",
     "NoSuchJobError",
     "NoSuchPartitionError",
+    "NoSuchResultError",
     "NotRescalableError",
     "NotRescaledError",
     "OvertakenError",
     "PartitionWithMetrics",
+    "PersistedResult",
+    "PersistedResultsError",
     "ProgressRetryPolicy",
     "RequestOutcome",
     "RequestOvertakenError",
     "RequestResult",
+    "ResultNotPersistedError",
     "Sink",
     "SinkContext",
     "SinkInput",
@@ -117,6 +130,7 @@ __all__ = [
     "list_jobs",
     "open_storage",
     "read_manifests",
+    "read_persisted",
     "released_files",
 ]
 
@@ -156,14 +170,18 @@ _MODULES = {
     "NoRootError": "storage.errors",
     "NoSuchJobError": "client.errors",
     "NoSuchPartitionError": "client.errors",
+    "NoSuchResultError": "jobmaster.errors",
     "NotRescalableError": "client.errors",
     "NotRescaledError": "client.errors",
     "OvertakenError": "errors",
     "PartitionWithMetrics": "jobmaster.partition_metrics",
+    "PersistedResult": "jobmaster.persisted_results",
+    "PersistedResultsError": "jobmaster.errors",
     "ProgressRetryPolicy": "operators.retry_policy",
     "RequestOutcome": "model.request_outcome",
     "RequestOvertakenError": "client.errors",
     "RequestResult": "model.request_outcome",
+    "ResultNotPersistedError": "jobmaster.errors",
     "Sink": "sinks.sink",
     "SinkContext": "sinks.sink",
     "SinkInput": "sinks.sink",
@@ -178,6 +196,7 @@ _MODULES = {
     "list_jobs": "client.job_client",
     "open_storage": "storage.opening",
     "read_manifests": "sinks.manifests",
+    "read_persisted": "spark.query.persisted",
     "released_files": "sinks.manifests",
 }
 

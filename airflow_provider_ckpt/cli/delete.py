@@ -18,6 +18,7 @@ _TERMS = {
     "--abandoned": "also one that is RESTARTING, or whose driver was lost, if nobody runs it, or is going to",
     "--discard-unreleased": "also if it has completed what is not released; `ckpt release` would release it",
     "--keep-staged": "leave alone what is staged in the targets of its sinks",
+    "--persisted": "also if it keeps results for other jobs (persist=True); they go, too",
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.cli.partitions import partition_view
 from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import size
@@ -53,6 +54,7 @@ def job_view(
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
             for one in state.split_progress()
         ],
+        "persisted": list(persisted_operators(state)),
         "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
         "restarts": dict(sorted(state.restarts.items())),
         "reconciled": None if state.reconciled is None else _reconciled(state.reconciled),

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.partitions import shown_partitions
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -63,6 +64,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("aborted", state.aborted_count),
         ("finished", ", ".join(state.finished_operators()) or "none"),
         ("splits", "; ".join(_splits(state))),
+        ("keeps results of", ", ".join(persisted_operators(state))),
         ("restarts", ", ".join(f"{subtask} {count}" for subtask, count in sorted(state.restarts.items()))),
         ("damage", "; ".join(state.damage)),
     ]

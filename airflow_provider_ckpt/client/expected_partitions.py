@@ -11,12 +11,12 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]:
     """Of the subtasks, and of all subtasks of the vertices, of these names. Raises NoSuchPartitionError for one that is
-    none of the job, or that nobody reads: it has no partition. A job that is not planned yet has none to name."""
+    none of the job, or that nobody reads and that is not kept: it has no partition. A job that is not planned yet has
+    none to name."""
     if state.plan is None:
         return {SubtaskId(name) for name in names}
     graph = state.graph()
-    read = {edge.producer for edge in graph.edges}
-    known = [subtask for subtask in graph.subtasks if subtask.vertex in read]
+    known = [subtask for vertex in graph.vertices if graph.publishes(vertex.uid) for subtask in vertex.subtasks]
     found: set[SubtaskId] = set()
     for name in names:
         named = {subtask for subtask in known if name in (subtask, subtask.vertex)}

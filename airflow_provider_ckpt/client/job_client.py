@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
+    from airflow_provider_ckpt.jobmaster.persisted_results import PersistedResult
     from airflow_provider_ckpt.journal.events import CheckpointReleased
 
 Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, with the options of its file system if it needs some, or its storage if that is open already."""
 
-_WITHOUT_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""They are given back, and nobody makes others."""
+_WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
+"""They are given back, but for those that are kept, and nobody makes others."""
 
 POLL_SECONDS = 0.5
 """From one look at the journal to the next while something is waited for."""
@@ -147,8 +148,8 @@ class JobClient:
         poll: float = POLL_SECONDS,
     ) -> tuple[PartitionWithMetrics, ...]:
         """The result partitions that are there, with their rows and bytes: as soon as each that is expected is there,
-        and its producer at its end, or else what there is after ``timeout`` seconds. None once the job is FINISHED:
-        they are given back then. Flink's ``getPartitionWithMetrics`` (FLIP-383).
+        and its producer at its end, or else what there is after ``timeout`` seconds. Once the job is FINISHED only
+        those that it keeps: the others are given back. Flink's ``getPartitionWithMetrics`` (FLIP-383).
 
         ``expected``: subtasks (``history/0``), or vertices with all of theirs; None: whatever there is. Reads the logs
         of the subtasks, and lists their partitions, with each look. Raises as :meth:`state`, NoSuchPartitionError.
@@ -161,9 +162,18 @@ class JobClient:
             wanted = expected_partitions(state, () if expected is None else expected)
             found = partitions_with_metrics(read_root(self._storage()), state)
             are_there = wanted <= {one.subtask for one in found if one.is_finished}
-            if are_there or state.status in _WITHOUT_RESULTS or self._clock() >= deadline:
+            if are_there or state.status in _WITHOUT_NEW_RESULTS or self._clock() >= deadline:
                 return found
             self._sleep(poll)
+
+    def persisted_result(self, operator: str) -> PersistedResult:
+        """The files of what an operator with ``persist=True`` gave, once the job is FINISHED; see
+        :func:`~airflow_provider_ckpt.read_persisted`. Raises as :meth:`state`, ResultNotPersistedError before that,
+        NoSuchResultError, and PartitionFilesDamagedError for a file that is gone or has another size."""
+        from airflow_provider_ckpt.jobmaster.persisted_results import read_persisted_result
+
+        self.state()
+        return read_persisted_result(read_root(self._storage()), self.job_id, operator)
 
     # ---- asking the driver
 
@@ -260,13 +270,15 @@ class JobClient:
         abandoned: bool = False,
         discard_unreleased: bool = False,
         keep_staged: bool = False,
+        persisted: bool = False,
     ) -> DeletedJob:
         """Delete what a job that is over has under the root, and what it has staged for its sinks; never what it
         released. For good: the job's id stays taken, and is refused to every later run. Needs no Spark.
 
-        A FINISHED job is deleted without more words. Asked again for one that is deleted already, or was interrupted,
-        it deletes what is left. Raises as :meth:`state`, JobNotOverError, UnreleasedOutputError, CorruptJournalError,
-        StagedOutputLeftError, FencedError if it was overtaken.
+        A FINISHED job is deleted without more words, unless it keeps results for others. Asked again for one that is
+        deleted already, or was interrupted, it deletes what is left. Raises as :meth:`state`, JobNotOverError,
+        UnreleasedOutputError, PersistedResultsError, CorruptJournalError, StagedOutputLeftError, FencedError if it was
+        overtaken.
 
         :param job: its definition, if its sinks are others than file sinks with the root's storage options: those are
             known from the journal. Only the sinks are used.
@@ -275,6 +287,7 @@ class JobClient:
             whose driver is seen alive is refused.
         :param discard_unreleased: also if it has completed what is not released (:meth:`release` does): that is lost.
         :param keep_staged: leave alone what is staged in the targets of its sinks.
+        :param persisted: also one that is FINISHED and keeps results for others (``persist=True``): they go, too.
         """
         from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
         from airflow_provider_ckpt.jobmaster.deletion import JobDeletion
@@ -284,7 +297,7 @@ class JobClient:
         root = read_root(self._storage())
         check_journal(root, self.look())
         self.state()
-        terms = DeletionTerms(unfinished, abandoned, discard_unreleased, keep_staged)
+        terms = DeletionTerms(unfinished, abandoned, discard_unreleased, keep_staged, persisted)
         return JobDeletion(root, self.job_id, terms, sinks_of_job(job, self._location())).run()
 
     def _ask(

@@ -3,9 +3,10 @@
 
 In BATCH a subtask that is at its end of data is not run again, wherever its driver is: its result partition is in the
 storage. It is run again if its result is wanted and some of it is gone; it is wanted by a subtask that is not at its
-end, or that is run again itself. Nothing else is: a consumer at its end has read all that it wanted. (Flink runs the
-consumers of what is run again once more, too, as it may give other rows. Here what a bounded source reads is frozen; a
-function that gives other rows each time may be seen twice by its consumers, differently.)
+end, or that is run again itself, and always if it is to outlive the job (persist=True). Nothing else is: a consumer at
+its end has read all that it wanted. (Flink runs the consumers of what is run again once more, too, as it may give other
+rows. Here what a bounded source reads is frozen; a function that gives other rows each time may be seen twice by its
+consumers, differently.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 @dataclass(frozen=True)
 class LostResult:
     """Entries of the log of ``producer`` at these ``positions`` name files that are gone, and ``consumer`` is to read
-    them. Of a source with splits what these entries are of is read again, of any other vertex all."""
+    them; the producer itself: they are to outlive the job. Of a source with splits what these entries are of is read
+    again, of any other vertex all."""
 
     producer: SubtaskId
     positions: tuple[int, ...]
@@ -41,7 +43,8 @@ def lost_results(
         for subtask in vertex.subtasks:
             if not vertex.splits and subtask in run:
                 continue  # all that it has published is void (R23)
-            wanted = next((consumer for consumer, _ in readers(graph, subtask) if consumer in run), None)
+            kept = subtask if vertex.persist else None
+            wanted = next((consumer for consumer, _ in readers(graph, subtask) if consumer in run), kept)
             positions = () if wanted is None else tuple(sorted(gone(subtask)))
             if wanted is not None and positions:
                 run.add(subtask)

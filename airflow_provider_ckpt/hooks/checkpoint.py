@@ -170,10 +170,11 @@ class CheckpointHook(BaseHook):
         abandoned: bool = False,
         discard_unreleased: bool = False,
         keep_staged: bool = False,
+        persisted: bool = False,
     ) -> DeletedJob:
         """Delete what a job that is over has under the root, and what it has staged; never what it released. The
         arguments are those of :meth:`JobClient.delete`. Raises NoSuchJobError, JobNotOverError, UnreleasedOutputError,
-        StagedOutputLeftError."""
+        PersistedResultsError, StagedOutputLeftError."""
         with self._no_root_no_job(job_id):
             return self.client(job_id).delete(
                 job,
@@ -181,6 +182,7 @@ class CheckpointHook(BaseHook):
                 abandoned=abandoned,
                 discard_unreleased=discard_unreleased,
                 keep_staged=keep_staged,
+                persisted=persisted,
             )
 
     @contextmanager

@@ -10,7 +10,7 @@ An edge u -> v is chained, so that both run in one vertex, if
 4. not one of the two queries is in output mode "update" and the other in "complete". A query has one mode:
    that of the operators in it that ask for another one than "append".
 
-A source with splits is a vertex of its own.
+A source with splits is a vertex of its own, and an operator with persist=True is the output operator of one.
 
 A bounded vertex stays *inline* in its unbounded consumer's vertex, in spite of rule 1, if it reads no edge,
 all of its sources are ``inline``, and rules 2 to 4 hold for its edge.
@@ -118,6 +118,8 @@ class _Chaining:
         upstream, consumer = self._operators[uid], self._operators[self._consumers[uid][0]]
         if upstream.splits is not None:
             return None  # it is no query: each of its splits is a batch job of its own
+        if upstream.persist:
+            return None  # only what comes out of a vertex is written to a partition
         if consumer.kind == "sink" or not (upstream.chain and consumer.chain):
             return None
         return consumer.uid
@@ -155,6 +157,7 @@ class _Chaining:
             bounded=self._bounded[output],
             parallelism=parallelism,
             splits=self._operators[output].splits is not None,
+            persist=self._operators[output].persist,
         )
 
     def _edges(self, output: str, uids: tuple[str, ...]) -> list[JobEdge]:

@@ -117,7 +117,14 @@ class IncompleteJobError(InvalidJobError):
 class UnusedOperatorError(InvalidJobError):
     template = (
         "{operator!r} ({location}) leads to no sink, so nobody would see what it computes. "
-        "Give it a sink, use it as an input, or remove it."
+        "Give it a sink, use it as an input, have it kept (persist=True), or remove it."
+    )
+
+
+class UnboundedPersistError(InvalidJobError):
+    template = (
+        "{operator!r} ({location}) has persist=True and never ends: what it gives would be kept for ever and never be "
+        "whole. Give it a sink, or declare its sources with bounded=True if they end."
     )
 
 

@@ -92,6 +92,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
+        persist: bool = False,
     ) -> Decorator: ...
 
     def source(
@@ -106,6 +107,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
+        persist: bool = False,
         **unknown: object,
     ) -> Operator | Decorator:
         """Decorate a function ``(reader) -> DataFrame``; with or without parentheses.
@@ -123,6 +125,9 @@ class Job:
         in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
         is called once for each split; ``parallelism`` of them are read at a time (1). Only of a bounded source, which
         becomes a vertex of its own. Raises BadSplitsError.
+
+        ``persist``: what it gives is kept when the job has FINISHED, for other jobs to read
+        (:func:`~airflow_provider_ckpt.read_persisted`), until the job is deleted. Only of what ends.
         """
         checks.check_known("@job.source", unknown, Job.source)
 
@@ -137,6 +142,7 @@ class Job:
             else:
                 check_split_source(name, location, function)
             checks.check_flag(name, location, "chain", chain)
+            checks.check_flag(name, location, "persist", persist)
             return self._registry.add(
                 Operator(
                     uid=name,
@@ -148,6 +154,7 @@ class Job:
                     options=options,
                     watermark=checks.read_watermark(name, location, watermark),
                     splits=by_split,
+                    persist=persist,
                 )
             )
 
@@ -160,6 +167,7 @@ class Job:
         uid: str | None = None,
         chain: bool = True,
         output_mode: OutputMode = "append",
+        persist: bool = False,
         **unknown: NoReturn,
     ) -> Decorator:
         """Decorate a function of DataFrames that returns a DataFrame.
@@ -170,7 +178,7 @@ class Job:
 
         The function is called in the driver, once for every start of the query, with the inputs that have
         not finished yet. ``output_mode``: Spark's, of the query that ends in this operator.
-        ``chain=False``: a Spark query of its own, as Flink's disableChaining.
+        ``chain=False``: a Spark query of its own, as Flink's disableChaining. ``persist``: as of a source.
         """
         checks.check_known("@job.transform", unknown, Job.transform)
         bare = callable(inputs) and not isinstance(inputs, (Operator, str))
@@ -179,6 +187,7 @@ class Job:
             name, location = self._identify(function, uid)
             checks.check_output_mode(name, location, output_mode)
             checks.check_flag(name, location, "chain", chain)
+            checks.check_flag(name, location, "persist", persist)
             return self._registry.add(
                 Operator(
                     uid=name,
@@ -188,6 +197,7 @@ class Job:
                     inputs=self._read_inputs(name, location, function, None if bare else inputs),
                     chain=chain,
                     output_mode=output_mode,
+                    persist=persist,
                 )
             )
 

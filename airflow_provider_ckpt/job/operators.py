@@ -80,6 +80,8 @@ class Operator:
     release: ReleasePolicy = "every_checkpoint"
     splits: SplitSource | None = field(default=None, repr=False)
     """Of a source that is read split by split."""
+    persist: bool = False
+    """Whether its result partition outlives the job."""
 
     @property
     def input_uids(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import BadOperatorOptionError, BadSplitsError, SplitsFailedError
 from airflow_provider_ckpt.model.split import Split
 
@@ -65,11 +66,14 @@ def split_source(
 
 
 def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:
-    """The splits as they are now: the user's function is called. Raises BadSplitsError, SplitsFailedError."""
+    """The splits as they are now: the user's function is called. Raises BadSplitsError, SplitsFailedError, and what it
+    fails with if that is an error of ours: one that goes away is tried again."""
     if not callable(source.given):
         return named_splits(uid, location, source.given)
     try:
         given = source.given()
+    except CkptError:
+        raise
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
         raise SplitsFailedError(operator=uid, location=location, cause=cause) from error

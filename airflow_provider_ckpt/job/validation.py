@@ -9,12 +9,13 @@ from airflow_provider_ckpt.job.errors import (
     EdgeNameTakenError,
     IncompleteJobError,
     SinkAsInputError,
+    UnboundedPersistError,
     UnknownInputError,
     UnusedOperatorError,
 )
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
-from airflow_provider_ckpt.job.topology import Operators, topological_order
+from airflow_provider_ckpt.job.topology import Operators, boundedness, topological_order
 
 _EXAMPLES = {
     "source": "@job.source on a function that takes a reader and returns a DataFrame",
@@ -24,11 +25,15 @@ _EXAMPLES = {
 
 def check_job(name: str | None, operators: Operators) -> None:
     """All checks of a finished job, in the order in which a reader would want to repair things."""
+    kinds = {operator.kind for operator in operators.values()}
+    if any(operator.persist for operator in operators.values()):
+        kinds.add("sink")  # what it computes is kept
     for missing, example in _EXAMPLES.items():
-        if not any(operator.kind == missing for operator in operators.values()):
+        if missing not in kinds:
             raise IncompleteJobError(job=name, missing=missing, example=example)
     check_inputs(operators)
     topological_order(operators)
+    check_persisted(operators)
     check_used(operators)
     check_edge_names(operators)
 
@@ -59,9 +64,17 @@ def sink_as_input(uid: str, location: str, sink: Operator) -> SinkAsInputError:
     )
 
 
+def check_persisted(operators: Operators) -> None:
+    """What is kept for others ends. ``operators`` make no circle."""
+    ends = boundedness(operators)
+    for operator in operators.values():
+        if operator.persist and not ends[operator.uid]:
+            raise UnboundedPersistError(operator=operator.uid, location=operator.location)
+
+
 def check_used(operators: Operators) -> None:
-    """Every operator leads to a sink. Whether it does is found from the sinks upwards."""
-    waiting = [operator.uid for operator in operators.values() if operator.kind == "sink"]
+    """Every operator leads to a sink, or is kept. Whether it does is found from those upwards."""
+    waiting = [operator.uid for operator in operators.values() if operator.kind == "sink" or operator.persist]
     used = set(waiting)
     while waiting:
         for uid in operators[waiting.pop()].input_uids:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
+from airflow_provider_ckpt.jobmaster.persisted_results import persisted_folders, unnamed_places
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -72,9 +74,9 @@ def _collect_partition(
     epoch: int,
     living: LivingAttempts,
 ) -> int:
-    edges = [edge.uid for edge in graph.outputs(subtask.vertex)]
-    if not edges:
+    if not graph.publishes(subtask.vertex):
         return 0
+    edges = [edge.uid for edge in graph.outputs(subtask.vertex)]
     partition = partition_path(job_id, subtask.vertex, subtask.number)
     for edge in edges:
         delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
@@ -97,20 +99,39 @@ def _attempt(name: str) -> str:
 def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str, BoundSink]) -> None:
     """A FINISHED job is never started again: give back its partitions, Spark folders and staged leftovers.
 
-    The journal, the logs and the checkpoints' metadata stay: they say what happened. Safe to repeat, and by anybody:
+    The journal, the logs and the checkpoints' metadata stay: they say what happened; and so do the results that it is
+    to keep for others. Safe to repeat, and by anybody:
     the journal itself is asked whether the job is FINISHED, and nothing is deleted if it is not (R16).
     """
-    if Journal(storage, job_id).replay().status is not JobStatus.FINISHED:
+    state = Journal(storage, job_id).replay()
+    if state.status is not JobStatus.FINISHED:
         log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)
         return
-    vertices = vertices_path(job_id)
-    for place in storage.list(vertices):  # also those, and the subtasks, that it had before it was begun anew
-        for number in storage.list(f"{vertices}/{place}"):
-            for part in GIVEN_BACK:
-                storage.delete_tree(f"{vertices}/{place}/{number}/{part}")
+    for path in given_back(storage, state):
+        storage.delete_tree(path)
     for vertex in graph.vertices:
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
             sinks[uid].collect_garbage(set(), set())
     storage.delete_tree(requests_path(job_id))
     for part in (*PARTS, JOURNAL):  # nobody has anything to write there any more; beside them may be anybody's output
         storage.collect_temporary(f"{job_path(job_id)}/{part}", 0.0)
+
+
+def given_back(storage: Storage, state: JobState) -> Iterator[str]:
+    """Folders that a FINISHED job needs no more, also of vertices and subtasks that it had before it was begun anew.
+    Raises what :func:`persisted_folders` raises, and then nothing was named of that partition."""
+    kept = {
+        partition: named
+        for vertex in state.graph().vertices
+        if vertex.persist
+        for partition, named in persisted_folders(storage, state, vertex)
+    }
+    vertices = vertices_path(state.job_id)
+    for place in storage.list(vertices):
+        for number in storage.list(f"{vertices}/{place}"):
+            for part in GIVEN_BACK:
+                path = f"{vertices}/{place}/{number}/{part}"
+                if kept.get(path):
+                    yield from unnamed_places(storage, path, kept[path])
+                else:
+                    yield path

@@ -71,8 +71,8 @@ class JobDeletion:
         self._home = job_path(job_id)
 
     def run(self) -> DeletedJob:
-        """Raises JobNotOverError, UnreleasedOutputError, CorruptJournalError, FencedError, StagedOutputLeftError, and
-        the storage's errors: after each of them it may be asked for again."""
+        """Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError, CorruptJournalError, FencedError,
+        StagedOutputLeftError, and the storage's errors: after each of them it may be asked for again."""
         journal = Journal(self._storage, self._job_id)
         state = journal.refresh()
         check_journal(self._storage, state)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, UnreleasedOutputError
+from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, PersistedResultsError, UnreleasedOutputError
+from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -15,22 +16,25 @@ _UNFINISHED = "Run it to its end, or say that this is to be lost (unfinished, `c
 
 @dataclass(frozen=True)
 class DeletionTerms:
-    """What is agreed to beforehand; a job that is FINISHED needs nothing of it.
+    """What is agreed to beforehand; a job that is FINISHED, and keeps nothing for others, needs nothing of it.
 
     ``unfinished``: a job that STOPPED or FAILED, too; what the next run would have gone on with is lost.
     ``abandoned``: one that is RESTARTING, or whose driver was lost, too: nobody runs it, or is going to. One whose
     driver is seen alive is refused in any case.
     ``discard_unreleased``: also if completed checkpoints are not released; their rows are lost.
     ``keep_staged``: leave alone what the job has staged in the targets of its sinks.
+    ``persisted``: also the results of a FINISHED job that it keeps for others.
     """
 
     unfinished: bool = False
     abandoned: bool = False
     discard_unreleased: bool = False
     keep_staged: bool = False
+    persisted: bool = False
 
     def check(self, state: JobState) -> None:
-        """Raises JobNotOverError, UnreleasedOutputError. A deletion that has begun is not asked again."""
+        """Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError. A deletion that has begun is not asked
+        again."""
         if state.deletion is not None:
             return
         if state.status is not JobStatus.FINISHED:
@@ -42,6 +46,9 @@ class DeletionTerms:
                 completed=state.last_completed,
                 released=f"up to {state.last_released}" if state.last_released else "none",
             )
+        kept = persisted_operators(state)
+        if state.status is JobStatus.FINISHED and kept and not self.persisted:
+            raise PersistedResultsError(job_id=state.job_id, operators=", ".join(kept))
 
     def _check_unfinished(self, state: JobState) -> None:
         alive = is_alive(state.worker)

@@ -65,6 +65,30 @@ class JobNotOverError(InvalidInputError):
     template = "job {job_id!r} is {status} and is not deleted: {why}. {remedy}"
 
 
+class PersistedResultsError(InvalidInputError):
+    """``data``: job_id, operators."""
+
+    template = (
+        "job {job_id!r} is not deleted: the results of {operators} are kept for other jobs (persist=True), and would "
+        "go with it. If nobody reads them any more, say so (persisted, `ckpt delete --persisted`)"
+    )
+
+
+class NoSuchResultError(InvalidInputError):
+    """``data``: job_id, operator, status, known."""
+
+    template = "job {job_id!r} ({status}) keeps no result of {operator!r}; its operators with persist=True are: {known}"
+
+
+class ResultNotPersistedError(TransientError):
+    """``data``: job_id, operator, status."""
+
+    template = (
+        "the result of {operator!r} is not whole yet: job {job_id!r} is {status}. Read it when the job has FINISHED, "
+        "behind its task say"
+    )
+
+
 class UnreleasedOutputError(InvalidInputError):
     """``data``: job_id, status, completed and released: the last checkpoints that are."""
 

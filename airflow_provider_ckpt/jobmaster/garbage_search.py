@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from airflow_provider_ckpt.jobmaster.collector import GIVEN_BACK
+from airflow_provider_ckpt.jobmaster.collector import given_back
 from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage, Reason, garbage_of
 from airflow_provider_ckpt.jobmaster.log_checks import check_journal
 from airflow_provider_ckpt.jobmaster.numbered_leftovers import numbered_leftovers
@@ -33,8 +33,8 @@ SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
 
 def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
     """``storage``: of the root; ``sinks_of``: those of the job that can be reached. Raises CorruptJournalError,
-    CorruptLogError, SubtaskLogLostError, PreparedLostError, what a sink fails with, and the storage's errors: what
-    cannot be read is no absence."""
+    CorruptLogError, SubtaskLogLostError, SubtaskLogReopenedError, PreparedLostError, what a sink fails with, and the
+    storage's errors: what cannot be read is no absence."""
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
     found = JobGarbage(job_id, state.status, state.epoch)
@@ -53,7 +53,7 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
     if state.has_unreleased:
         what = f"it has completed checkpoint {state.last_completed}, which is not released: `ckpt release` does it"
         return _with(found, skipped=what)
-    return _with(found, [*_of_finished(storage, job_id, sinks), *_temporary(storage, job_id)], left=left)
+    return _with(found, [*_of_finished(storage, state, sinks), *_temporary(storage, job_id)], left=left)
 
 
 def who_runs(state: JobState) -> str | None:
@@ -88,16 +88,15 @@ def _of_deleted(storage: Storage, job_id: str) -> Iterator[Garbage]:
             yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
 
 
-def _of_finished(storage: Storage, job_id: str, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
-    vertices, attempts = vertices_path(job_id), set[str]()
+def _of_finished(storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
+    vertices, attempts = vertices_path(state.job_id), set[str]()
     for place in storage.list(vertices):
         for number in storage.list(f"{vertices}/{place}"):
-            home = f"{vertices}/{place}/{number}"
-            entries = subtask_entries(storage, f"{home}/log").load()
+            entries = subtask_entries(storage, f"{vertices}/{place}/{number}/log").load()
             attempts |= {str(entry.value.attempt) for entry in entries if isinstance(entry.value, Open)}
-            for part in GIVEN_BACK:
-                yield from _folder(storage, f"{home}/{part}", Reason.FINISHED)
-    yield from _folder(storage, requests_path(job_id), Reason.FINISHED)
+    for path in given_back(storage, state):
+        yield from _folder(storage, path, Reason.FINISHED)
+    yield from _folder(storage, requests_path(state.job_id), Reason.FINISHED)
     yield from staged_orphans(sinks, attempts, ())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.jobmaster.log_checks import is_outdated
+from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -30,13 +31,15 @@ class PartitionWithMetrics:
 
 
 def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
-    """Those that are whole: one of which a file is gone is none. In the order of the graph. Reads the logs of the
-    subtasks that somebody reads, and lists their partitions. Raises the storage's errors."""
-    if state.plan is None or state.status in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED):
+    """Those that are whole: one of which a file is gone is none. In the order of the graph. Of a FINISHED
+    job those that it keeps. Reads the logs of the subtasks, and lists their partitions. Raises the storage's errors."""
+    if state.plan is None or state.status in (JobStatus.DELETING, JobStatus.DELETED):
         return ()
     graph = state.graph()
-    read = {edge.producer for edge in graph.edges}
-    found = [_partition(storage, state, one) for one in graph.subtasks if one.vertex in read]
+    there = [one.uid for one in graph.vertices if graph.publishes(one.uid)]
+    if state.status is JobStatus.FINISHED:
+        there = [*persisted_operators(state)]
+    found = [_partition(storage, state, one) for one in graph.subtasks if one.vertex in there]
     return tuple(one for one in found if one is not None)
 
 

@@ -138,6 +138,8 @@ class Retention:
                 self._storage.delete_tree(checkpoint_path(self._job_id, int(number)))
 
     def _truncate(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+        if self._graph().vertex(subtask.vertex).persist:
+            return  # who reads it when the job has FINISHED goes by the entries
         log_ = self._logs[subtask]
         records = log_.records()
         consumers = self._consumer_positions(subtask, kept[0])

@@ -48,6 +48,8 @@ class JobVertex:
     parallelism: int = 1
     splits: bool = field(default=False, metadata=LATER)
     """A source that is read split by split: its subtasks are handed them, and it is no Spark query."""
+    persist: bool = field(default=False, metadata=LATER)
+    """Its result partition outlives the job."""
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
@@ -75,6 +77,10 @@ class JobGraph:
     def operators(self) -> tuple[str, ...]:
         """The uids of all operators, sinks among them."""
         return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
+
+    def publishes(self, vertex: str) -> bool:
+        """Whether its subtasks have result partitions: somebody reads them, or they are to outlive the job."""
+        return bool(self.outputs(vertex)) or self.vertex(vertex).persist
 
     def vertex(self, uid: str) -> JobVertex:
         for vertex in self.vertices:

@@ -39,6 +39,8 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         was lost. One whose driver is seen alive is refused.
     :param discard_unreleased: also if it has completed what is not released.
     :param keep_staged: leave alone what is staged in the targets of its sinks.
+    :param persisted: also one that keeps results for others (``persist=True``): they go, too. A teardown behind the
+        last task that reads them wants it.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, goes before the connection's. (templated)
     """
@@ -55,6 +57,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         abandoned: bool = False,
         discard_unreleased: bool = False,
         keep_staged: bool = False,
+        persisted: bool = False,
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
         **kwargs: Any,
@@ -69,6 +72,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         self.abandoned = abandoned
         self.discard_unreleased = discard_unreleased
         self.keep_staged = keep_staged
+        self.persisted = persisted
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
 
@@ -93,6 +97,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             abandoned=self.abandoned,
             discard_unreleased=self.discard_unreleased,
             keep_staged=self.keep_staged,
+            persisted=self.persisted,
         )
 
     def _job_id(self, context: Context) -> str | None:

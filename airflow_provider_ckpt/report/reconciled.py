@@ -44,4 +44,5 @@ def _why(reset: Reset) -> str:
     what, numbers = ("batch", reset.positions) if reset.splits is None else ("split", reset.splits)
     count = size(numbers)
     plural = "" if count == 1 else "es" if what == "batch" else "s"
-    return f"files of {count} {what}{plural} are gone that {reset.consumer} is to read"
+    for_what = "are to be kept" if reset.consumer == reset.subtask else f"{reset.consumer} is to read"
+    return f"files of {count} {what}{plural} are gone that {for_what}"

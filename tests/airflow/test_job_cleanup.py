@@ -22,6 +22,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.journaled import complete, driver, end
 from tests.airflow.support import StateStore, context
+from tests.client.kept_job import JOB, KeptJob
 from tests.client.past_job import PastJob
 
 JobOf = Callable[[str], Journal]
@@ -108,6 +109,14 @@ def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_
         clean(job.root)
     assert not isinstance(told.value, AirflowFailException)
     assert clean(job.root, keep_staged=True)["left"] == ["lake"]
+
+
+def test_results_that_are_kept_for_others_fail_it_for_good_unless_they_are_to_go(tmp_path: Path) -> None:
+    kept = KeptJob(open_storage(tmp_path / "root"))
+    with pytest.raises(AirflowFailException, match="results of clean are kept"):
+        clean(tmp_path / "root", job_id=JOB)
+    assert clean(tmp_path / "root", job_id=JOB, persisted=True)["status"] == "DELETED"
+    assert kept.data() == []
 
 
 def test_which_job_is_said_once() -> None:

@@ -13,6 +13,8 @@ from airflow_provider_ckpt.journal.events import DeletionBegun
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.client.kept_job import JOB, KeptJob
 from tests.client.past_job import PastJob
 
 Told = pytest.CaptureFixture[str]
@@ -130,3 +132,16 @@ def test_other_jobs_have_no_deletion_to_show(tmp_path: Path, ckpt: Ckpt) -> None
     PastJob.run(tmp_path)
     assert "deleted" not in ckpt("show", "orders")[1]
     assert json.loads(ckpt("show", "orders", "--json")[1])["deletion"] is None
+
+
+def test_what_a_job_keeps_for_others_is_shown_and_goes_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
+    job = KeptJob(open_storage(tmp_path / "root"))
+    code, told, _ = ckpt("show", JOB, "--partitions")
+    assert (code, "keeps results of  clean" in " ".join(told.split("\n")[0:40])) == (0, True), told
+    assert [line.split()[0] for line in told.splitlines() if line.startswith("clean/")] == ["clean/0", "clean/1"]
+    assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == ["clean"]
+    code, _, told = ckpt("delete", JOB)
+    assert (code, "the results of clean are kept" in told, "--persisted" in told) == (2, True, True)
+    assert ckpt("delete", JOB, "--persisted")[0] == 0
+    assert job.data() == []
+    assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == []

@@ -15,8 +15,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 ALL: Exchange = "all_to_all"
 
 
-def vertex(uid: str, parallelism: int = 1, *, splits: bool = False) -> JobVertex:
-    return JobVertex(uid, (uid,), (), (), (), bounded=True, parallelism=parallelism, splits=splits)
+def vertex(uid: str, parallelism: int = 1, *, splits: bool = False, persist: bool = False) -> JobVertex:
+    return JobVertex(uid, (uid,), (), (), (), bounded=True, parallelism=parallelism, splits=splits, persist=persist)
 
 
 def edges(*pairs: str, exchange: Exchange = ALL) -> tuple[JobEdge, ...]:
@@ -31,6 +31,9 @@ GRAPHS = {
         (vertex("a", 2), vertex("b", 2), vertex("c")), (*edges("a>b", exchange="pointwise"), *edges("b>c"))
     ),
     "apart": JobGraph((vertex("a"), vertex("b"), vertex("c"), vertex("d")), edges("a>c", "b>d")),
+    "kept": JobGraph(
+        (vertex("a", 2, splits=True, persist=True), vertex("b"), vertex("c", persist=True)), edges("a>b", "b>c")
+    ),
     "two ways": JobGraph((vertex("a"), vertex("b")), (*edges("a>b"), JobEdge("again", "a", "b", "b", ALL))),
 }
 
@@ -42,8 +45,10 @@ def subsets(of: Collection[SubtaskId]) -> Iterator[set[SubtaskId]]:
 
 
 def is_right(graph: JobGraph, ended: set[SubtaskId], lost: set[SubtaskId], again: set[SubtaskId]) -> bool:
-    """Whoever runs finds all that it reads, or it is made anew."""
+    """Whoever runs finds all that it reads, or it is made anew; what is to outlive the job is there, or made anew."""
     run = (set(graph.subtasks) - ended) | again
+    if any(one in lost - run for vertex in graph.vertices if vertex.persist for one in vertex.subtasks):
+        return False
     return all(one.producer not in lost or one.producer in run for consumer in run for one in channels(graph, consumer))
 
 
@@ -74,14 +79,22 @@ def test_a_result_is_asked_for_once_and_only_if_somebody_is_to_read_it(name: str
         lost_results(graph, ended, gone)
         run = set(graph.subtasks) - ended
         read = {one.producer for consumer in run for one in channels(graph, consumer)}
+        kept = {one for each in graph.vertices if each.persist for one in each.subtasks}
         by_split = {one for each in graph.vertices if each.splits for one in each.subtasks}
-        assert sorted(asked) == sorted(read & (ended | by_split))
+        assert sorted(asked) == sorted((read | kept) & (ended | by_split))
 
 
 def test_of_a_source_with_splits_what_a_subtask_has_published_counts_before_its_end_too() -> None:
     graph, a = GRAPHS["splits"], SubtaskId("a/1")
     found = lost_results(graph, {SubtaskId("a/0")}, lambda one: [7, 4] if one == a else [])
     assert found == (LostResult(a, (4, 7), SubtaskId("b/0")),)
+
+
+def test_what_is_to_outlive_the_job_is_made_again_though_nobody_reads_it() -> None:
+    ended = set(GRAPHS["kept"].subtasks)
+    assert lost_results(GRAPHS["kept"], ended, lambda one: [2] if one == "c/0" else []) == (
+        LostResult(SubtaskId("c/0"), (2,), SubtaskId("c/0")),
+    )
 
 
 def test_it_goes_upwards_through_results_that_were_released_meanwhile() -> None:

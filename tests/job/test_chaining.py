@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import from_json, to_json
 from tests.job.jobs import Nowhere, Sketch, backfill, pass_on, shapes
@@ -270,3 +271,34 @@ def test_a_large_job_is_chained_in_linear_time() -> None:
     graph = build_graph(sketch.job, inline=inline)
     assert len(asked) == len(set(asked)) == 2_000
     assert len(graph.vertices) == 1 + len(graph.edges)
+
+
+def test_an_operator_that_is_to_be_kept_is_the_last_of_its_vertex_whoever_reads_it() -> None:
+    job = Job("kept")
+
+    @job.source(bounded=True)
+    def history(read: Any) -> Any: ...
+
+    @job.transform(inputs=[history], persist=True)
+    def clean(rows: Any) -> Any: ...
+
+    @job.transform(inputs=[clean])
+    def report(rows: Any) -> Any: ...
+
+    job.sink("out", report, Nowhere())
+    graph = build_graph(job)
+    assert [(one.uid, one.operators, one.persist) for one in graph.vertices] == [
+        ("clean", ("history", "clean"), True),
+        ("report", ("report",), False),
+    ]
+    assert [graph.publishes(one.uid) for one in graph.vertices] == [True, False]
+
+
+def test_an_operator_that_is_to_be_kept_needs_no_reader() -> None:
+    job = Job("kept")
+
+    @job.source(bounded=True, persist=True)
+    def history(read: Any) -> Any: ...
+
+    graph = build_graph(job)
+    assert ([one.persist for one in graph.vertices], graph.publishes("history")) == ([True], True)

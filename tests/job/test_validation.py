@@ -126,3 +126,29 @@ def test_a_ladder_of_diamonds_is_walked_once_and_not_once_for_every_way_through_
         bottom = sketch.transform(f"b{number}", left, right)
     sketch.sink("out", bottom)
     sketch.job.validate()
+
+
+def test_what_never_ends_is_not_kept() -> None:
+    job = Job("endless")
+
+    @job.source
+    def live(read: object) -> object: ...
+
+    @job.transform(inputs=[live], persist=True)
+    def clean(rows: object) -> object: ...
+
+    with pytest.raises(errors.UnboundedPersistError, match=r"'clean' \(.*\) has persist=True and never ends"):
+        job.validate()
+
+
+def test_what_leads_to_nothing_that_is_kept_is_refused_still() -> None:
+    job = Job("kept")
+
+    @job.source(bounded=True, persist=True)
+    def history(read: object) -> object: ...
+
+    @job.transform(inputs=[history])
+    def report(rows: object) -> object: ...
+
+    with pytest.raises(errors.UnusedOperatorError, match=r"'report'.*persist=True"):
+        job.validate()

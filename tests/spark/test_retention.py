@@ -320,3 +320,12 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
     assert [record for _, record in reader.records() if isinstance(record, Batch)] == [
         Batch(5, {}, files=(PartitionFile(f"{mine}/part-0", 4),))
     ]
+
+
+def test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go(storage: Storage) -> None:
+    """Its reader has read all of it."""
+    house = House(storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges))
+    house.live(LAST)
+    assert house.data() == [*range(1, LAST + 1)]
+    assert house.positions("a")[0] == 1
+    assert house.positions("b")[0] == 2 * (LAST - 1)

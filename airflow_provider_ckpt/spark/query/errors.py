@@ -65,6 +65,16 @@ class GraphChangedError(InvalidInputError):
     )
 
 
+class PersistedStreamError(InvalidInputError):
+    """``data``: job_id, operator."""
+
+    template = (
+        "the result of {operator!r} of job {job_id!r} is read with a streaming reader; read it in mode 'batch', or by "
+        "splits: @job.source(bounded=True, splits=lambda: "
+        "JobClient(root, {job_id!r}).persisted_result({operator!r}).files)"
+    )
+
+
 class ReturnedSourceError(InvalidInputError):
     template = (
         "source {source!r} was given up earlier, and the query of {vertex!r}, which went on without it, remembers by "

@@ -102,6 +102,8 @@ def _check_edges(before: JobGraph, plan: JobPlan) -> None:
     for uid in [vertex.uid for vertex in before.vertices if vertex.uid in there]:
         if {edge.uid for edge in before.outputs(uid)} != {edge.uid for edge in plan.graph.outputs(uid)}:
             raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
+        if before.vertex(uid).persist != plan.graph.vertex(uid).persist:  # what is read by all may have gone already
+            raise GraphChangedError(gone="none", moved=f"whether the result of {uid} is kept (persist)")
 
 
 def _places(graph: JobGraph) -> dict[str, tuple[str, bool]]:

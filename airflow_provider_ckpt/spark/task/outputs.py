@@ -28,10 +28,12 @@ _EXCHANGE_OPTIONS = {
 
 @dataclass(frozen=True)
 class PartitionTarget:
-    """``data`` is the folder the files go to, ``root`` the one their paths are relative to."""
+    """``data`` is the folder the files go to, ``root`` the one their paths are relative to; ``persist``: they outlive
+    the job."""
 
     root: str
     data: str
+    persist: bool = False
 
 
 class Outputs:
@@ -77,7 +79,8 @@ class Outputs:
         return self._spark.read.schema(frame.schema).parquet(self._storage.spark_uri(path))
 
     def _write(self, frame: DataFrame, path: str) -> tuple[PartitionFile, ...]:
-        frame.write.options(**_EXCHANGE_OPTIONS).parquet(self._storage.spark_uri(path))
+        is_kept = self._partition is not None and self._partition.persist
+        frame.write.options(**{} if is_kept else _EXCHANGE_OPTIONS).parquet(self._storage.spark_uri(path))
         if self._partition is None:
             return ()
         self._storage.sync(path)  # before the record of the batch names them

@@ -202,7 +202,8 @@ class StreamingRunnerFactory:
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         edges = [edge.uid for edge in context.graph.outputs(vertex.uid)]
         partition = partition_path(context.job_id, subtask.vertex, subtask.number)
-        target = PartitionTarget(partition, data_folder(partition, edges)) if edges else None
+        published = context.graph.publishes(vertex.uid)
+        target = PartitionTarget(partition, data_folder(partition, edges), vertex.persist) if published else None
         sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
         return Outputs(
             context.spark,

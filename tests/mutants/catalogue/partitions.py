@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _LOG = ("tests/partitions/test_subtask_log.py",)
 _GATE = ("tests/partitions/test_input_gate.py",)
 _NEEDED = ("tests/partitions/test_needed.py",)
+_KEPT = "tests/client/test_persisted_results.py::"
 
 _SUBTASK_LOG = (
     Mutant(
@@ -448,4 +449,61 @@ _LIFE = (
     ),
 )
 
-PARTITIONS = (*_SUBTASK_LOG, *_INPUT_GATE, *_WHAT_IS_NEEDED, *_LIFE)
+_PERSISTED = (
+    Mutant(
+        "persisted-given-back",
+        "R16",
+        "jobmaster/collector.py",
+        "                if kept.get(path):\n",
+        "                if False:\n",
+        (_KEPT + "test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else",),
+        "the clean-up deletes what a job was to keep for others",
+    ),
+    Mutant(
+        "persisted-by-an-open-log",
+        "R16",
+        "jobmaster/persisted_results.py",
+        "        if not folded.closed or is_outdated(log, state.since(subtask.vertex)):\n",
+        "        if False:\n",
+        (_KEPT + "test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept",),
+        "a log that lost its entries says that nothing is kept, and all is deleted",
+    ),
+    Mutant(
+        "persisted-before-the-end",
+        "R16",
+        "jobmaster/persisted_results.py",
+        "    if state.status is not JobStatus.FINISHED:\n",
+        "    if False:\n",
+        (_KEPT + "test_before_that_it_is_refused",),
+        "another job reads a result of which a part is there",
+    ),
+    Mutant(
+        "persisted-truncated",
+        "R7",
+        "jobmaster/retention.py",
+        "        if self._graph().vertex(subtask.vertex).persist:\n",
+        "        if False:\n",
+        ("tests/spark/test_retention.py::test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go",),
+        "what all consumers have read goes, and is missing in what is kept",
+    ),
+    Mutant(
+        "persisted-lost-unseen",
+        "R23",
+        "coordinator/reconciliation.py",
+        "            kept = subtask if vertex.persist else None\n",
+        "            kept = None\n",
+        ("tests/coordinator/test_reconciliation.py::test_what_is_run_again_is_the_least_that_is_right",),
+        "a file that is to be kept is gone, and nobody makes it again as nobody waits for it",
+    ),
+    Mutant(
+        "persisted-deleted-unasked",
+        "R16",
+        "jobmaster/deletion_terms.py",
+        "        if state.status is JobStatus.FINISHED and kept and not self.persisted:\n",
+        "        if False:\n",
+        (_KEPT + "test_it_goes_with_the_job_if_that_is_said",),
+        "a job is deleted with what it keeps for others, and nobody has said so",
+    ),
+)
+
+PARTITIONS = (*_SUBTASK_LOG, *_INPUT_GATE, *_WHAT_IS_NEEDED, *_LIFE, *_PERSISTED)

@@ -1,0 +1,80 @@
+"""A FINISHED job that keeps a result for others: three vertices, of which the middle one has ``persist=True``."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.records import Batch, EndMode, PartitionFile
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import Storage
+
+JOB = "days"
+GRAPH = JobGraph(
+    (
+        JobVertex("read", ("read",), ("read",), ("read",), (), bounded=True, parallelism=2, splits=True),
+        JobVertex("clean", ("clean",), (), (), (), bounded=True, parallelism=2, persist=True),
+        JobVertex("count", ("count",), (), (), (), bounded=True),
+    ),
+    (JobEdge("read__clean", "read", "clean", "clean"), JobEdge("clean__count", "clean", "count", "count")),
+)
+SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+EDGES = {"read": "read__clean", "clean": "clean__count"}
+
+
+class KeptJob:
+    """Each subtask has published two batches with two files, of three bytes and rows, behind an attempt that failed."""
+
+    def __init__(self, storage: Storage, status: JobStatus = JobStatus.FINISHED, *, end: EndMode = "finish") -> None:
+        self.storage = open_root(storage)
+        journal = Journal(self.storage, JOB)
+        journal.claim("t1", Worker(), 1.0)
+        journal.write(ev.JobCreated(JOB, GRAPH, "batch", SubmittedOptions(), 1.0))
+        schemas = {vertex.uid: SCHEMA for vertex in GRAPH.vertices}
+        journal.write(ev.PlanRecorded(GRAPH, schemas, 1.0, JobDefinition("batch", {}, {}, {})))
+        journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
+        for subtask in GRAPH.subtasks:
+            self._run(subtask, end)
+        journal.write(ev.StatusChanged(status, 5.0))
+
+    def _run(self, subtask: SubtaskId, end: EndMode) -> None:
+        log = SubtaskLog(self.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
+        log.load()
+        log.open(AttemptId(1, 0, "aa"))
+        log.publish(self.writes(subtask, "0001-aa", 0))
+        log.open(AttemptId(1, 1, "bb"), 0)
+        for number in range(2):
+            log.publish(self.writes(subtask, "0001-01-bb", number))
+        log.end_of_data(end)
+        log.end_of_partition()
+
+    def writes(self, subtask: SubtaskId, attempt: str, batch: int) -> Batch:
+        edge = EDGES.get(subtask.vertex, "none")
+        folder, names = f"{edge}/data/{attempt}-{batch}-n", ("part-0", "part-1")
+        for name in (*names, "_SUCCESS"):
+            self.storage.create(f"{self.partition(subtask)}/{folder}/{name}", b"row")
+        return Batch(batch, {}, files=tuple(PartitionFile(f"{folder}/{name}", 3) for name in names), rows=3)
+
+    def partition(self, subtask: SubtaskId) -> str:
+        return partition_path(JOB, subtask.vertex, subtask.number)
+
+    def data(self) -> list[str]:
+        """What there is besides logs and journal."""
+        found = [path for path, _ in self.storage.files(f"{JOB}/vertices") if "/log/" not in path]
+        return sorted(found)
+
+
+KEPT = sorted(
+    f"clean/{number}/partition/clean__count/data/0001-01-bb-{batch}-n/{name}"
+    for number in range(2)
+    for batch in range(2)
+    for name in ("_SUCCESS", "part-0", "part-1")
+)

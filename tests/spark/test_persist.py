@@ -1,0 +1,191 @@
+"""What an operator with persist=True gives is there for other jobs when its own has FINISHED: all of it, once."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import (
+    FileSink,
+    Job,
+    JobClient,
+    PersistedResult,
+    ResultNotPersistedError,
+    read_persisted,
+)
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.spark.query.errors import GraphChangedError, PersistedStreamError
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from tests.spark.faults import BATCH, DiesAt, HookedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+
+
+def keeping(world: World, *, keep: bool = True, where: str = "id >= 0", sink: bool = True) -> Job:
+    """history -> clean, which is kept -> report."""
+    job = Job("keeping")
+
+    @job.source(bounded=True, max_files_per_trigger=1)
+    def history(read: DataFrameReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.transform(inputs=[history], persist=keep, chain=False)
+    def clean(rows: DataFrame) -> DataFrame:
+        return rows.where(where)
+
+    if sink:
+
+        @job.transform(inputs=[clean])
+        def report(rows: DataFrame) -> DataFrame:
+            return rows.where("k = 0")
+
+        job.sink("out", report, FileSink(world.path("out")))
+    return job
+
+
+def reading(world: World, root: Path, job_id: str = "job") -> Job:
+    """Another job, of what is kept."""
+    job = Job("reading")
+
+    @job.source(bounded=True)
+    def kept(read: DataFrameReader) -> DataFrame:
+        return read_persisted(read, root, job_id, "clean")
+
+    job.sink("copy", kept, FileSink(world.path("copy")))
+    return job
+
+
+def result(world: World) -> PersistedResult:
+    return JobClient(world.root, world.job_id).persisted_result("clean")
+
+
+def finished(world: World, job: Job, **given: object) -> None:
+    run = world.run(job, **given)  # type: ignore[arg-type]
+    assert (run.status, run.cause) == ("FINISHED", None)
+
+
+def partitions(world: World) -> set[str]:
+    """Vertices of which there are any data files."""
+    found = (world.root / "job" / "vertices").glob("*/*/partition/**/part-*.parquet")
+    return {path.relative_to(world.root / "job" / "vertices").parts[0] for path in found}
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, mode: str) -> None:
+    """The root lies in a folder that looks like a column."""
+    there = World(world.base / "day=1")
+    expected = there.put_ids("history", 4, 5)
+    finished(there, keeping(there), mode=mode)
+    assert partitions(there) == {"clean"}
+    assert (result(there).rows, result(there).is_drained) == (20, False)
+    other = World(world.base / "other")
+    finished(other, reading(other, there.root))
+    assert other.released_ids("copy") == sorted(expected)
+    assert set(other.released("copy")[0]) == {"id", "k"}
+    assert {row["id"] for row in read_persisted(spark.read, there.root, "job", "clean").collect()} == expected
+    finished(there, keeping(there), mode=mode)  # again: nothing runs, and nothing goes
+    assert result(there).rows == 20
+    assert there.released_ids("out") == sorted(one for one in expected if one % 3 == 0)
+
+
+def test_a_job_may_have_no_sink(world: World) -> None:
+    world.put_ids("history", 2, 3)
+    finished(world, keeping(world, sink=False))
+    assert (result(world).rows, partitions(world)) == (6, {"clean"})
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_a_result_without_rows_is_one(world: World, mode: str) -> None:
+    world.put_ids("history", 2, 3)
+    finished(world, keeping(world, where="id < 0"), mode=mode)
+    assert (result(world).rows, result(world).files) == (0, ())
+    other = World(world.base / "other")
+    finished(other, reading(other, world.root))
+    assert other.released_ids("copy") == []
+
+
+def test_beside_a_feed_that_does_not_end_it_is_read_by_splits(world: World) -> None:
+    expected = world.put_ids("history", 4, 5)
+    finished(world, keeping(world), mode="streaming")
+    other = World(world.base / "other")
+    live = other.put_ids("live", 1, 3, start=100)
+    job = Job("splits")
+
+    @job.source(bounded=True, splits=lambda: result(world).files)
+    def kept(read: DataFrameReader, split: str) -> DataFrame:
+        return read.parquet(split)
+
+    @job.source
+    def feed(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(other.path("live"))
+
+    @job.transform(inputs=[kept, feed])
+    def both(rows: DataFrame) -> DataFrame:
+        return rows
+
+    job.sink("out", both, FileSink(other.path("out")))
+    run = other.run(job, other.drain_at(len(expected | live)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert other.released_ids() == sorted(expected | live)
+
+
+def test_a_streaming_reader_is_refused(world: World) -> None:
+    world.put_ids("history", 1, 1)
+    finished(world, keeping(world))
+    other = World(world.base / "other")
+    with pytest.raises(PersistedStreamError, match="by splits"):
+        other.run(reading(other, world.root), mode="streaming")
+    assert not other.root.exists()
+
+
+def test_before_its_job_has_finished_nobody_reads_it(world: World) -> None:
+    world.put_ids("history", 3, 2)
+    run = world.run(keeping(world), storage=DiesAt(world.storage, "report", BATCH), mode="batch")
+    assert run.status == "RESTARTING"
+    assert "clean" in partitions(world)
+    other = World(world.base / "other")
+    with pytest.raises(ResultNotPersistedError, match="job 'job' is RESTARTING"):
+        other.run(reading(other, world.root))
+    finished(world, keeping(world), mode="batch")
+    finished(other, reading(other, world.root))
+    assert other.released_ids("copy") == [*range(6)]
+
+
+def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it(world: World) -> None:
+    """The driver dies when it is to complete the checkpoint that would cover it."""
+    world.put_ids("history", 3, 2)
+
+    with suppress(TransientError):
+        world.run(keeping(world), storage=_NoCheckpoint(world), mode="batch")
+    for path in (world.root / "job" / "vertices" / "clean").glob("*/partition/**/part-*.parquet"):
+        path.unlink()
+    run = world.run(keeping(world), mode="batch")
+    assert (run.status, run.cause) == ("FINISHED", None)
+    (told,) = run.of("reconciled")
+    assert "run again: clean/0 (files of 1 batch are gone that are to be kept)" in told["message"]
+    assert result(world).rows == 6
+    assert world.released_ids() == [0, 3]
+
+
+class _NoCheckpoint(HookedStorage):
+    """Gone when the first checkpoint is to be completed."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.storage, lambda verb, path: None)
+
+    def create(self, path: str, data: bytes) -> None:
+        if b'"type": "CheckpointCompleted"' in data:
+            raise StorageTransientError(verb="create", uri=path, reason="gone")
+        super().create(path, data)
+
+
+def test_whether_it_is_kept_does_not_change_on_the_way(world: World) -> None:
+    world.put_ids("history", 3, 2)
+    world.run(keeping(world, keep=False), storage=DiesAt(world.storage, "clean", BATCH), mode="streaming")
+    with pytest.raises(GraphChangedError):
+        world.run(keeping(world), mode="streaming")
+    finished(world, keeping(world, keep=False), mode="streaming")
