@@ -40,16 +40,19 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
     schema = StructType.fromJson(json.loads(result.schema))
     # the folders of the root are not columns, whatever their names are
     reader = read.option("recursiveFileLookup", "true").schema(schema)
-    if result.files:
-        return reader.parquet(list(result.files)) if isinstance(read, BatchReader) else reader.parquet(*result.files)
-    return _nothing(reader, schema)
+    if not result.files:
+        return _nothing(reader, schema)
+    frame: DataFrame = (
+        reader.parquet(list(result.files)) if isinstance(read, BatchReader) else reader.parquet(*result.files)
+    )
+    return frame
 
 
 def _nothing(reader: Any, schema: StructType) -> DataFrame:
     """A frame without rows: there is no path that Spark could be given."""
     if isinstance(reader, BatchReader):
         reader.reads.loads += 1
-    frame = reader._spark.createDataFrame([], schema)
+    frame: DataFrame = reader._spark.createDataFrame([], schema)
     if isinstance(reader, BatchReader):
         reader.reads.schema = frame.schema
     return frame
