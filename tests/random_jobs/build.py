@@ -49,6 +49,7 @@ def _add_source(job: Job, source: SourceDef, folder: str, on_call: OnCall) -> No
         chain=source.chain,
         max_files_per_trigger=source.max_files,
         watermark=None if source.watermark is None else ("ts", source.watermark),
+        persist=source.persist,
     )(read)
 
 
@@ -68,7 +69,10 @@ def _add_transform(job: Job, transform: TransformDef) -> None:
     join = transform.kind in JOINS
     inputs: Any = {"left": list(transform.inputs), "right": list(transform.others)} if join else list(transform.inputs)
     mode: Any = transform.output_mode
-    job.transform(inputs=inputs, uid=transform.uid, chain=transform.chain, output_mode=mode)(both if join else rows)
+    decorator = job.transform(
+        inputs=inputs, uid=transform.uid, chain=transform.chain, output_mode=mode, persist=transform.persist
+    )
+    decorator(both if join else rows)
 
 
 def plain_frames(

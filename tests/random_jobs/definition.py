@@ -27,6 +27,7 @@ class SourceDef:
     max_files: int | None = None
     folder: str = "in"
     late: bool = False
+    persist: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class TransformDef:
     chain: bool = True
     output_mode: str = "append"
     wide: bool = False
+    persist: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,12 @@ class Definition:
     @property
     def live(self) -> tuple[SourceDef, ...]:
         return tuple(source for source in self.sources if not source.bounded)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Operators whose results outlive the job."""
+        operators: tuple[SourceDef | TransformDef, ...] = (*self.sources, *self.transforms)
+        return tuple(one.uid for one in operators if one.persist)
 
     @property
     def is_batch(self) -> bool:
@@ -128,14 +136,22 @@ def simpler(definition: Definition) -> list[Definition]:
     return found
 
 
-SOURCE: Mapping[str, Any] = {"chain": True, "files": 2, "rows": 2, "max_files": None, "first": 0, "late": False}
-TRANSFORM: Mapping[str, Any] = {"chain": True}
+SOURCE: Mapping[str, Any] = {
+    "chain": True,
+    "files": 2,
+    "rows": 2,
+    "max_files": None,
+    "first": 0,
+    "late": False,
+    "persist": False,
+}
+TRANSFORM: Mapping[str, Any] = {"chain": True, "persist": False}
 SINK: Mapping[str, Any] = {"format": "parquet", "partitioned": False, "release": "every_checkpoint", "mode": "append"}
 
 
 def pruned(definition: Definition) -> Definition:
     """Without the operators that lead to no sink."""
-    needed = {sink.input for sink in definition.sinks}
+    needed = {sink.input for sink in definition.sinks} | {*definition.kept}
     for transform in reversed(definition.transforms):
         if transform.uid in needed:
             needed |= {*transform.inputs, *transform.others}

@@ -10,32 +10,39 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_provider_ckpt import read_persisted
 from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
 from tests.random_jobs.between import Between, Values, between
 from tests.random_jobs.build import plain_frames
 from tests.random_jobs.definition import Definition, SinkDef
 from tests.random_jobs.lateness import path_to
-from tests.spark.harness import read_rows
+from tests.spark.harness import World, read_rows
 
 
 class Expected:
     """The rows of the batch, by sink; made once for a job. With late rows: those between which they have to lie."""
 
     def __init__(self, spark: SparkSession, definition: Definition, base: Path) -> None:
+        self._spark = spark
         frames = plain_frames(spark, definition, base / "all")
-        self._rows = {
-            one.uid: [tuple(row) for row in frames[one.input].select("id", "k", "v", F.unix_millis("ts")).collect()]
-            for one in definition.sinks
-        }
+        self._rows = {one.uid: _collected(frames[one.input]) for one in definition.sinks}
         capped = plain_frames(spark, definition, base / "all", with_limits=True)
         self._counts = {one.uid: capped[one.input].count() for one in definition.sinks if one.lineage == "limited"}
         paths = {one: path_to(definition, one) for one in definition.sinks}
         self._between: Mapping[str, Between] = {
             one.uid: between(spark, definition, one, path, base) for one, path in paths.items() if path is not None
         }
+
+        self._kept = {uid: _collected(frames[uid]) for uid in definition.kept}
+
+    def check_kept(self, world: World) -> None:
+        """What outlives the job is all that its operators gave. Raises AssertionError."""
+        for uid, rows in self._kept.items():
+            got = Counter(_collected(read_persisted(self._spark.read, world.root, world.job_id, uid)))
+            assert got == Counter(rows), f"{uid} keeps {sum(got.values())} rows, {len(rows)} expected"
 
     def rows(self, sink: SinkDef) -> Counter[Values]:
         return Counter(self._rows[sink.uid])
@@ -57,6 +64,10 @@ class Expected:
             return
         lost = wanted - got
         assert not lost, f"{sink.uid}: {sum(lost.values())} of {sum(wanted.values())} rows lost, such as {_some(lost)}"
+
+
+def _collected(frame: DataFrame) -> list[Values]:
+    return [tuple(row) for row in frame.select("id", "k", "v", F.unix_millis("ts")).collect()]
 
 
 def _check_last(sink: SinkDef, wanted: list[Values], released: list[Values]) -> None:

@@ -9,6 +9,7 @@ from tests.random_jobs.definition import Definition, SinkDef
 from tests.random_jobs.lateness import is_comparable
 
 MODES = ("errorifexists", "append", "overwrite")
+PLAIN = ("union", "map", "filter", "explode")
 LATE_FILES = 4
 """So many it takes until event time has passed rows that are late."""
 
@@ -18,7 +19,23 @@ def add_features(seed: int, definition: Definition) -> Definition:
     with_modes = replace(definition, sinks=tuple(replace(one, mode=rng.choice(MODES)) for one in definition.sinks))
     # a byte: what one query gives another is more than it reads at once
     limited = replace(with_modes, limit=rng.choice([None, None, 1]))
-    return _late(limited) if rng.random() < 0.85 else limited
+    return _kept(seed, _late(limited) if rng.random() < 0.85 else limited)
+
+
+def _kept(seed: int, definition: Definition) -> Definition:
+    """Some of what ends, and gives all of its rows whatever their order, is to outlive the job."""
+    rng = random.Random(seed * 29 + 5)
+    ends = {source.uid for source in definition.sources if source.bounded}
+    kept = {uid for uid in sorted(ends) if rng.random() < 0.15}
+    for one in definition.transforms:
+        if one.kind in PLAIN and not one.others and {*one.inputs} <= ends:
+            ends.add(one.uid)
+            kept |= {one.uid} if rng.random() < 0.25 else set()
+    return replace(
+        definition,
+        sources=tuple(replace(one, persist=one.uid in kept) for one in definition.sources),
+        transforms=tuple(replace(one, persist=one.uid in kept) for one in definition.transforms),
+    )
 
 
 def _late(definition: Definition) -> Definition:

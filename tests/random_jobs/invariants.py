@@ -80,12 +80,15 @@ def check_end(definition: Definition, world: World, expected: Expected, evidence
     check_siblings(definition, world.base)
     for sink in definition.sinks:
         expected.check(sink, released(world.base, sink, world.job_id))
+    expected.check_kept(world)
     check_nothing_left(definition, world)
 
 
 def check_nothing_left(definition: Definition, world: World) -> None:
     under = [path for path in world.everything_under_root() if not LEFT_YET.fullmatch(path)]
     left = [path for path in under if not re.fullmatch(STAYS.format(world.job_id), path)]
+    kept = [f"{world.job_id}/vertices/{uid}/0/partition" for uid in definition.kept]
+    left = [path for path in left if not any(path == one or path.startswith(f"{one}/") for one in kept)]
     assert not left, f"left under the root: {left[:10]}"
     for sink in definition.sinks:
         check_folder(world.base / sink.place, world.job_id)
