@@ -7,7 +7,9 @@ nothing has to be waited for, and what a worker had published is kept though the
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.reconciliation import LostResult, lost_results
@@ -69,6 +71,10 @@ class Reconciler:
             return None
         if not nothing_is_covered(state):  # of one that began anew, checkpoints before that are, and cover nothing
             return None
+        with _without_collection():
+            return self._reconcile(state)
+
+    def _reconcile(self, state: JobState) -> Reconciliation:
         graph, logs = state.graph(), self._counted(state)
         ended = [name for name in graph.subtasks if name in logs and logs[name].has_ended]
 
@@ -105,6 +111,19 @@ class Reconciler:
             if not is_outdated(self._logs[name], state.since(name.vertex)):
                 found[name] = self._logs[name]
         return found
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """What is made of the logs of a hundred thousand splits stays, and is looked through for cycles again and again:
+    that took a third of the time."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 class _Places:

@@ -19,13 +19,14 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError, ResultLostError
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded_runner import BoundedRunner, batch_of, publication_of
+from airflow_provider_ckpt.spark.task.consumer_size import sized_for
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import InputsIncompleteError
 from airflow_provider_ckpt.spark.task.jvm import is_gone
@@ -98,9 +99,10 @@ class BatchRunner(BoundedRunner):
         self._refuse_incomplete()
         if not self._reading.deploy(plan):
             return
-        frame = self._frame()
-        self._reading.begin()
-        prepared = self._staged(lambda: self._outputs.stage(frame, 0))
+        with sized_for(self._run.spark, sum(file.size for one in self._inputs for file in self._files(one))):
+            frame = self._frame()
+            self._reading.begin()
+            prepared = self._staged(lambda: self._outputs.stage(frame, 0))
         positions = {channel.key: self._inputs[channel.producer].position for channel in self._channels}
         self._reading.publication.publish(batch_of(prepared, inputs=positions, ended=self.vertex.sources))
         self._reading.end()
@@ -118,6 +120,10 @@ class BatchRunner(BoundedRunner):
         builder = QueryBuilder(context.job, self.vertex, self._edges, calls, self._edge_frame)
         return builder.build().frame
 
+    def _files(self, producer: SubtaskId) -> list[PartitionFile]:
+        records = self._inputs[producer].records()
+        return [file for _, record in records if isinstance(record, Batch) for file in record.files]
+
     def _frozen_files(self, uid: str, reads: SourceReads) -> list[str] | None:
         frozen = self._frozen.get(uid)
         return None if frozen is None else list(frozen.files)
@@ -128,8 +134,7 @@ class BatchRunner(BoundedRunner):
         of_edge = [channel for channel in self._channels if channel.edge.uid == uid]
         for producer in [channel.producer for channel in of_edge]:
             partition = partition_path(context.job_id, producer.vertex, producer.number)
-            records = self._inputs[producer].records()
-            files = [file for _, record in records if isinstance(record, Batch) for file in record.files]
+            files = self._files(producer)
             try:
                 refuse_damaged(context.storage, partition, files)
             except PartitionFilesDamagedError as error:

@@ -1,0 +1,97 @@
+"""The shuffles of a consumer in batch mode begin with as many partitions as what it reads has bytes for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+from airflow_provider_ckpt import FileSink, Job, JobClient
+from airflow_provider_ckpt.spark.task.consumer_size import MOST, initial_partitions, sized_for
+from tests.spark.faults import BATCH, DiesAt
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+
+INITIAL = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [(0, 200), (6 << 30, 200), ((6400 << 20), 200), ((6400 << 20) + 1, 201), (1 << 40, MOST), (1 << 50, MOST)],
+)
+def test_it_is_raised_by_the_bytes_and_never_lowered(read: int, expected: int) -> None:
+    assert initial_partitions(read, 64 * MIB, 200) == expected
+
+
+def test_more_than_the_most_that_somebody_has_set_stays() -> None:
+    assert initial_partitions(1 << 50, 64 * MIB, 20_000) == 20_000
+
+
+@pytest.fixture
+def small(spark: SparkSession) -> Iterator[SparkSession]:
+    """A partition is to have a byte."""
+    before = {key: spark.conf.get(key, None) for key in (INITIAL, ADVISORY, "spark.sql.adaptive.enabled")}
+    spark.conf.set(ADVISORY, "1b")
+    yield spark
+    for key, value in before.items():
+        spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+
+
+def during(spark: SparkSession, read: int) -> str | None:
+    with sized_for(spark, read):
+        return spark.conf.get(INITIAL, None)
+
+
+def test_a_result_that_needs_no_more_changes_nothing(spark: SparkSession) -> None:
+    assert during(spark, 1000) is None
+
+
+def test_it_holds_for_the_query_and_no_longer_also_if_that_fails(small: SparkSession) -> None:
+    assert during(small, 1000) == "2000"
+    assert small.conf.get(INITIAL, None) is None
+    with pytest.raises(KeyError), sized_for(small, 1000):
+        raise KeyError
+    assert small.conf.get(INITIAL, None) is None
+
+
+def test_what_the_user_has_set_holds(small: SparkSession) -> None:
+    small.conf.set(INITIAL, "7")
+    assert during(small, 1000) == "7" == small.conf.get(INITIAL)
+    small.conf.unset(INITIAL)
+    small.conf.set("spark.sql.adaptive.enabled", "false")
+    assert during(small, 1000) is None
+
+
+def test_a_consumer_runs_with_it_and_a_source_does_not(world: World, small: SparkSession) -> None:
+    """Spark makes fewer of them again: what is read is small."""
+    world.put_ids("history", 3, 40)
+    seen: dict[str, str | None] = {}
+    job = Job("sized")
+
+    def remember(uid: str) -> None:
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        seen[uid] = session.conf.get(INITIAL, None)
+
+    @job.source(bounded=True)
+    def history(read: DataFrameReader) -> DataFrame:
+        remember("history")
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.transform(inputs=[history], chain=False)
+    def counts(rows: DataFrame) -> DataFrame:
+        remember("counts")
+        return rows.groupBy("k").count()
+
+    job.sink("out", counts, FileSink(world.path("out")))
+    assert world.run(job, storage=DiesAt(world.storage, "counts", BATCH), mode="batch").status == "RESTARTING"
+    (result,) = JobClient(world.storage, world.job_id).get_partition_with_metrics(["history"])
+    seen.clear()
+    run = world.run(job, mode="batch")
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert seen["counts"] == str(initial_partitions(result.bytes, 1, 200)) != "200"
+    assert seen.get("history") is None
+    assert sorted((row["k"], row["count"]) for row in world.released()) == [(0, 40), (1, 40), (2, 40)]
