@@ -1,4 +1,5 @@
-"""Two Dags for every day: a batch of one day's files, and an endless job that each Dag run continues.
+"""Three Dags for every day: a batch of one day's files, one that another job reads before it goes, and an endless job
+that each Dag run continues.
 
 Need the connections ``ckpt_default`` (the checkpoint root) and ``spark_default``, and the variable ``shop_lake``: a
 folder with ``raw/day=<date>`` for the first and ``raw/live`` for the second.
@@ -35,6 +36,28 @@ with DAG("daily_revenue", schedule="@daily", start_date=START, catchup=False, ta
     )
     clean = CheckpointedJobCleanupOperator(task_id="clean", job_task_id="revenue")
     revenue >> clean.as_teardown()
+
+# A batch in two jobs: what the first one prepares is kept for those behind it (persist=True), as many as there are, and
+# goes with it at the end. Its reader is told which job that was by the task before.
+with DAG("prepared_orders", schedule="@daily", start_date=START, catchup=False, tags=["ckpt"]) as prepared_orders:
+    prepare = CheckpointedSparkJobOperator(
+        task_id="prepare",
+        job="jobs/prepared_orders_job.py:job",
+        job_params={"lake": LAKE, "day": "{{ ds }}"},
+        on_clear="restart",
+        retries=3,
+        conf=SMALL,
+    )
+    large = CheckpointedSparkJobOperator(
+        task_id="large",
+        job="jobs/large_orders_job.py:job",
+        job_params={"lake": LAKE, "day": "{{ ds }}", "prepared": "{{ ti.xcom_pull('prepare')['job_id'] }}"},
+        on_clear="restart",
+        retries=3,
+        conf=SMALL,
+    )
+    forget = CheckpointedJobCleanupOperator(task_id="forget", job_task_id="prepare", persisted=True)
+    prepare >> large >> forget.as_teardown()
 
 # An endless job in daily pieces. Every Dag run continues the same job (job_id) and stops it with a savepoint a little
 # before the next one is due. Two runs at once would take the job from each other: max_active_runs=1. A cleared run

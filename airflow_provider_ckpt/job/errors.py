@@ -135,6 +135,15 @@ class UnboundedBatchError(InvalidJobError):
     )
 
 
+class NoRunError(InvalidJobError):
+    """``data``: job, location."""
+
+    template = (
+        "job.root of job {job!r} is asked for at {location}, and no driver runs the job there: ask in a function of a "
+        "source, a transform or splits"
+    )
+
+
 class BadParamError(InvalidJobError):
     template = "job {job!r} ({location}): the {what} of a parameter is not possible; expected {expected}."
 

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.job import checks
-from airflow_provider_ckpt.job.errors import IncompleteJobError, MissingInputsError, UnboundedBatchError
+from airflow_provider_ckpt.job.errors import (
+    IncompleteJobError,
+    MissingInputsError,
+    NoRunError,
+    UnboundedBatchError,
+)
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
@@ -29,6 +34,7 @@ from airflow_provider_ckpt.job.sink_folders import check_sink_folders
 from airflow_provider_ckpt.job.splits import split_source
 from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_job
+from airflow_provider_ckpt.storage.location import Location
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Operator]
@@ -49,6 +55,7 @@ class Job:
         self.name = name
         self._registry = OperatorRegistry()
         self._params = current_params()
+        self._root: Location | None = None
 
     @overload
     def param(self, name: str) -> str: ...
@@ -72,6 +79,23 @@ class Job:
     def params(self) -> Mapping[str, str | None]:
         """Every parameter the job asked for -> its value in this run; a read-only view."""
         return self._params.known
+
+    @property
+    def root(self) -> Location:
+        """The checkpoint root of the run, with the options of its file system: for functions that look at other jobs
+        under it (:func:`~airflow_provider_ckpt.read_persisted`). Only while a driver runs the job, in the functions of
+        sources, transforms and ``splits``. Raises NoRunError anywhere else."""
+        if self._root is None:
+            raise NoRunError(job=self.name, location=caller_location())
+        return self._root
+
+    def runs_under(self, root: Location) -> None:
+        """Called by a driver before it calls any function of the job."""
+        self._root = root
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What executors are sent of a job that a function names: the root's options may hold secrets."""
+        return {**self.__dict__, "_root": None}
 
     def was_given(self, params: Params) -> bool:
         """Whether the job was made while ``params`` were those of the run; for the loading of its file."""

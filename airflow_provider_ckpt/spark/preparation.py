@@ -54,6 +54,7 @@ class PreparedJob:
 
 def prepare(job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision) -> PreparedJob:
     """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
+    job.runs_under(location)
     spark = build_session(options.job_id, options.conf)
     plan, refused = _plan(spark, job, options, storage, decision)
     anew = decision.begins_anew if refused is None else f"it does not fit what ran before: {refused}"

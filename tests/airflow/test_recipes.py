@@ -90,6 +90,21 @@ def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
     assert rows(lake / "revenue" / "day=2026-01-02") == [{"shop": "A", "revenue": 7.0}]
 
 
+def test_what_one_job_prepares_another_reads_before_it_goes(
+    run: Callable[..., Any], dags: dict[str, DAG], lake: Path
+) -> None:
+    order(lake, "day=2026-01-02", "a.json", (1, "A", 100.0), (2, "A", 5.0), (3, "B", 250.0), (3, "B", 250.0))
+    dag_run, tasks = run(dags["prepared_orders"], logical_date=SECOND)
+    assert (dag_run.state, tasks["forget"].state) == ("success", "success")
+    assert rows(lake / "large" / "day=2026-01-02") == [
+        {"id": 1, "shop": "A", "amount": 100.0},
+        {"id": 3, "shop": "B", "amount": 250.0},
+    ]
+    assert {one.status for one in jobs(lake)} == {JobStatus.DELETED, JobStatus.FINISHED}
+    left = [path for path in (lake.parent / "root").rglob("*.parquet") if path.is_file()]
+    assert left == []
+
+
 def test_dag_runs_that_continue_one_job_release_every_row_once(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:

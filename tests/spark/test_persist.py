@@ -18,6 +18,7 @@ from airflow_provider_ckpt import (
     read_persisted,
 )
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.job.errors import NoRunError
 from airflow_provider_ckpt.spark.query.errors import GraphChangedError, PersistedStreamError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import BATCH, DiesAt, HookedStorage
@@ -47,13 +48,13 @@ def keeping(world: World, *, keep: bool = True, where: str = "id >= 0", sink: bo
     return job
 
 
-def reading(world: World, root: Path, job_id: str = "job") -> Job:
-    """Another job, of what is kept."""
+def reading(world: World, root: Path | None = None) -> Job:
+    """Another job, of what is kept under the same root, or another."""
     job = Job("reading")
 
     @job.source(bounded=True)
     def kept(read: DataFrameReader) -> DataFrame:
-        return read_persisted(read, root, job_id, "clean")
+        return read_persisted(read, root or job.root, "job", "clean")
 
     job.sink("copy", kept, FileSink(world.path("copy")))
     return job
@@ -90,6 +91,19 @@ def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, 
     finished(there, keeping(there), mode=mode)  # again: nothing runs, and nothing goes
     assert result(there).rows == 20
     assert there.released_ids("out") == sorted(one for one in expected if one % 3 == 0)
+
+
+def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World) -> None:
+    expected = world.put_ids("history", 2, 3)
+    finished(world, keeping(world))
+    other = World(world.base, "other")
+    job = reading(other)
+    with pytest.raises(NoRunError, match=r"job\.root of job 'reading'"):
+        _ = job.root
+    finished(other, job)
+    assert other.released_ids("copy") == sorted(expected)
+    assert job.root.uri == str(other.root)
+    assert job.__getstate__()["_root"] is None
 
 
 def test_a_job_may_have_no_sink(world: World) -> None:

@@ -71,7 +71,7 @@ class PersistedStreamError(InvalidInputError):
     template = (
         "the result of {operator!r} of job {job_id!r} is read with a streaming reader; read it in mode 'batch', or by "
         "splits: @job.source(bounded=True, splits=lambda: "
-        "JobClient(root, {job_id!r}).persisted_result({operator!r}).files)"
+        "JobClient(job.root, {job_id!r}).persisted_result({operator!r}).files)"
     )
 
 

@@ -22,15 +22,15 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
 
         @job.source(bounded=True)
         def history(read):
-            return read_persisted(read, "s3://lake/ckpt", "history", "clean")
+            return read_persisted(read, job.root, "history", "clean")
 
-    Which files these are is frozen with the source, at the first start of the job that reads them (R11). Delete the
+    ``root``: the one of the other job, if it is not that of this run. Which files these are is frozen with the source, at the first start of the job that reads them (R11). Delete the
     other job when this one has FINISHED.
 
     Raises as :meth:`JobClient.persisted_result`, and PersistedStreamError for a streaming reader: Spark would list
     folders, and not read what is named. In a job that does not end, read the files by splits::
 
-        @job.source(bounded=True, splits=lambda: JobClient(ROOT, "history").persisted_result("clean").files)
+        @job.source(bounded=True, splits=lambda: JobClient(job.root, "history").persisted_result("clean").files)
         def history(read, split):
             return read.parquet(split)
     """
