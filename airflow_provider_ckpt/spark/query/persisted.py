@@ -24,8 +24,8 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
         def history(read):
             return read_persisted(read, job.root, "history", "clean")
 
-    ``root``: the one of the other job, if it is not that of this run. Which files these are is frozen with the source, at the first start of the job that reads them (R11). Delete the
-    other job when this one has FINISHED.
+    ``root``: the one of the other job, if it is not that of this run. Which files these are is frozen with the source,
+    at the first start of the job that reads them (R11). Delete the other job when this one has FINISHED.
 
     Raises as :meth:`JobClient.persisted_result`, and PersistedStreamError for a streaming reader: Spark would list
     folders, and not read what is named. In a job that does not end, read the files by splits::
