@@ -1,0 +1,86 @@
+"""What goes wrong around kept results is said at once, by name; and only what cannot go away is refused for good."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, DataFrameReader
+
+from airflow_provider_ckpt import FileSink, Job, ResultNotPersistedError, read_persisted
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.errors import DefinitionChangedError, SplitsFailedError
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from tests.spark.faults import BATCH, DiesAt
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+from tests.spark.test_persist import finished, keeping
+
+OVERTAKEN = FencedError(job_id="another", epoch=4, attempt="b", worker="host b", own_epoch=3)
+
+
+def failing(world: World, error: CkptError, where: str) -> Job:
+    """A source whose function, or that of its splits, fails with ``error``."""
+    job = Job("failing")
+
+    def of_splits() -> list[str]:
+        if where == "splits":
+            raise error
+        return ["all"]
+
+    def rows(read: DataFrameReader, split: str = "") -> DataFrame:
+        if where == "split" or not split:
+            raise error
+        return read.schema(IDS).parquet(world.path("history"))
+
+    if where == "source":
+        source = job.source(bounded=True, uid="rows")(lambda read: rows(read))
+    else:
+        source = job.source(bounded=True, uid="rows", splits=of_splits)(lambda read, split: rows(read, split))
+    job.sink("out", source, FileSink(world.path("out")))
+    return job
+
+
+@pytest.mark.parametrize("where", ["source", "split", "splits"])
+def test_what_goes_away_is_tried_again(world: World, where: str) -> None:
+    later = ResultNotPersistedError(job_id="other", operator="clean", status="RUNNING")
+    with pytest.raises(ResultNotPersistedError) as raised:
+        world.run(failing(world, later, where))
+    assert ExitCode.of_error(raised.value) is ExitCode.FAILED
+    assert not world.root.exists()
+
+
+@pytest.mark.parametrize("where", ["source", "split", "splits"])
+def test_who_was_overtaken_in_another_job_still_has_his_own(world: World, where: str) -> None:
+    with pytest.raises((FunctionFailedError, SplitsFailedError), match="another was taken over") as raised:
+        world.run(failing(world, OVERTAKEN, where))
+    assert ExitCode.of_error(raised.value) is ExitCode.REFUSED
+
+
+def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> None:
+    world.put_ids("history", 3, 2)
+    days = Job("days")
+
+    @days.source(bounded=True, splits=["job"])
+    def rows(read: DataFrameReader, split: str) -> DataFrame:
+        return read_persisted(read, world.root, split, "clean")
+
+    days.sink("out", rows, FileSink(world.path("copy")))
+    assert (
+        world.run(keeping(world), storage=DiesAt(world.storage, "report", BATCH), mode="batch").status == "RESTARTING"
+    )
+    other = World(world.base / "other")
+    with pytest.raises(ResultNotPersistedError, match="job 'job' is RESTARTING"):
+        other.run(days)
+    finished(world, keeping(world), mode="batch")
+    finished(other, days)
+    assert world.released_ids("copy") == [*range(6)]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_job_that_has_finished_does_not_pass_for_one_that_keeps_something_else(world: World, keep: bool) -> None:
+    world.put_ids("history", 1, 3)
+    finished(world, keeping(world, keep=not keep))
+    with pytest.raises(DefinitionChangedError, match=r"results that are kept \(persist\).*has FINISHED"):
+        world.run(keeping(world, keep=keep))
+    finished(world, keeping(world, keep=not keep))
