@@ -34,8 +34,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 class PersistedResult:
     """What an operator of a FINISHED job gave, in Parquet. ``files``: their URIs as Spark takes them, in the order of
     the subtasks, and of what each published; none if there were no rows. ``rows``: None if it is not known of some (of
-    an entry that an earlier release wrote); ``bytes``: of the files. ``schema``: Spark's, as its JSON text.
-    ``is_drained``: its source was told to end where it stood, so it is not all that there was to read."""
+    an entry that an earlier release wrote); ``bytes``: of the files. ``schema``: Spark's, as its JSON text. It is all
+    that there was to read, also of a job that was drained: only unbounded sources end where they stand."""
 
     job_id: str
     operator: str
@@ -43,7 +43,6 @@ class PersistedResult:
     rows: int | None
     bytes: int
     schema: str
-    is_drained: bool
 
 
 def persisted_operators(state: JobState) -> tuple[str, ...]:
@@ -77,7 +76,6 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
         None if None in counts else sum(count or 0 for count in counts),
         sum(file.size for _, batch in batches for file in batch.files),
         state.plan.schemas[operator],
-        any(one.is_drained for one in of_subtasks),
     )
 
 
@@ -105,7 +103,6 @@ def unnamed_places(storage: Storage, partition: str, named: frozenset[str]) -> I
 class _SubtaskResult:
     partition: str
     batches: tuple[Batch, ...]
-    is_drained: bool
 
     @classmethod
     def of(cls, storage: Storage, state: JobState, subtask: SubtaskId) -> _SubtaskResult:
@@ -113,8 +110,7 @@ class _SubtaskResult:
         path = subtask_log_path(state.job_id, subtask.vertex, subtask.number)
         log = TailingLogReader(storage, path)
         records = log.records()
-        folded = fold(records)
-        if not folded.closed or is_outdated(log, state.since(subtask.vertex)):
+        if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):
             raise SubtaskLogReopenedError(log=path, subtask=subtask)
         batches = tuple(record for _, record in records if isinstance(record, Batch))
-        return cls(partition_path(state.job_id, subtask.vertex, subtask.number), batches, folded.end_of_data == "drain")
+        return cls(partition_path(state.job_id, subtask.vertex, subtask.number), batches)

@@ -42,13 +42,7 @@ def test_it_is_whole_when_the_job_has_finished(storage: Storage) -> None:
     result = JobClient(storage, JOB).persisted_result("clean")
     files = [storage.spark_uri(f"{JOB}/vertices/{path}") for path in KEPT if "part-" in path]
     assert (result.files, result.rows, result.bytes, result.schema) == (tuple(files), 12, 24, SCHEMA)
-    assert not result.is_drained
     assert [job.storage.read(f"{JOB}/vertices/{path}") for path in KEPT] == [b"row"] * 12
-
-
-def test_what_was_drained_says_so(storage: Storage) -> None:
-    KeptJob(storage, end="drain")
-    assert JobClient(storage, JOB).persisted_result("clean").is_drained
 
 
 @pytest.mark.parametrize(
