@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from airflow_provider_ckpt import FileSink, Job, ResultNotPersistedError, read_persisted
+from airflow_provider_ckpt import FileSink, Job, JobClient, ResultNotPersistedError, read_persisted
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.errors import DefinitionChangedError, SplitsFailedError
+from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
@@ -75,6 +76,38 @@ def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> N
     finished(world, keeping(world), mode="batch")
     finished(other, days)
     assert world.released_ids("copy") == [*range(6)]
+
+
+@pytest.mark.parametrize("by", ["files", "one split"])
+def test_a_result_without_rows_is_read_beside_a_feed_as_one_split(world: World, by: str) -> None:
+    """By its files it is refused: there are none."""
+    world.put_ids("history", 1, 3)
+    finished(world, keeping(world, where="id < 0"))
+    other = World(world.base / "other")
+    live = other.put_ids("live", 1, 3, start=100)
+    job = Job("splits")
+    files = JobClient(world.root, world.job_id).persisted_result("clean").files
+
+    @job.source(bounded=True, splits=(lambda: files) if by == "files" else ["all"])
+    def kept(read: DataFrameReader, split: str) -> DataFrame:
+        return read_persisted(read, world.root, world.job_id, "clean")
+
+    @job.source
+    def feed(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(other.path("live"))
+
+    @job.transform(inputs=[kept, feed])
+    def both(rows: DataFrame) -> DataFrame:
+        return rows
+
+    job.sink("out", both, FileSink(other.path("out")))
+    if by == "files":
+        with pytest.raises(BadSplitsError, match="none at all"):
+            other.run(job)
+        return
+    run = other.run(job, other.drain_at(len(live)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert other.released_ids() == sorted(live)
 
 
 @pytest.mark.parametrize("keep", [True, False])
