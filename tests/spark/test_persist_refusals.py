@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from airflow_provider_ckpt import FileSink, Job, JobClient, ResultNotPersistedError, read_persisted
+from airflow_provider_ckpt import FileSink, Job, JobClient, NoSuchResultError, ResultNotPersistedError, read_persisted
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
 from airflow_provider_ckpt.journal.errors import FencedError
@@ -17,6 +17,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.spark.test_persist import finished, keeping
 
+LATER = ResultNotPersistedError(job_id="other", operator="clean", status="RUNNING")
+NEVER = NoSuchResultError(job_id="other", operator="clean", status="DELETED", known="none")
 OVERTAKEN = FencedError(job_id="another", epoch=4, attempt="b", worker="host b", own_epoch=3)
 
 
@@ -44,9 +46,8 @@ def failing(world: World, error: CkptError, where: str) -> Job:
 
 @pytest.mark.parametrize("where", ["source", "split", "splits"])
 def test_what_goes_away_is_tried_again(world: World, where: str) -> None:
-    later = ResultNotPersistedError(job_id="other", operator="clean", status="RUNNING")
     with pytest.raises(ResultNotPersistedError) as raised:
-        world.run(failing(world, later, where))
+        world.run(failing(world, LATER, where))
     assert ExitCode.of_error(raised.value) is ExitCode.FAILED
     assert not world.root.exists()
 
@@ -56,6 +57,29 @@ def test_who_was_overtaken_in_another_job_still_has_his_own(world: World, where:
     with pytest.raises((FunctionFailedError, SplitsFailedError), match="another was taken over") as raised:
         world.run(failing(world, OVERTAKEN, where))
     assert ExitCode.of_error(raised.value) is ExitCode.REFUSED
+
+
+@pytest.mark.parametrize("where", ["source", "split"])
+@pytest.mark.parametrize(("error", "ends_with"), [(LATER, "RESTARTING"), (NEVER, "FAILED")])
+def test_on_the_way_too_what_goes_away_is_tried_again_and_the_rest_is_not(
+    world: World, error: CkptError, ends_with: str, where: str
+) -> None:
+    """It is there when the job is planned, and not when it is read."""
+    world.put_ids("history", 1, 3)
+    job = Job("failing")
+
+    def rows(read: DataFrameReader, split: str = "") -> DataFrame:
+        if world.root.exists() and world.state().plan is not None:
+            raise error
+        return read.schema(IDS).parquet(world.path("history"))
+
+    if where == "source":
+        source = job.source(bounded=True, uid="rows")(lambda read: rows(read))
+    else:
+        source = job.source(bounded=True, uid="rows", splits=["all"])(lambda read, split: rows(read, split))
+    job.sink("out", source, FileSink(world.path("out")))
+    run = world.run(job, restart_attempts=0)
+    assert (run.status, run.cause is not None and str(error) in run.cause) == (ends_with, True)
 
 
 def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> None:
