@@ -169,7 +169,7 @@ class JobClient:
     def persisted_result(self, operator: str) -> PersistedResult:
         """The files of what an operator with ``persist=True`` gave, once the job is FINISHED; see
         :func:`~airflow_provider_ckpt.read_persisted`. Raises as :meth:`state`, ResultNotPersistedError before that,
-        NoSuchResultError, and PartitionFilesDamagedError for a file that is gone or has another size."""
+        NoSuchResultError, and ResultDamagedError for a file that is gone or has another size."""
         from airflow_provider_ckpt.jobmaster.persisted_results import read_persisted_result
 
         self.state()

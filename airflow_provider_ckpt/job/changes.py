@@ -69,14 +69,22 @@ def refused_changes(
 
 
 def check_finished(
-    before: JobDefinition, after: JobDefinition, operators: Collection[str], known: Collection[str]
+    before: JobDefinition,
+    after: JobDefinition,
+    operators: Collection[str],
+    known: Collection[str],
+    *,
+    persisted: Collection[str] = (),
+    kept: Collection[str] = (),
 ) -> None:
     """Refuse another job under the id of one that is FINISHED: nothing of it would run, and that would be called a
     success. ``after``: what can be told without calling a function; ``operators``: all uids of the job, ``known``:
-    those that it ran with. Raises DefinitionChangedError."""
+    those that it ran with; ``persisted``: those whose results are to outlive it, ``kept``: that do. Raises
+    DefinitionChangedError."""
     check_changes(before, after, {})
     told: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]
     told.append(("operators", sorted(known), sorted(operators)))
+    told.append(("results that are kept (persist)", sorted(kept), sorted(persisted)))
     if before.inputs:
         told.append(("inputs of operators", _lists(before.inputs), _lists(after.inputs)))
     for field, old, new in told:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import tells_what_to_do
 from airflow_provider_ckpt.job.errors import BadOperatorOptionError, BadSplitsError, SplitsFailedError
 from airflow_provider_ckpt.model.split import Split
 
@@ -72,9 +72,9 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
         return named_splits(uid, location, source.given)
     try:
         given = source.given()
-    except CkptError:
-        raise
     except Exception as error:
+        if tells_what_to_do(error):
+            raise
         cause = f"{type(error).__name__}: {error}"
         raise SplitsFailedError(operator=uid, location=location, cause=cause) from error
     return named_splits(uid, location, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError, TransientError
+from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 
 
 class TaskFencedError(OvertakenError):
@@ -86,6 +87,15 @@ class ResultNotPersistedError(TransientError):
     template = (
         "the result of {operator!r} is not whole yet: job {job_id!r} is {status}. Read it when the job has FINISHED, "
         "behind its task say"
+    )
+
+
+class ResultDamagedError(PartitionFilesDamagedError):
+    """``data``: job_id, operator, uri, size, found."""
+
+    template = (
+        "{uri} was published with {size} bytes and {found}: the result of {operator!r} of job {job_id!r} is not whole "
+        "any more. Put it back as it was, or run that job under another id and read the result of that one"
     )
 
 

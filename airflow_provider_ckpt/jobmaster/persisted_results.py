@@ -13,6 +13,7 @@ from posixpath import dirname
 
 from airflow_provider_ckpt.jobmaster.errors import (
     NoSuchResultError,
+    ResultDamagedError,
     ResultNotPersistedError,
     SubtaskLogReopenedError,
 )
@@ -22,6 +23,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.log_state import fold
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
@@ -29,13 +31,15 @@ from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
+_WITHOUT_RESULTS = (JobStatus.DELETING, JobStatus.DELETED)
+
 
 @dataclass(frozen=True)
 class PersistedResult:
     """What an operator of a FINISHED job gave, in Parquet. ``files``: their URIs as Spark takes them, in the order of
     the subtasks, and of what each published; none if there were no rows. ``rows``: None if it is not known of some (of
-    an entry that an earlier release wrote); ``bytes``: of the files. ``schema``: Spark's, as its JSON text.
-    ``is_drained``: its source was told to end where it stood, so it is not all that there was to read."""
+    an entry that an earlier release wrote); ``bytes``: of the files. ``schema``: Spark's, as its JSON text. It is all
+    that there was to read, also of a job that was drained: only unbounded sources end where they stand."""
 
     job_id: str
     operator: str
@@ -43,31 +47,34 @@ class PersistedResult:
     rows: int | None
     bytes: int
     schema: str
-    is_drained: bool
 
 
 def persisted_operators(state: JobState) -> tuple[str, ...]:
     """Those whose results outlive the job, or are going to, in topological order. None of a deleted one."""
-    if state.status in (JobStatus.DELETING, JobStatus.DELETED):
+    if state.status in _WITHOUT_RESULTS:
         return ()
     return tuple(vertex.uid for vertex in state.graph().vertices if vertex.persist)
 
 
 def read_persisted_result(storage: Storage, job_id: str, operator: str) -> PersistedResult:
     """``storage``: of the root. Reads the journal and the logs, and lists the files. Raises ResultNotPersistedError,
-    NoSuchResultError, SubtaskLogReopenedError, PartitionFilesDamagedError for a file that is gone or has another size,
+    NoSuchResultError, SubtaskLogReopenedError, ResultDamagedError for a file that is gone or has another size,
     CorruptJournalError, and the storage's errors."""
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
     known = persisted_operators(state)
-    if state.plan is None or operator not in known:
-        shown = state.status or ("not RUNNING yet" if state.epoch else "not known under this root")
+    is_new = state.plan is None and state.status not in _WITHOUT_RESULTS
+    if operator not in known and not (is_new and state.epoch):
+        shown = state.status or "not known under this root"
         raise NoSuchResultError(job_id=job_id, operator=operator, status=shown, known=", ".join(known) or "none")
-    if state.status is not JobStatus.FINISHED:
+    if state.plan is None or state.status is not JobStatus.FINISHED:
         raise ResultNotPersistedError(job_id=job_id, operator=operator, status=state.status or "not RUNNING yet")
     of_subtasks = [_SubtaskResult.of(storage, state, one) for one in state.graph().vertex(operator).subtasks]
     for one in of_subtasks:
-        refuse_damaged(storage, one.partition, (file for batch in one.batches for file in batch.files))
+        try:
+            refuse_damaged(storage, one.partition, (file for batch in one.batches for file in batch.files))
+        except PartitionFilesDamagedError as error:
+            raise ResultDamagedError(job_id=job_id, operator=operator, **error.data) from None
     batches = [(one.partition, batch) for one in of_subtasks for batch in one.batches]
     counts = [batch.rows if batch.files else 0 for _, batch in batches]
     return PersistedResult(
@@ -77,7 +84,6 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
         None if None in counts else sum(count or 0 for count in counts),
         sum(file.size for _, batch in batches for file in batch.files),
         state.plan.schemas[operator],
-        any(one.is_drained for one in of_subtasks),
     )
 
 
@@ -105,7 +111,6 @@ def unnamed_places(storage: Storage, partition: str, named: frozenset[str]) -> I
 class _SubtaskResult:
     partition: str
     batches: tuple[Batch, ...]
-    is_drained: bool
 
     @classmethod
     def of(cls, storage: Storage, state: JobState, subtask: SubtaskId) -> _SubtaskResult:
@@ -113,8 +118,7 @@ class _SubtaskResult:
         path = subtask_log_path(state.job_id, subtask.vertex, subtask.number)
         log = TailingLogReader(storage, path)
         records = log.records()
-        folded = fold(records)
-        if not folded.closed or is_outdated(log, state.since(subtask.vertex)):
+        if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):
             raise SubtaskLogReopenedError(log=path, subtask=subtask)
         batches = tuple(record for _, record in records if isinstance(record, Batch))
-        return cls(partition_path(state.job_id, subtask.vertex, subtask.number), batches, folded.end_of_data == "drain")
+        return cls(partition_path(state.job_id, subtask.vertex, subtask.number), batches)

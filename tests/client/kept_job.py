@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch, EndMode, PartitionFile
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.root import open_root
@@ -33,7 +33,7 @@ EDGES = {"read": "read__clean", "clean": "clean__count"}
 class KeptJob:
     """Each subtask has published two batches with two files, of three bytes and rows, behind an attempt that failed."""
 
-    def __init__(self, storage: Storage, status: JobStatus = JobStatus.FINISHED, *, end: EndMode = "finish") -> None:
+    def __init__(self, storage: Storage, status: JobStatus = JobStatus.FINISHED) -> None:
         self.storage = open_root(storage)
         journal = Journal(self.storage, JOB)
         journal.claim("t1", Worker(), 1.0)
@@ -42,10 +42,10 @@ class KeptJob:
         journal.write(ev.PlanRecorded(GRAPH, schemas, 1.0, JobDefinition("batch", {}, {}, {})))
         journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
         for subtask in GRAPH.subtasks:
-            self._run(subtask, end)
+            self._run(subtask)
         journal.write(ev.StatusChanged(status, 5.0))
 
-    def _run(self, subtask: SubtaskId, end: EndMode) -> None:
+    def _run(self, subtask: SubtaskId) -> None:
         log = SubtaskLog(self.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
         log.load()
         log.open(AttemptId(1, 0, "aa"))
@@ -53,7 +53,7 @@ class KeptJob:
         log.open(AttemptId(1, 1, "bb"), 0)
         for number in range(2):
             log.publish(self.writes(subtask, "0001-01-bb", number))
-        log.end_of_data(end)
+        log.end_of_data("finish")
         log.end_of_partition()
 
     def writes(self, subtask: SubtaskId, attempt: str, batch: int) -> Batch:

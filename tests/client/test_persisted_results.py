@@ -15,11 +15,14 @@ from airflow_provider_ckpt import (
 )
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
+from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
 from tests.client.kept_job import GRAPH, JOB, KEPT, SCHEMA, KeptJob
@@ -42,13 +45,7 @@ def test_it_is_whole_when_the_job_has_finished(storage: Storage) -> None:
     result = JobClient(storage, JOB).persisted_result("clean")
     files = [storage.spark_uri(f"{JOB}/vertices/{path}") for path in KEPT if "part-" in path]
     assert (result.files, result.rows, result.bytes, result.schema) == (tuple(files), 12, 24, SCHEMA)
-    assert not result.is_drained
     assert [job.storage.read(f"{JOB}/vertices/{path}") for path in KEPT] == [b"row"] * 12
-
-
-def test_what_was_drained_says_so(storage: Storage) -> None:
-    KeptJob(storage, end="drain")
-    assert JobClient(storage, JOB).persisted_result("clean").is_drained
 
 
 @pytest.mark.parametrize(
@@ -57,6 +54,12 @@ def test_what_was_drained_says_so(storage: Storage) -> None:
 def test_before_that_it_is_refused(storage: Storage, status: JobStatus) -> None:
     KeptJob(storage, status)
     with pytest.raises(ResultNotPersistedError, match=f"is {status}. Read it when"):
+        JobClient(storage, JOB).persisted_result("clean")
+
+
+def test_a_job_that_was_claimed_and_is_not_planned_yet_is_waited_for(storage: Storage) -> None:
+    Journal(open_root(storage), JOB).claim("t1", Worker(), 1.0)
+    with pytest.raises(ResultNotPersistedError, match="is not RUNNING yet"):
         JobClient(storage, JOB).persisted_result("clean")
 
 
@@ -73,7 +76,9 @@ def test_a_file_that_is_gone_or_cut_is_named(storage: Storage, harm: str) -> Non
     job.storage.delete(path)
     if harm == "cut":
         job.storage.create(path, b"")
-    with pytest.raises(PartitionFilesDamagedError, match=KEPT[-1]):
+    with pytest.raises(
+        PartitionFilesDamagedError, match=f"{KEPT[-1]}.*'clean' of job 'days'.*run that job under another"
+    ):
         JobClient(storage, JOB).persisted_result("clean")
 
 

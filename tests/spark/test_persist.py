@@ -24,6 +24,7 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import BATCH, DiesAt, HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
+from tests.support.waiting import wait_until
 
 
 def keeping(world: World, *, keep: bool = True, where: str = "id >= 0", sink: bool = True) -> Job:
@@ -82,7 +83,7 @@ def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, 
     expected = there.put_ids("history", 4, 5)
     finished(there, keeping(there), mode=mode)
     assert partitions(there) == {"clean"}
-    assert (result(there).rows, result(there).is_drained) == (20, False)
+    assert result(there).rows == 20
     other = World(world.base / "other")
     finished(other, reading(other, there.root))
     assert other.released_ids("copy") == sorted(expected)
@@ -104,6 +105,32 @@ def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World)
     assert other.released_ids("copy") == sorted(expected)
     assert job.root.uri == str(other.root)
     assert job.__getstate__()["_root"] is None
+
+
+def test_a_drain_does_not_cut_it_short(world: World) -> None:
+    world.put_ids("history", 6, 2)
+    world.put_ids("live", 1, 1, start=100)
+    job = keeping(world, sink=False)
+
+    @job.source
+    def feed(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    job.sink("out", feed, FileSink(world.path("out")))
+    batches: list[str] = []
+
+    def drain_in_the_second(verb: str, path: str) -> None:
+        if verb == "replace" and "/clean/0/prepared/" in path:
+            batches.append(path)
+            if len(batches) == 2:
+                wait_until(lambda: world.state().status == "RUNNING", "a job that may be drained")
+                world.request("drain")
+                wait_until(lambda: world.state().draining, "the drain")
+
+    run = world.run(job, storage=HookedStorage(world.storage, drain_in_the_second))
+    assert len(batches) > 2
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert result(world).rows == 12
 
 
 def test_a_job_may_have_no_sink(world: World) -> None:

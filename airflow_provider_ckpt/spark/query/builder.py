@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import tells_what_to_do
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
@@ -98,9 +98,9 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     _activate(arguments.values())
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
-    except CkptError:
-        raise  # of what it called of ours: one that goes away is tried again
     except Exception as error:
+        if tells_what_to_do(error):
+            raise
         raise FunctionFailedError(
             uid=operator.uid, location=operator.location, cause=f"{type(error).__name__}: {error}"
         ) from error

@@ -33,6 +33,8 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
         @job.source(bounded=True, splits=lambda: JobClient(job.root, "history").persisted_result("clean").files)
         def history(read, split):
             return read.parquet(split)
+
+    A result without rows has no files: with ``splits=["all"]`` and this function in the source's it may be empty.
     """
     if isinstance(read, DataStreamReader):
         raise PersistedStreamError(job_id=job_id, operator=operator)

@@ -57,7 +57,10 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
     if before is None:
         return
     mode = before.mode if options.mode == "auto" else options.mode
-    check_finished(before, declared(job, mode, options.params), job.operators, _places(state.graph()))
+    persisted = [operator.uid for operator in job.operators.values() if operator.persist]
+    kept = [vertex.uid for vertex in state.graph().vertices if vertex.persist]
+    after = declared(job, mode, options.params)
+    check_finished(before, after, job.operators, _places(state.graph()), persisted=persisted, kept=kept)
 
 
 def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:

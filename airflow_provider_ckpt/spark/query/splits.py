@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.errors import tells_what_to_do
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.splits import read_splits
@@ -110,11 +111,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 def split_frame(spark: SparkSession, operator: Operator, split: Split) -> DataFrame:
-    """What the user's function makes of the split. Raises FunctionFailedError, NotADataFrameError, NotABatchError."""
+    """What the user's function makes of the split. Raises FunctionFailedError, what it fails with if that is an error
+    of ours (as :func:`~.builder.call`), NotADataFrameError, NotABatchError."""
     activate(spark)
     try:
         frame = operator(spark.read, split.value)
     except Exception as error:
+        if tells_what_to_do(error):
+            raise
         cause = f"{type(error).__name__}: {error} (split {split.id!r})"
         raise FunctionFailedError(uid=operator.uid, location=operator.location, cause=cause) from error
     if not isinstance(frame, DataFrame):
