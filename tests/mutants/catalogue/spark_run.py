@@ -157,9 +157,9 @@ _LOOKS = (
         "read-under-the-lock",
         "R19",
         "spark/task/batch_runner.py",
-        "        prepared = self._staged(lambda: self._outputs.stage(frame, 0))",
-        "        with self._reading.publication.lock:\n"
         "            prepared = self._staged(lambda: self._outputs.stage(frame, 0))",
+        "            with self._reading.publication.lock:\n"
+        "                prepared = self._staged(lambda: self._outputs.stage(frame, 0))",
         ("tests/spark/test_batch_order.py",),
         "no barrier passes while a batch runs, and the driver's loop stands still for hours",
     ),
