@@ -16,7 +16,6 @@ from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
-from airflow_provider_ckpt.remote.timing import SILENCE
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.comeback import WaitOver
@@ -78,13 +77,18 @@ class SubtaskTaskOperator(GroupTaskOperator):
     def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
         part = ("--worker", self.subtask, "--deployment", str(deployment))
         try:
-            self._submit(context, run, *part, application=self.subtask)
+            self._submit(context, run, *self._timing_flags(run), *part, application=self.subtask)
         except AirflowException:
             if self._killed or not run.lacks_master:
                 raise
             self._await_master(context, run, deployment)
         if not run.ended_well:
             raise AirflowException(f"The worker of {self.subtask} ended without an error, and did not say why")
+
+    def _timing_flags(self, run: TaskRun) -> list[str]:
+        timing = self._timing(run)
+        chosen = [name for name in ("poll", "silence") if self._chosen[name] is not None]
+        return [word for name in chosen for word in (f"--{name}", f"{getattr(timing, name):g}")]
 
     def _await_master(self, context: Context, run: TaskRun, deployment: int) -> NoReturn:
         """A try that began its worker now would be in vain, and a few of them would fail the group (W7)."""
@@ -129,7 +133,8 @@ class SubtaskTaskOperator(GroupTaskOperator):
     def _prepared(self, run: TaskRun) -> JobState:
         """Once the job's deployment of this Dag run lives, or nothing is left to do. The task that runs the JobMaster
         prepares it again after a failure, in a retry of its own."""
-        until, told = time.monotonic() + SILENCE, False
+        silence, told = self._timing(run).silence, False
+        until = time.monotonic() + silence
         while True:
             state = self._look_patiently(run)
             standing = None if state is None else self._standing(state)
@@ -144,7 +149,7 @@ class SubtaskTaskOperator(GroupTaskOperator):
             if state is not None and standing is Standing.RUNS:
                 return state
             if time.monotonic() >= until:
-                raise AirflowException(f"Nobody has prepared job {run.pointer.job_id} again within {SILENCE:g} s")
+                raise AirflowException(f"Nobody has prepared job {run.pointer.job_id} again within {silence:g} s")
             if not told:
                 self.log.info("Waiting for %r to prepare job %s again", self.coordinate, run.pointer.job_id)
                 told = True

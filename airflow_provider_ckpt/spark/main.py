@@ -192,16 +192,20 @@ def main(argv: list[str] | None = None) -> int:
     part.add_argument("--plan", action="store_true", help="prepare the job for a JobMaster and workers, and leave")
     part.add_argument("--worker", action="append", metavar="VERTEX/N", help="run this subtask; may be repeated")
     parser.add_argument("--deployment", type=int, default=0, help="of the worker: it works for no other")
+    parser.add_argument("--poll", type=float, help="seconds between two looks of the worker")
+    parser.add_argument("--silence", type=float, help="seconds without a JobMaster after which the worker leaves")
     arguments = parser.parse_args(argv)
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
         location = Location(options.root, read_storage_options(os.environ))
+        chosen = {"poll": arguments.poll, "silence": arguments.silence}
+        timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         print_line(StatusLine(code.told_as, str(error)))
         return code
     if arguments.plan or arguments.worker:
-        work = plan if arguments.plan else _worker(options, arguments.worker, arguments.deployment)
+        work = plan if arguments.plan else _worker(timing, arguments.worker, arguments.deployment)
         try:
             return run_job(options, location, print_line, work)
         finally:
@@ -214,11 +218,10 @@ def main(argv: list[str] | None = None) -> int:
         stop_session()
 
 
-def _worker(options: RunOptions, subtasks: Sequence[str], deployment: int) -> Work:
+def _worker(timing: Timing, subtasks: Sequence[str], deployment: int) -> Work:
     def leaves_in_good_order(worker: Worker) -> None:
         leaves_on_signal(worker.leave).install()
 
-    timing = Timing.of(options.root)
     return WorkerRun(tuple(subtasks), timing, leaves_in_good_order, deployment=deployment, restarts=False)
 
 

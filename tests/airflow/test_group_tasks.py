@@ -214,6 +214,15 @@ def test_a_subtask_is_a_worker_of_the_deployment_of_its_dag_run(
     assert store.values[KEY]["status"] == "FINISHED"
 
 
+def test_a_worker_is_told_what_the_group_says_of_looks_and_of_silence(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    coordinated(prepared(orders))
+    spark_submit.play(DONE)
+    subtask(poll="250ms", lost_after="10s", silence="1m30s").execute(context(StateStore()))
+    assert spark_submit.calls[0].argv[-8:-4] == ["--poll", "0.25", "--silence", "90"]
+
+
 def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
     """Nothing is asked of the job: the next try is another attempt of the same subtask."""
     coordinated(prepared(orders))
@@ -275,13 +284,10 @@ def test_without_anybody_to_prepare_the_job_it_fails_for_good(
     assert spark_submit.calls == []
 
 
-def test_a_wait_that_lasts_too_long_is_a_failed_try(
-    subtask: Any, orders: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subtask_task, "SILENCE", 0.05)
+def test_a_wait_that_lasts_too_long_is_a_failed_try(subtask: Any, orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     with pytest.raises(AirflowException, match="has prepared job") as caught:
-        subtask().execute(context(StateStore(), try_number=2))
+        subtask(silence=4.2).execute(context(StateStore(), try_number=2))
     assert not isinstance(caught.value, AirflowFailException)
 
 
