@@ -29,7 +29,7 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import NO_MASTER, LineKind
+from airflow_provider_ckpt.report.status_line import NO_MASTER, RUN_OVER, LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError
@@ -255,7 +255,9 @@ def _told(
     if end is WorkerEnd.JOB_OVER and job_status is not None:
         code = ExitCode.of_run(job_status)
         kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
-        status.say(kind, f"job {job_id} is {job_status}: this worker leaves", state, terminal=job_status.is_terminal)
+        goes_on = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
+        text = f"job {job_id} is {job_status}: this worker leaves"
+        status.say(kind, text, state, terminal=job_status.is_terminal, **goes_on)
         return code
     message = f"this worker leaves, {end.value}; another one goes on with its subtasks (job {job_id})"
     kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
