@@ -81,7 +81,8 @@ class SubtaskTaskOperator(GroupTaskOperator):
     def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
         part = ("--worker", self.subtask, "--deployment", str(deployment))
         try:
-            self._submit(context, run, *self._timing_flags(run), *part, application=self.subtask)
+            more = (*self._timing_flags(run), *_tried(context))
+            self._submit(context, run, *more, *part, application=self.subtask)
         except AirflowException:
             if self._killed:
                 raise
@@ -140,15 +141,15 @@ class SubtaskTaskOperator(GroupTaskOperator):
     def _go_on_if_its_own(
         self, context: Context, run: TaskRun, before: JobState, error: AirflowFailException
     ) -> NoReturn:
-        """A worker that was overtaken by a deployment of its own Dag run is to join that, in this try; one
-        that was overtaken in its deployment, by an earlier try that slept and woke up, is to take the subtask back
-        (W14)."""
+        """A worker that was overtaken by a deployment of its own Dag run is to join that, in this try; one that was
+        overtaken in its deployment is to take the subtask back: somebody has begun a worker by hand (an earlier try
+        takes nothing from a later one, W14)."""
         state = self._look(run)
         last = run.writer.last
         if last is None or last.kind != LineKind.FENCED or not self._group_run.owns(state):
             raise error
         if state.deployment == before.deployment:
-            raise AirflowException(f"{error} Another try of this task, or a worker that somebody began.") from error
+            raise AirflowException(f"{error} By a later try of this task, or a worker that somebody began.") from error
         if self._killed:
             raise self._was_killed(run) from error
         self.log.info("%s That was this Dag run's own next deployment.", error)
@@ -220,3 +221,13 @@ class SubtaskTaskOperator(GroupTaskOperator):
             if not hook.leave(self._stop_grace):
                 SparkSubmitOperator.on_kill(self)
         super().on_kill()
+
+
+def _tried(context: Context) -> tuple[str, ...]:
+    """By which a worker of an earlier try that wakes up late is told from this one (W14). A Dag run that was deleted
+    and made again counts its tries anew, so when the Dag run began tells it from the one before: nobody compares these
+    times, they are the same or not."""
+    ti = context["ti"]
+    begun = context["dag_run"].start_date
+    of = f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{None if begun is None else begun.isoformat()}"
+    return "--try-of", of, "--try", str(ti.try_number)

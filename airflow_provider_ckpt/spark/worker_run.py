@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
@@ -55,13 +56,14 @@ class WorkerRun:
     given the worker before it begins, so that somebody else can have it leave. ``deployment``: the only one that it
     works for; 0: whichever there is, and one that is to come is waited for. ``restarts``: as often
     as the options say a subtask that fails may begin again here.
-    ``sleep``: between looks for a plan."""
+    ``supervised``: which try of whoever began this process it is. ``sleep``: between looks for a plan."""
 
     asked: Collection[str]
     timing: Timing
     on_worker: OnWorker = lambda worker: None
     deployment: int = 0
     restarts: bool = True
+    supervised: SupervisedTry | None = None
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def __call__(
@@ -134,7 +136,7 @@ class WorkerRun:
         )
         self.on_worker(worker)
         with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
-            context = _context(prepared, storage, state, worker)
+            context = replace(_context(prepared, storage, state, worker), supervised=self.supervised)
             frozen, splits = _frozen(storage, state), _splits(storage, state)
             readers = _Readers(storage, job_id)
             factory = make_factory(

@@ -135,7 +135,7 @@ def test_outlets_and_a_sensor_behind_a_group(
 def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice, in a task without retries."""
+    """Twice, in a task without retries. Each worker of it is told the same."""
     journal = coordinated(prepared(Journal(open_root(open_storage(dags / "ckpt")), "feed")))
     slept: list[float] = []
 
@@ -154,6 +154,8 @@ def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
             subtask="history/0",
             coordinate="orders.coordinate",
             ckpt_group="orders",
+            silence="5s",
+            poll_interval=2,
             retries=0,
         )
         subtask >> EmptyOperator(task_id="coordinate")
@@ -163,4 +165,9 @@ def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
     _, tasks = run(dag)
     assert (tasks["orders.subtask"].state, tasks["orders.subtask"].try_number) == ("success", 1)
     assert slept == [12.0, 12.0]
-    assert [call.argv[-4:] for call in spark_submit.calls] == [["--worker", "history/0", "--deployment", "1"]] * 3
+    worker = ["--worker", "history/0", "--deployment", "1"]
+    assert [call.argv[-4:] for call in spark_submit.calls] == [worker] * 3
+    assert [call.value("--silence") for call in spark_submit.calls] == ["5"] * 3
+    tries = {(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls}
+    assert {number for _, number in tries} == {"1"}
+    assert len(tries) == 1

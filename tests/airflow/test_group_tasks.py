@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,23 @@ def test_a_worker_is_told_what_the_group_says_of_looks_and_of_silence(
     coordinated(prepared(orders))
     spark_submit.play(DONE)
     subtask(poll="250ms", lost_after="10s", silence="1m30s").execute(context(StateStore()))
-    assert spark_submit.calls[0].argv[-8:-4] == ["--poll", "0.25", "--silence", "90"]
+    assert spark_submit.calls[0].argv[-12:-8] == ["--poll", "0.25", "--silence", "90"]
+
+
+def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """The same text for all tries of it, and another one in a Dag run that was deleted and made again."""
+    coordinated(prepared(orders))
+    runs = [context(StateStore(), try_number=number) for number in (1, 2, 1)]
+    runs[2]["dag_run"].start_date += timedelta(days=1)
+    for run in runs:
+        spark_submit.play(DONE)
+        subtask().execute(run)
+    told = [(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls]
+    assert [number for _, number in told] == ["1", "2", "1"]
+    assert told[0][0] == told[1][0] == "shop/r1/orders/-1/2026-01-01T00:00:00+00:00"
+    assert told[2][0] != told[0][0]
 
 
 def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:

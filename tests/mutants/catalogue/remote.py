@@ -194,6 +194,27 @@ REMOTE = (
         "a worker that was replaced, and has nothing to write, stays for ever",
     ),
     Mutant(
+        "remote-earlier-try-takes-over",
+        "W14",
+        "partitions/subtask_log.py",
+        "        if opened is not None and supervised is not None and self.state.has_later_try(supervised):\n",
+        "        if opened is None and supervised is not None and self.state.has_later_try(supervised):\n",
+        (
+            "tests/partitions/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",
+            "tests/remote/test_fences.py::test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one",
+        ),
+        "a task that wakes up when its next try runs takes the subtask from that, which spends another try",
+    ),
+    Mutant(
+        "remote-latest-try-only",
+        "W14",
+        "partitions/log_state.py",
+        "                self.tries[of] = max(number, self.tries.get(of, number))\n",
+        "                self.tries = {of: number}\n",
+        ("tests/partitions/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",),
+        "a worker that somebody has begun by hand in between lets an earlier try take the subtask from it",
+    ),
+    Mutant(
         "remote-triggerer-killed",
         "W4",
         "journal/worker_process.py",
