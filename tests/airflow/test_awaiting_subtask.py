@@ -174,7 +174,7 @@ def test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too(
 ) -> None:
     ended(orders, "RESTARTING")
     with pytest.raises(TaskDeferred) as caught:
-        subtask().execute(context(StateStore(), try_number=2))
+        subtask(silence=4.2).execute(context(StateStore(), try_number=2))
     assert caught.value.trigger.serialize()[1]["attempt"] == f"{NAME}~t2.subtask"
     assert spark_submit.calls == []
 
