@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
-from airflow_provider_ckpt.job.options import parse_duration
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, REMOTE_POLL, SILENCE, Timing
 
 
@@ -36,9 +34,5 @@ def add_silence(parser: argparse.ArgumentParser) -> None:
 
 def timing(args: argparse.Namespace) -> Timing:
     """Raises InvalidInputError."""
-    given = {
-        name: parse_duration(text, f"--{name.replace('_', '-')}")
-        for name in ("poll", "lost_after", "silence")
-        if (text := getattr(args, name, None)) is not None
-    }
-    return replace(Timing.of(args.root), **given)
+    chosen = {name: getattr(args, name, None) for name in ("poll", "lost_after", "silence")}
+    return Timing.of(args.root).with_chosen(chosen, lambda name: f"--{name.replace('_', '-')}")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ckpt.job.flink_options import flink_values
-from airflow_provider_ckpt.job.options import OPTIONS, check_ending
+from airflow_provider_ckpt.job.options import OPTIONS, Duration, check_ending
+from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
 """By the argument's name."""
@@ -45,6 +46,12 @@ def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, A
     """As :func:`check_arguments`, of the argument ``options``."""
     if options is not None and not _is_rendered_later(options):
         flink_values(options, {} if _is_rendered_later(given) else option_values(given))
+
+
+def check_timing(given: Mapping[str, Duration | None]) -> None:
+    """As :func:`check_arguments`, of how often the processes of a group look at each other. Where the root is, and so
+    how often they do if that is not said, is known at run time."""
+    Timing(LOCAL_POLL).with_chosen(given)
 
 
 def described() -> str:

@@ -12,13 +12,15 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options import Duration, RunOptions
+from airflow_provider_ckpt.operators.arguments import check_timing
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.group_run import GroupRun
 from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.operators.task_run import TaskRun
+from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.triggers.siblings import Siblings
 
@@ -30,11 +32,22 @@ if TYPE_CHECKING:
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
-    """``part``: what it is called in the journal. ``ckpt_group``: the group's id, as Airflow has it."""
+    """``part``: what it is called in the journal. ``ckpt_group``: the group's id, as Airflow has it. ``poll``,
+    ``lost_after``, ``silence``: see :class:`Timing`."""
 
     part = "task"
 
-    def __init__(self, *, ckpt_group: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        ckpt_group: str,
+        poll: Duration | None = None,
+        lost_after: Duration | None = None,
+        silence: Duration | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._chosen = {"poll": poll, "lost_after": lost_after, "silence": silence}
+        check_timing(self._chosen)
         super().__init__(**kwargs)
         self.ckpt_group = ckpt_group
         self._part: Sequence[str] = ()
@@ -65,6 +78,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         run = TaskRun(hook, writer, options, None, LinkPusher(ti.xcom_push, self.log.warning))
         self._ckpt_run = run
         return run
+
+    def _timing(self, run: TaskRun) -> Timing:
+        """Raises InvalidInputError: what passed when the Dag was read may be too little for this root."""
+        return Timing.of(run.pointer.root).with_chosen(self._chosen)
 
     @staticmethod
     def _look(run: TaskRun) -> JobState:

@@ -12,17 +12,19 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.remote.master import OnMaster
+    from airflow_provider_ckpt.remote.timing import Timing
     from airflow_provider_ckpt.report.status_reporter import OnStatus
     from airflow_provider_ckpt.storage.location import Location
 
 
-def job_master(options: RunOptions, location: Location, on_status: OnStatus) -> Callable[[OnMaster], ExitCode]:
+def job_master(
+    options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
+) -> Callable[[OnMaster], ExitCode]:
     """Runs the JobMaster of the job that ``options.job`` names, which is loaded here. ``location``: of the root."""
 
     def run(on_master: OnMaster) -> ExitCode:
         from airflow_provider_ckpt.job.loading import load_job
         from airflow_provider_ckpt.remote.master import RemoteJob, run_master
-        from airflow_provider_ckpt.remote.timing import Timing
         from airflow_provider_ckpt.report.status_line import StatusLine
 
         try:
@@ -32,7 +34,7 @@ def job_master(options: RunOptions, location: Location, on_status: OnStatus) -> 
             code = ExitCode.of_error(error)
             on_status(StatusLine(code.told_as, str(error)))
             return code
-        return run_master(RemoteJob(job, options, location, Timing.of(options.root)), on_status, on_master)
+        return run_master(RemoteJob(job, options, location, timing), on_status, on_master)
 
     return run
 

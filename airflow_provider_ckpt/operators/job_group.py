@@ -11,12 +11,13 @@ from airflow.sdk import TaskGroup
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.job.suggestions import did_you_mean
-from airflow_provider_ckpt.operators.arguments import ARGUMENTS
+from airflow_provider_ckpt.operators.arguments import ARGUMENTS, check_timing
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 
-_OURS = ("ckpt_conn_id", "options", "stop_grace")
+_TIMING = ("poll", "lost_after", "silence")
+_OURS = ("ckpt_conn_id", "options", "stop_grace", "poll_interval", *_TIMING)
 _AIRFLOWS = ("restart_attempts", "restart_delay")
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
@@ -39,9 +40,15 @@ class CheckpointedSparkJobGroup(TaskGroup):
     each of them, and one for ``coordinate``.
 
     :param job: as in ``CheckpointedSparkJobOperator``; so are the options of a run, which are given by their names
-        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id``, ``options`` and
-        ``stop_grace``. The file is not imported when the Dag is read. ``restart_attempts`` and ``restart_delay`` are
-        Airflow's ``retries`` and ``retry_delay`` here (3 and 10 s unless the Dag says otherwise).
+        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id``, ``options``,
+        ``stop_grace`` and ``poll_interval``. The file is not imported when the Dag is read. ``restart_attempts`` and
+        ``restart_delay`` are Airflow's ``retries`` and ``retry_delay`` here (3 and 10 s unless the Dag says otherwise).
+    :param poll: how often JobMaster and workers look at each other: 100 ms if the root is local, else 1 s. This and the
+        next two are flags of ``ckpt master`` and ``ckpt worker``, too.
+    :param lost_after: a worker, or a JobMaster in another triggerer, that gives no sign of life for so long counts as
+        lost (30 s).
+    :param silence: how long a worker goes on without a JobMaster, and a JobMaster begins again that completes no
+        checkpoint (5 min).
     :param subtasks: the subtasks (``history/0``), or vertices with all of their subtasks (``history``), if they are to
         be tasks of their own instead of a mapped one; a mapping gives each its arguments: Airflow's (``pool``,
         ``queue``, ``retries``, …) and those of spark-submit (``conf``, ``driver_memory``, …). All have to be named.
@@ -72,6 +79,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
         with self:
             planned = PlanTaskOperator(task_id="plan", **{**given, **(plan or {})})
             of_subtasks = {**given, "coordinate": f"{self._prefix()}coordinate", **(subtask or {})}
+            check_timing({name: of_subtasks.get(name) for name in _TIMING})  # a mapped task is made when it runs
             if subtasks is None:
                 tasks: str | list[str] = f"{self._prefix()}subtask"
                 mapped = SubtaskTaskOperator.partial(

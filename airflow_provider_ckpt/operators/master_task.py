@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -146,6 +146,7 @@ class MasterTaskOperator(GroupTaskOperator):
             root=run.pointer.root,
             group_id=self._siblings.group_id,
             tasks=self._tasks(),
+            timing=asdict(self._timing(run)),
         )
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
@@ -158,7 +159,8 @@ class MasterTaskOperator(GroupTaskOperator):
             return self._told(context, self._result(run))
 
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
-        self._waited = waited = WaitedMaster(job_master(options, run.hook.settings(), self._seen_by(run)))
+        runs = job_master(options, run.hook.settings(), self._seen_by(run), self._timing(run))
+        self._waited = waited = WaitedMaster(runs)
         host = waited.host
         host.start()
         watch = UnrunWatch(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)

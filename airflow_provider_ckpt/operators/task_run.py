@@ -59,6 +59,11 @@ class TaskRun:
         """Its worker left because no JobMaster gives a sign of life (W7)."""
         return self.writer.last is not None and self.writer.last.lacks_master
 
+    @property
+    def run_is_over(self) -> bool:
+        """Its worker left because the run has failed as a whole."""
+        return self.writer.last is not None and self.writer.last.run_is_over
+
     def ask_to_stop(self, warn: Callable[..., None]) -> bool:
         """Whether there was a driver to ask, and it could be asked."""
         pointer = self.pointer

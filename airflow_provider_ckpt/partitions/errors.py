@@ -68,6 +68,16 @@ class LogFencedError(OvertakenError):
     template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"
 
 
+class LaterTryError(LogFencedError):
+    """W14: an attempt of a try that its supervisor has given up wanted to open the log: it has slept, and would take
+    the subtask from whoever runs it by now."""
+
+    template = (
+        "{log} was opened by a later try (attempt {attempt} of epoch {epoch}) than number {own}, whose worker is "
+        "fenced, and stops"
+    )
+
+
 class LogHeldError(LogFencedError):
     """An attempt that is not later than the one that holds the log wanted to open it: it was overtaken before it had
     begun, or another process takes itself for the same attempt."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Range, Ranges, union
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
@@ -33,10 +34,19 @@ class LogState:
     end_of_data: EndMode | None = None
     """Mode of the end of data, None while more batches may follow."""
     closed: bool = False
+    tries: dict[str, int] = field(default_factory=dict)
+    """:attr:`SupervisedTry.of` -> the latest that has opened the log."""
+
+    def has_later_try(self, than: SupervisedTry | None) -> bool:
+        """Of the same, whatever has opened the log since."""
+        return than is not None and self.tries.get(than.of, than.number) > than.number
 
     def apply(self, record: Record, number: int) -> None:
         if isinstance(record, Open):
             self.opened = record
+            if record.supervised is not None:
+                of, number = record.supervised.of, record.supervised.number
+                self.tries[of] = max(number, self.tries.get(of, number))
         elif isinstance(record, Batch):
             self.last_batch = record
             self.last_batch_position = number

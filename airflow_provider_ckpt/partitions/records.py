@@ -14,6 +14,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.json_form import LATER, Json
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 
 EndMode = Literal["finish", "drain"]
 """How data end: all that was to be read is read, or the unbounded sources were told to end where they stand."""
@@ -34,6 +35,7 @@ class Open:
     ``folder`` names the attempt's own Spark checkpoint folder (R8). ``continues_at`` is the position
     this attempt continues at: entries between it and this record are void (R4); None = nothing is void. ``voids``:
     positions of entries that are void besides, wherever they are: what they name is gone, and is produced again.
+    ``supervised``: which try it is of whoever begins the subtask's workers, if that one counts them (W14).
     """
 
     attempt: AttemptId
@@ -41,6 +43,7 @@ class Open:
     folder: str
     continues_at: int | None = None
     voids: Ranges = field(default=(), metadata=LATER)
+    supervised: SupervisedTry | None = field(default=None, metadata=LATER)
 
 
 @dataclass(frozen=True)

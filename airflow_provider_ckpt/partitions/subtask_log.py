@@ -11,11 +11,13 @@ from airflow_provider_ckpt.errors import CkptError, TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges, ranges, union
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.codec import record_to_json
 from airflow_provider_ckpt.partitions.errors import (
     BatchConflictError,
     BatchGapError,
     EndedLogError,
+    LaterTryError,
     LogFencedError,
     LogHeldError,
 )
@@ -75,20 +77,26 @@ class SubtaskLog:
             self._remember(numbered(self._log.load()))
             return self.state
 
-    def open(self, attempt: AttemptId, continues_at: int | None = None, lost: Ranges = ()) -> LogState:
+    def open(
+        self,
+        attempt: AttemptId,
+        continues_at: int | None = None,
+        lost: Ranges = (),
+        supervised: SupervisedTry | None = None,
+    ) -> LogState:
         """Claim the log for ``attempt``: from here on those before it cannot append. Its Spark folder has its name.
 
         Whoever wrote between our reading and our claim is read first, so the returned state is
         what this attempt continues from. ``continues_at``: see :class:`Open`. ``lost``: entries that are void, and with
         them whatever end the log has by then: what they were of is still to be read. Raises LogHeldError if the log is
         held by a later attempt, or by one of the same epoch and number: of two that are not in order neither takes the
-        log from the other.
+        log from the other. Raises LaterTryError if a later try than ``supervised`` has opened it.
         """
         with self._lock:
             while True:
-                self._refuse_held(attempt)
+                self._refuse_held(attempt, supervised)
                 voids = union(lost, ranges(self._ends())) if lost else ()
-                record = Open(attempt, attempt.epoch, str(attempt), continues_at, voids)
+                record = Open(attempt, attempt.epoch, str(attempt), continues_at, voids, supervised)
                 try:
                     number = self._log.take_over(record_to_json(record)).number
                 except LostRaceError:
@@ -212,8 +220,10 @@ class SubtaskLog:
         if self.state.end_of_data is not None and isinstance(record, Batch):
             raise EndedLogError(log=self.path, end="end of data", record=kind)
 
-    def _refuse_held(self, attempt: AttemptId) -> None:
+    def _refuse_held(self, attempt: AttemptId, supervised: SupervisedTry | None) -> None:
         opened = self.state.opened
+        if opened is not None and supervised is not None and self.state.has_later_try(supervised):
+            raise LaterTryError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=supervised.number)
         if opened is not None and not opened.attempt < attempt:
             raise LogHeldError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=attempt)
 

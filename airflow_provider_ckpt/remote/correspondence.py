@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.outbox import Message, Outbox, read_outbox, write_outbox
+from airflow_provider_ckpt.remote.timing import BEAT
 from airflow_provider_ckpt.storage.layout import deployment_path
 from airflow_provider_ckpt.storage.storage import Storage
-
-BEAT = 2.0
-"""Seconds after which an outbox is written again if nothing has changed."""
 
 
 def master_name(epoch: int) -> str:

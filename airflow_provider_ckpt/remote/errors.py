@@ -5,6 +5,19 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError
 
 
+class LooksTooFarApartError(InvalidInputError):
+    template = "{option} of {value:g} s cannot be used: give more than 0, and no more than {longest:g} s"
+
+
+class TooSoonLostError(InvalidInputError):
+    """Of the time after which a process that says nothing counts as lost."""
+
+    template = (
+        "{option} of {value:g} s cannot be used: a process shows every {beat:g} s that it lives, and the others look "
+        "every {poll:g} s, so that one which is well would count as lost. Give {least:g} s or more"
+    )
+
+
 class NotPlannedError(InvalidInputError):
     template = (
         "job {job_id!r} is not prepared for workers (its status is {status}): `ckpt plan` does that, and a `ckpt "

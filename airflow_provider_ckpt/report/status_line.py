@@ -46,6 +46,8 @@ class LineKind(str, Enum):
 
 NO_MASTER = "no_master"
 """Key of what :attr:`StatusLine.lacks_master` tells."""
+RUN_OVER = "run_over"
+"""Key of what :attr:`StatusLine.run_is_over` tells."""
 _WENT_WRONG = (LineKind.FAILED, LineKind.REFUSED, LineKind.FENCED)
 _FREQUENT = (LineKind.CHECKPOINT, LineKind.RELEASED, LineKind.ABORTED)
 
@@ -78,6 +80,12 @@ class StatusLine:
     def lacks_master(self) -> bool:
         """The last line of a worker that leaves because no JobMaster gives a sign of life (W7)."""
         return self.data.get(NO_MASTER) is True
+
+    @property
+    def run_is_over(self) -> bool:
+        """The last line of a worker with nothing to blame on it: the run has failed as a whole, and the next one goes
+        on."""
+        return self.data.get(RUN_OVER) is True
 
     @property
     def traceback(self) -> str | None:

@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 if __name__ == "__main__" and not __package__:
@@ -31,6 +31,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker
 from airflow_provider_ckpt.report.exit_code import ExitCode
@@ -192,16 +193,22 @@ def main(argv: list[str] | None = None) -> int:
     part.add_argument("--plan", action="store_true", help="prepare the job for a JobMaster and workers, and leave")
     part.add_argument("--worker", action="append", metavar="VERTEX/N", help="run this subtask; may be repeated")
     parser.add_argument("--deployment", type=int, default=0, help="of the worker: it works for no other")
+    parser.add_argument("--try-of", default="", help="what the worker's supervisor tries by it")
+    parser.add_argument("--try", dest="number", type=int, default=0, help="which time, greater with each")
+    parser.add_argument("--poll", type=float, help="seconds between two looks of the worker")
+    parser.add_argument("--silence", type=float, help="seconds without a JobMaster after which the worker leaves")
     arguments = parser.parse_args(argv)
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
         location = Location(options.root, read_storage_options(os.environ))
+        chosen = {"poll": arguments.poll, "silence": arguments.silence}
+        timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         print_line(StatusLine(code.told_as, str(error)))
         return code
     if arguments.plan or arguments.worker:
-        work = plan if arguments.plan else _worker(options, arguments.worker, arguments.deployment)
+        work = plan if arguments.plan else _worker(timing, arguments)
         try:
             return run_job(options, location, print_line, work)
         finally:
@@ -214,12 +221,18 @@ def main(argv: list[str] | None = None) -> int:
         stop_session()
 
 
-def _worker(options: RunOptions, subtasks: Sequence[str], deployment: int) -> Work:
+def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:
     def leaves_in_good_order(worker: Worker) -> None:
         leaves_on_signal(worker.leave).install()
 
-    timing = Timing.of(options.root)
-    return WorkerRun(tuple(subtasks), timing, leaves_in_good_order, deployment=deployment, restarts=False)
+    return WorkerRun(
+        tuple(arguments.worker),
+        timing,
+        leaves_in_good_order,
+        deployment=arguments.deployment,
+        restarts=False,
+        supervised=SupervisedTry(arguments.try_of, arguments.number) if arguments.try_of else None,
+    )
 
 
 def stop_session() -> None:

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
@@ -29,7 +30,7 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import NO_MASTER, LineKind
+from airflow_provider_ckpt.report.status_line import NO_MASTER, RUN_OVER, LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError
@@ -55,13 +56,14 @@ class WorkerRun:
     given the worker before it begins, so that somebody else can have it leave. ``deployment``: the only one that it
     works for; 0: whichever there is, and one that is to come is waited for. ``restarts``: as often
     as the options say a subtask that fails may begin again here.
-    ``sleep``: between looks for a plan."""
+    ``supervised``: which try of whoever began this process it is. ``sleep``: between looks for a plan."""
 
     asked: Collection[str]
     timing: Timing
     on_worker: OnWorker = lambda worker: None
     deployment: int = 0
     restarts: bool = True
+    supervised: SupervisedTry | None = None
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def __call__(
@@ -134,7 +136,7 @@ class WorkerRun:
         )
         self.on_worker(worker)
         with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
-            context = _context(prepared, storage, state, worker)
+            context = replace(_context(prepared, storage, state, worker), supervised=self.supervised)
             frozen, splits = _frozen(storage, state), _splits(storage, state)
             readers = _Readers(storage, job_id)
             factory = make_factory(
@@ -255,7 +257,9 @@ def _told(
     if end is WorkerEnd.JOB_OVER and job_status is not None:
         code = ExitCode.of_run(job_status)
         kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
-        status.say(kind, f"job {job_id} is {job_status}: this worker leaves", state, terminal=job_status.is_terminal)
+        goes_on = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
+        text = f"job {job_id} is {job_status}: this worker leaves"
+        status.say(kind, text, state, terminal=job_status.is_terminal, **goes_on)
         return code
     message = f"this worker leaves, {end.value}; another one goes on with its subtasks (job {job_id})"
     kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WaitOver:
-    """``is_alone``: no JobMaster is to come any more: Airflow runs the task that would run it no more."""
+    """``is_alone``: no JobMaster is to come any more: Airflow runs the task that would run it no more. ``is_blind``: a
+    triggerer cannot tell; it may not read the job, say."""
 
     reason: str
     is_alone: bool = False
+    is_blind: bool = False
 
     @classmethod
     def from_json(cls, event: Mapping[str, Any]) -> WaitOver:
-        return cls(event["reason"], event["is_alone"])
+        return cls(event["reason"], event["is_alone"], event.get("is_blind", False))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

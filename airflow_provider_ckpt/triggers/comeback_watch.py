@@ -6,17 +6,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.triggers.comeback import Comeback, WaitOver
+from airflow_provider_ckpt.triggers.preparation import Preparation
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 
 
 class ComebackWatch:
-    """``coordinate``: asks Airflow for the state of the task that runs the JobMaster, with each ``every``-th look: all
-    subtasks of all groups may wait at once."""
+    """``comeback``: what is waited for. ``coordinate``: asks Airflow for the state of the task that runs the JobMaster,
+    with each ``every``-th look: all subtasks of all groups may wait at once."""
 
     def __init__(
-        self, hook: CheckpointHook, job_id: str, comeback: Comeback, coordinate: Callable[[], str | None], *, every: int
+        self,
+        hook: CheckpointHook,
+        job_id: str,
+        comeback: Comeback | Preparation,
+        coordinate: Callable[[], str | None],
+        *,
+        every: int,
     ) -> None:
         self._storage, self._client = hook.storage(), hook.client(job_id)
         self._comeback, self._coordinate, self._every = comeback, coordinate, every

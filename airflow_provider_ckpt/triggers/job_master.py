@@ -18,7 +18,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.master_host import MasterHost
-from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, Timing
+from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 from airflow_provider_ckpt.remote.turns import Turns
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.triggers.failing import Failing
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.report.status_line import StatusLine
     from airflow_provider_ckpt.storage.location import Location
 
-_NAMES = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks")
+_NAMES = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks", "timing")
 WATCH = 15.0
 """Seconds between two looks at Airflow's states of the subtasks' tasks, while some subtask has no worker."""
 STAND_BY = 5.0
@@ -61,7 +61,8 @@ class JobMasterTrigger(BaseTrigger):
     anew in a triggerer that still has it.
 
     ``options``: :class:`RunOptions` as JSON. ``root``: URI. ``group_id``: of the Airflow tasks; ``tasks``: their keys
-    in :meth:`Siblings.states` -> what each runs.
+    in :meth:`Siblings.states` -> what each runs. ``timing``: a :class:`Timing` as JSON; None: that of the root, as for
+    one that was deferred by an earlier release.
     """
 
     _sleep = staticmethod(asyncio.sleep)
@@ -75,6 +76,7 @@ class JobMasterTrigger(BaseTrigger):
         root: str,
         group_id: str,
         tasks: Mapping[str, str],
+        timing: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.job_id = job_id
@@ -83,6 +85,7 @@ class JobMasterTrigger(BaseTrigger):
         self.root = root
         self.group_id = group_id
         self.tasks = tasks
+        self.timing = timing
         self._host: MasterHost | None = None
         self._ended, self._stops = asyncio.Event(), False
         self._last: StatusLine | None = None
@@ -98,7 +101,7 @@ class JobMasterTrigger(BaseTrigger):
         yield TriggerEvent(verdict.to_json())  # type: ignore[no-untyped-call]
 
     async def _verdict(self) -> MasterVerdict:
-        failing = Failing()
+        failing = Failing(self._timing.silence)
         while True:
             try:
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
@@ -135,6 +138,10 @@ class JobMasterTrigger(BaseTrigger):
         if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):
             return MasterVerdict.of_state(state)
         return None
+
+    @property
+    def _timing(self) -> Timing:
+        return Timing.of(self.root) if self.timing is None else Timing(**self.timing)
 
     @property
     def _attempt(self) -> str:
@@ -176,8 +183,9 @@ class JobMasterTrigger(BaseTrigger):
         def run(on_master: OnMaster) -> ExitCode:
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
-            timing = replace(Timing.of(options.root), rest=REST)  # of hundreds, each idles most of the time
-            remote = RemoteJob(None, options, location, timing, _LOCAL if timing.poll == LOCAL_POLL else _REMOTE)
+            timing = replace(self._timing, rest=REST)  # of hundreds, each idles most of the time
+            turns = _LOCAL if Timing.of(options.root).poll == LOCAL_POLL else _REMOTE
+            remote = RemoteJob(None, options, location, timing, turns)
             return run_master(remote, see, on_master)
 
         return run
@@ -192,7 +200,7 @@ class JobMasterTrigger(BaseTrigger):
         from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
 
         is_twin = partial(is_twin_of, self._attempt)
-        watch = MasterWatch(hook.storage(), self.job_id, is_twin, LOST_AFTER, STAND_BY)
+        watch = MasterWatch(hook.storage(), self.job_id, is_twin, self._timing.lost_after, STAND_BY)
         self.log.info("Job %s has another JobMaster: is it that of another triggerer, this one stands by", self.job_id)
         while True:
             try:

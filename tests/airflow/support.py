@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -133,7 +134,8 @@ def context(
         try_number=try_number,
         max_tries=max_tries,
     )
-    return {"task_state_store": store, "ti": ti, "dag_run": SimpleNamespace(clear_number=clear_number)}
+    dag_run = SimpleNamespace(clear_number=clear_number, start_date=datetime(2026, 1, 1, tzinfo=timezone.utc))
+    return {"task_state_store": store, "ti": ti, "dag_run": dag_run}
 
 
 def run_dag(dag: DAG, **arguments: Any) -> tuple[Any, Mapping[str, Any]]:

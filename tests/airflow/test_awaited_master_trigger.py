@@ -55,10 +55,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def event_of(root: str, clock: Clock, *, is_told_whose: bool = True) -> dict[str, Any]:
+def event_of(root: str, clock: Clock, *, is_told_whose: bool = True, attempt: str | None = None) -> dict[str, Any]:
     """As another triggerer runs it, which knows what was kept of it."""
     first = AwaitedMasterTrigger(
-        job_id=NAME, deployment=1, epoch=2, coordinate="orders.coordinate", ckpt_conn_id="ckpt_default", root=root
+        job_id=NAME,
+        deployment=1,
+        epoch=2,
+        coordinate="orders.coordinate",
+        ckpt_conn_id="ckpt_default",
+        root=root,
+        attempt=attempt,
     )
     path, kept = first.serialize()
     module, _, name = path.rpartition(".")
@@ -80,7 +86,7 @@ def test_it_fires_when_a_jobmaster_has_the_job_and_writes_nothing(
 ) -> None:
     clock = Clock(lambda: None, lambda: coordinated(orders))
     event = event_of(root.uri, clock)
-    assert event == {"reason": "the JobMaster of epoch 3 has the job", "is_alone": False}
+    assert event == {"reason": "the JobMaster of epoch 3 has the job", "is_alone": False, "is_blind": False}
     assert clock.slept == [SETTLING, 10.0, 10.0]
     files = root.files("")
     assert event_of(root.uri, Clock()) == event, "elsewhere, again"
@@ -144,4 +150,15 @@ def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
     monkeypatch.setattr(CheckpointHook, "storage", denied)
     event = event_of(root.uri, Clock())
     assert "s3://lake" in event["reason"]
+    assert event["is_blind"]
     assert not event["is_alone"]
+
+
+def test_one_whose_run_has_failed_waits_for_the_next_deployment(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    ended(orders, "RESTARTING")
+    clock = Clock(lambda: None, lambda: prepared(orders, f"{NAME}~t2.coordinate"))
+    event = event_of(root.uri, clock, attempt=f"{NAME}~t1.subtask")
+    assert event["reason"] == "the job is prepared, in the deployment of epoch 3"
+    assert clock.slept == [SETTLING, 10.0, 10.0]

@@ -142,13 +142,50 @@ def test_a_job_that_failed_for_good_meanwhile_fails_it_for_good(subtask: Any, or
 
 
 def test_a_job_that_was_prepared_anew_meanwhile_is_joined(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    ended(orders, "RESTARTING")
-    told.on_look = lambda number: prepared(orders, f"{NAME}~t2.coordinate") if number == 2 else None
+    prepared(ended(orders, "RESTARTING"), f"{NAME}~t2.coordinate")
     spark_submit.play(DONE)
     subtask().execute_complete(context(StateStore()), BACK)
     assert spark_submit.calls[0].argv[-1] == "3"
+
+
+OVER = status("failed", f"job {NAME} is RESTARTING: this worker leaves", epoch=2, run_over=True)
+
+
+def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The task that runs the JobMaster is to prepare the job again: it may be the slot that it needs, and it may take
+    longer than anybody would wait in one."""
+    spark_submit.play(OVER, exit=1)
+    spark_submit.play(DONE)
+    wait = deferred(subtask(poll_interval=3), context(StateStore()))
+    assert isinstance(wait.trigger, AwaitedMasterTrigger)
+    assert (wait.trigger.attempt, wait.trigger.poll_interval) == (f"{NAME}~t1.subtask", 3.0)
+    assert "deferred until 'orders.coordinate' has done it; that costs no try" in capsys.readouterr().out
+    prepared(ended(orders, "RESTARTING"), f"{NAME}~t2.coordinate")
+    subtask().execute_complete(context(StateStore()), WaitOver("the job is prepared").to_json())
+    assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
+
+
+def test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    ended(orders, "RESTARTING")
+    with pytest.raises(TaskDeferred) as caught:
+        subtask(silence=4.2).execute(context(StateStore(), try_number=2))
+    assert caught.value.trigger.serialize()[1]["attempt"] == f"{NAME}~t2.subtask"
+    assert spark_submit.calls == []
+
+
+def test_a_worker_that_failed_itself_costs_a_try_also_when_the_run_has_ended_with_it(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+) -> None:
+    told.on_look = lambda number: ended(orders, "RESTARTING")  # when the task has found that the job runs
+    spark_submit.play(status("failed", "history/0 failed: disk full", epoch=2), exit=1)
+    with pytest.raises(AirflowException, match="disk full"):
+        subtask().execute(context(StateStore()))
 
 
 def test_a_job_that_somebody_took_meanwhile_is_not_taken_back(subtask: Any, orders: Journal) -> None:

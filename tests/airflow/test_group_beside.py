@@ -28,7 +28,7 @@ from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers import job_master
+from airflow_provider_ckpt.triggers import job_master, preparation
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from tests.airflow.grouped import NAME, SUBTASKS, coordinated, ended, prepared
 from tests.airflow.journaled import complete
@@ -135,7 +135,7 @@ def test_outlets_and_a_sensor_behind_a_group(
 def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice, in a task without retries."""
+    """Twice, in a task without retries. Each worker of it is told the same."""
     journal = coordinated(prepared(Journal(open_root(open_storage(dags / "ckpt")), "feed")))
     slept: list[float] = []
 
@@ -154,6 +154,8 @@ def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
             subtask="history/0",
             coordinate="orders.coordinate",
             ckpt_group="orders",
+            silence="5s",
+            poll_interval=2,
             retries=0,
         )
         subtask >> EmptyOperator(task_id="coordinate")
@@ -163,4 +165,45 @@ def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
     _, tasks = run(dag)
     assert (tasks["orders.subtask"].state, tasks["orders.subtask"].try_number) == ("success", 1)
     assert slept == [12.0, 12.0]
-    assert [call.argv[-4:] for call in spark_submit.calls] == [["--worker", "history/0", "--deployment", "1"]] * 3
+    worker = ["--worker", "history/0", "--deployment", "1"]
+    assert [call.argv[-4:] for call in spark_submit.calls] == [worker] * 3
+    assert [call.value("--silence") for call in spark_submit.calls] == ["5"] * 3
+    tries = {(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls}
+    assert {number for _, number in tries} == {"1"}
+    assert len(tries) == 1
+
+
+def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
+    run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a task without retries: its worker leaves, the job is prepared again, another worker joins it."""
+    journal = coordinated(prepared(Journal(open_root(open_storage(dags / "ckpt")), "feed")))
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        steps = {1: lambda: ended(journal, "RESTARTING"), 2: lambda: prepared(journal, f"{NAME}~t2.coordinate")}
+        await asyncio.to_thread(steps[len(slept)])
+
+    monkeypatch.setattr(AwaitedMasterTrigger, "_sleep", staticmethod(sleep))
+    monkeypatch.setattr(preparation, "is_of_group", lambda mine, attempt: True)  # the Dag run has no id yet
+    with DAG("shop_group_fails", schedule=None) as dag, TaskGroup("orders"):
+        subtask = SubtaskTaskOperator(
+            task_id="subtask",
+            job=f"{dags}/orders.py:job",
+            job_id="feed",
+            root=str(dags / "ckpt"),
+            spark_binary=spark_submit.path,
+            subtask="history/0",
+            coordinate="orders.coordinate",
+            ckpt_group="orders",
+            poll_interval=2,
+            retries=0,
+        )
+        subtask >> EmptyOperator(task_id="coordinate")
+    spark_submit.play(status("failed", "job feed is RESTARTING: this worker leaves", epoch=2, run_over=True), exit=1)
+    spark_submit.play(status("finished"))
+    _, tasks = run(dag)
+    assert (tasks["orders.subtask"].state, tasks["orders.subtask"].try_number) == ("success", 1)
+    assert slept == [12.0, 2.0]
+    assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]

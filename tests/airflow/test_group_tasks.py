@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.journal.journal import Journal
@@ -20,6 +21,7 @@ from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.siblings import Siblings
 from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
@@ -214,6 +216,31 @@ def test_a_subtask_is_a_worker_of_the_deployment_of_its_dag_run(
     assert store.values[KEY]["status"] == "FINISHED"
 
 
+def test_a_worker_is_told_what_the_group_says_of_looks_and_of_silence(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    coordinated(prepared(orders))
+    spark_submit.play(DONE)
+    subtask(poll="250ms", lost_after="10s", silence="1m30s").execute(context(StateStore()))
+    assert spark_submit.calls[0].argv[-12:-8] == ["--poll", "0.25", "--silence", "90"]
+
+
+def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """The same text for all tries of it, and another one in a Dag run that was deleted and made again."""
+    coordinated(prepared(orders))
+    runs = [context(StateStore(), try_number=number) for number in (1, 2, 1)]
+    runs[2]["dag_run"].start_date += timedelta(days=1)
+    for run in runs:
+        spark_submit.play(DONE)
+        subtask().execute(run)
+    told = [(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls]
+    assert [number for _, number in told] == ["1", "2", "1"]
+    assert told[0][0] == told[1][0] == "shop/r1/orders/-1/2026-01-01T00:00:00+00:00"
+    assert told[2][0] != told[0][0]
+
+
 def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
     """Nothing is asked of the job: the next try is another attempt of the same subtask."""
     coordinated(prepared(orders))
@@ -248,14 +275,19 @@ def test_a_subtask_that_has_finished_is_not_run_again_when_its_task_is_cleared(
     assert "history" in spark_submit.calls[0].argv, "the other one of its vertex has not"
 
 
-def test_a_retry_waits_until_the_job_is_prepared_again_and_joins_that_deployment(
+BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
+"""Of a triggerer that lacks what the worker has."""
+
+
+def test_what_a_triggerer_cannot_look_at_is_waited_for_in_the_slot(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
 ) -> None:
+    """Else it would go to and fro for ever."""
     ended(coordinated(prepared(orders)), "RESTARTING")
     told.states = {"orders.coordinate": "up_for_retry"}
     told.on_look = lambda number: prepared(orders, f"{NAME}~t2.coordinate") if number == 3 else None
     spark_submit.play(DONE)
-    subtask().execute(context(StateStore(), try_number=2))
+    subtask().execute_complete(context(StateStore(), try_number=2), BLIND)
     assert told.looks == 4, "each time that it waits, and once before it begins"
     assert spark_submit.calls[0].argv[-1] == "3"
 
@@ -275,13 +307,10 @@ def test_without_anybody_to_prepare_the_job_it_fails_for_good(
     assert spark_submit.calls == []
 
 
-def test_a_wait_that_lasts_too_long_is_a_failed_try(
-    subtask: Any, orders: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subtask_task, "SILENCE", 0.05)
+def test_a_wait_that_lasts_too_long_is_a_failed_try(subtask: Any, orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     with pytest.raises(AirflowException, match="has prepared job") as caught:
-        subtask().execute(context(StateStore(), try_number=2))
+        subtask(silence=4.2).execute_complete(context(StateStore(), try_number=2), BLIND)
     assert not isinstance(caught.value, AirflowFailException)
 
 
@@ -334,9 +363,12 @@ def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
     spark_submit.play(
         status("fenced", "deployment 1 is over"), exit=4, copy=(made, Path(root.uri.removeprefix("file://")))
     )
-    with pytest.raises(AirflowException, match="own next deployment") as caught:
+    with pytest.raises(TaskDeferred) as caught:
         subtask().execute(context(StateStore()))
-    assert not isinstance(caught.value, AirflowFailException)
+    assert caught.value.trigger.serialize()[1]["attempt"] == f"{NAME}~t1.subtask"
+    spark_submit.play(DONE)
+    subtask().execute_complete(context(StateStore()), WaitOver("the job is prepared").to_json())
+    assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
 
 
 def test_an_exit_code_of_zero_alone_is_no_success(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
@@ -360,4 +392,4 @@ def test_a_kill_while_it_waits_ends_the_wait(subtask: Any, orders: Journal, told
     operator = subtask()
     told.on_look = lambda number: operator.on_kill() if number == 2 else None
     with pytest.raises(AirflowException, match="was killed while it waited"):
-        operator.execute(context(StateStore(), try_number=2))
+        operator.execute_complete(context(StateStore(), try_number=2), BLIND)

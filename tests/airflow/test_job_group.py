@@ -72,6 +72,14 @@ def test_the_dag_says_how_often_is_tried_and_the_group_if_it_does_not() -> None:
     assert task(group(subtask={"retries": 50}), "orders.subtask").retries == 50
 
 
+def test_how_often_they_look_and_when_one_counts_as_lost_is_said_for_all_tasks() -> None:
+    dag = group(poll="2s", silence=60, lost_after=timedelta(seconds=12), poll_interval=3)
+    mapped = task(dag, "orders.subtask").partial_kwargs
+    assert (mapped["poll"], mapped["silence"], mapped["poll_interval"]) == ("2s", 60, 3)
+    given = {"poll": "2s", "silence": 60, "lost_after": timedelta(seconds=12)}
+    assert task(dag, "orders.coordinate")._chosen == given
+
+
 def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
     with DAG("shop", schedule=None) as dag:
         first = CheckpointedSparkJobGroup("first", job=JOB)
@@ -86,6 +94,12 @@ def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
     [
         ({"restart_attempts": 3}, "give retries in"),
         ({"restart_delay": 3}, "give retry_delay in"),
+        ({"silence": "soon"}, "silence"),
+        ({"silence": "3s"}, r"silence of 3 s cannot be used.*Give 4\.2 s or more"),
+        ({"poll": "10s", "lost_after": "20s"}, r"lost_after of 20 s.*Give 24 s or more"),
+        ({"poll": 0}, "poll of 0 s cannot be used"),
+        ({"subtask": {"silence": "1s"}}, "silence of 1 s"),
+        ({"poll_interval": 0}, "poll_interval"),
         ({"on_clear": "restart"}, "no such argument"),
         ({"conf": {}}, "spark= takes"),
         ({"checkpoint_intervall": 3}, "Did you mean 'checkpoint_interval'"),

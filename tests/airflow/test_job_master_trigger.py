@@ -32,6 +32,7 @@ from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, prep
 from tests.support.waiting import wait_until
 
 ATTEMPT = f"{NAME}~t1.coordinate"
+TIMING = {"poll": 0.1, "lost_after": 30.0, "silence": 300.0, "rest": 0.0}
 Play = Callable[[Any], ExitCode]
 
 
@@ -86,7 +87,7 @@ def trigger(root: Storage, told: Told) -> JobMasterTrigger:
     return built(root)
 
 
-def built(root: Storage, attempt: str = ATTEMPT) -> JobMasterTrigger:
+def built(root: Storage, attempt: str = ATTEMPT, timing: dict[str, float] | None = None) -> JobMasterTrigger:
     options = RunOptions("orders.py:job", root.uri, NAME, attempt=attempt)
     tasks = {f"orders.subtask_{number}": name for number, name in enumerate(SUBTASKS)}
     first = JobMasterTrigger(
@@ -96,6 +97,7 @@ def built(root: Storage, attempt: str = ATTEMPT) -> JobMasterTrigger:
         root=root.uri,
         group_id="orders",
         tasks=tasks,
+        timing=timing,
     )
     _, kept = first.serialize()
     made = JobMasterTrigger(**json.loads(json.dumps(kept)))
@@ -289,8 +291,22 @@ def beats(root: Storage, orders: Journal, beat: int) -> None:
     write_outbox(root, path, Outbox(Worker("there"), beat))
 
 
+def test_the_jobmaster_looks_as_often_as_the_group_said_when_it_was_deferred(
+    root: Storage, told: Told, played: PlayedMasters, orders: Journal
+) -> None:
+    given: list[dict[str, float] | None] = [None, {**TIMING, "poll": 0.5, "lost_after": 9.0}]
+    for timing in given:
+        trigger = built(root, timing=timing)
+        played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
+        event_of(trigger)
+    assert [(run.timing.poll, run.timing.lost_after, run.timing.rest) for run in played.runs] == [
+        (0.1, 30.0, 1.0),  # one that an earlier release has deferred
+        (0.5, 9.0, 1.0),
+    ]
+
+
 def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end_of_the_job(
-    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage, monkeypatch: pytest.MonkeyPatch
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage
 ) -> None:
     slept: list[float] = []
 
@@ -300,7 +316,7 @@ def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end
         if len(slept) == 200:
             ended(orders, "FINISHED")
 
-    monkeypatch.setattr(job_master, "LOST_AFTER", 0.05)
+    trigger.timing = {**TIMING, "lost_after": 0.05}
     trigger._sleep = sleep  # type: ignore[assignment]
     played.plays = [fenced(orders)]
     event = event_of(trigger)
@@ -310,9 +326,9 @@ def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end
 
 
 def test_one_whose_successor_falls_silent_takes_over_again(
-    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage, monkeypatch: pytest.MonkeyPatch
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage
 ) -> None:
-    monkeypatch.setattr(job_master, "LOST_AFTER", 0.05)
+    trigger.timing = {**TIMING, "lost_after": 0.05}
     played.plays = [fenced(orders), says(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(trigger)["message"] == "all sources have ended"
     assert len(played.runs) == 2
@@ -328,10 +344,10 @@ def test_one_that_somebody_else_has_overtaken_tells_that(
 
 
 def test_one_that_an_earlier_try_has_overtaken_late_stands_by_and_goes_on(
-    root: Storage, told: Told, played: PlayedMasters, orders: Journal, monkeypatch: pytest.MonkeyPatch
+    root: Storage, told: Told, played: PlayedMasters, orders: Journal
 ) -> None:
-    monkeypatch.setattr(job_master, "LOST_AFTER", 0.05)
     second = built(root, attempt=f"{NAME}~t2.coordinate")
+    second.timing = {**TIMING, "lost_after": 0.05}
     played.plays = [fenced(orders, ATTEMPT), says(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(second)["message"] == "all sources have ended"
 

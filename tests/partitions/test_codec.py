@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.codec import record_from_json, record_to_json
 from airflow_provider_ckpt.partitions.errors import UnknownRecordError
 from airflow_provider_ckpt.partitions.records import Batch, Open, Record
@@ -35,6 +36,13 @@ def test_the_name_of_an_attempt_is_its_text(number: int, name: str) -> None:
 def test_golden_what_an_attempt_voids_is_named_by_its_first_entry() -> None:
     opened = Open(AttemptId(3, 0, "ab"), 3, "0003-ab", voids=((2, 3), (5, 7)))
     golden = json.loads((GOLDEN.parent / "subtask-log-open-voids-v1.json").read_text())
+    assert (record_to_json(opened), record_from_json(golden)) == (golden, opened)
+
+
+def test_golden_which_try_an_attempt_is_of() -> None:
+    tried = SupervisedTry("shop/r1/orders.subtask/0", 2)
+    opened = Open(AttemptId(3, 1, "ab"), 3, "0003-01-ab", supervised=tried)
+    golden = json.loads((GOLDEN.parent / "subtask-log-open-try-v1.json").read_text())
     assert (record_to_json(opened), record_from_json(golden)) == (golden, opened)
 
 

@@ -10,10 +10,12 @@ from threading import Event, Thread
 import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.errors import (
     BatchConflictError,
     BatchGapError,
     EndedLogError,
+    LaterTryError,
     LogFencedError,
     LogHeldError,
 )
@@ -620,3 +622,36 @@ def test_r1_a_crash_anywhere_around_a_failed_barrier_leaves_a_log_to_go_on_with(
         log.barrier(2, 3)
         assert batches(loaded(inner)) == [0, 1, 2]
         assert barriers(loaded(inner))[-1][0] == 3
+
+
+FIRST, SECOND = (SupervisedTry("shop/r1/orders.subtask/0", number) for number in (1, 2))
+
+
+@pytest.mark.parametrize("since", [None, SupervisedTry("somebody", 1)])
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log(
+    storage: Storage, since: SupervisedTry | None, is_behind: bool
+) -> None:
+    """Whatever it had read, and whoever has opened the log since."""
+    late, later = SubtaskLog(storage, "log"), SubtaskLog(storage, "log")
+    late.load()
+    later.load()
+    later.open(AttemptId(1, 1, "second"), supervised=SECOND)
+    later.open(AttemptId(1, 2, "third"), supervised=since)
+    if not is_behind:
+        late.load()
+    with pytest.raises(LaterTryError, match=r"by a later try .attempt 0001-02-third.* than number 1"):
+        late.open(AttemptId(1, 3, "first"), supervised=FIRST)
+    later.end_of_data("finish")
+
+
+@pytest.mark.parametrize("next_one", [SECOND, SupervisedTry(SECOND.of, 3), SupervisedTry("another", 1), None])
+def test_w14_an_attempt_of_the_same_try_or_of_one_that_is_not_to_be_compared_does(
+    storage: Storage, next_one: SupervisedTry | None
+) -> None:
+    log = SubtaskLog(storage, "log")
+    log.load()
+    log.open(AttemptId(1, 1, "second"), supervised=SECOND)
+    log.open(AttemptId(1, 2, "next"), supervised=next_one)
+    assert log.state.opened is not None
+    assert log.state.opened.attempt.nonce == "next"

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -86,6 +87,9 @@ class Cluster:
         self.steps = 0
         self.left: dict[str, list[str]] = {}
         """What was in partitions when the job had FINISHED, and all processes had gone."""
+        self.counts_tries = seed % 2 == 0
+        """Whoever supervises the workers says which try each is (W14)."""
+        self._tries: dict[tuple[SubtaskId, ...], int] = {}
         self._names = 0
         self._depth = 0
         self._watched = Journal(self.world.live, JOB)
@@ -156,7 +160,9 @@ class Cluster:
 
     def worker(self, subtasks: tuple[SubtaskId, ...]) -> WorkerProcess:
         name = self._name("w")
-        return WorkerProcess(self, name, subtasks, f"{self.seed}/{name}")
+        number = self._tries[subtasks] = self._tries.get(subtasks, 0) + 1
+        supervised = SupervisedTry(",".join(subtasks), number) if self.counts_tries else None
+        return WorkerProcess(self, name, subtasks, f"{self.seed}/{name}", supervised)
 
     def _name(self, kind: str) -> str:
         self._names += 1

@@ -11,8 +11,9 @@ from airflow_provider_ckpt.coordinator.reports import SubtaskRunning
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.remote.correspondence import BEAT, Correspondence
+from airflow_provider_ckpt.remote.correspondence import Correspondence
 from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.remote.timing import BEAT
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage

@@ -112,6 +112,28 @@ def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[...
     assert second.end in (WorkerEnd.DONE, WorkerEnd.JOB_OVER)
 
 
+def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: Callable[..., Cluster]) -> None:
+    """Its worker had slept while Spark started: nothing was opened by it yet, and a later try runs by now."""
+    cluster = planned(make())
+    cluster.counts_tries, cluster.supervises = True, False
+    cluster.add(cluster.master())
+    for group in cluster.groups[1:]:
+        cluster.add(cluster.worker(group))
+    late, later = (cluster.worker(cluster.groups[0]) for _ in range(2))
+    late._start()  # it has read whose the subtasks are
+    cluster.add(later)
+    cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
+    attempts = {task.attempt for task in later.tasks}
+    cluster.add(late)
+    cluster.run(lambda: late.is_over)
+    assert isinstance(late.error, DeploymentOverError)
+    assert "was opened by a later try" in str(late.error)
+    assert late.tasks == []
+    cluster.finish()
+    assert {task.attempt for task in later.tasks} == attempts, "nobody has noticed"
+    assert later.end is WorkerEnd.DONE
+
+
 def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_again(
     make: Callable[..., Cluster],
 ) -> None:

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.partitions.errors import LogFencedError
@@ -82,10 +83,13 @@ class LaterRestarts(Restarts):
 
 
 class WorkerProcess(Process):
-    """``subtasks``: what it runs."""
+    """``subtasks``: what it runs. ``supervised``: None if nobody counts its tries."""
 
-    def __init__(self, cluster: Cluster, name: str, subtasks: tuple[SubtaskId, ...], seed: str) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str, subtasks: tuple[SubtaskId, ...], seed: str, supervised: SupervisedTry | None
+    ) -> None:
         super().__init__(cluster, name)
+        self.supervised = supervised
         self.subtasks, self.random = subtasks, Random(seed)
         self.end: WorkerEnd | None = None
         self.tasks: list[SteppedTask] = []
@@ -162,7 +166,7 @@ class WorkerProcess(Process):
             return None
         self.cluster.may_fail(self, "before an attempt has opened its log")
         by_split, batch = graph.vertex(subtask.vertex).splits, self.cluster.mode == "batch"
-        log.open(attempt, continues_at(log, batch=batch, by_split=by_split))
+        log.open(attempt, continues_at(log, batch=batch, by_split=by_split), supervised=self.supervised)
         self.logs[subtask] = log
         self.cluster.may_fail(self, "after an attempt has opened its log")
         kind: type[Runner] = BatchRunner if batch else StreamingRunner

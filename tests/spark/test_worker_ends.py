@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, format_line, parse_line
@@ -24,3 +25,12 @@ def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) 
     assert read.lacks_master is (end is WorkerEnd.NO_MASTER)
     assert read.data["epoch"] == 2, "the one that it knew"
     assert end.value in read.message
+
+
+@pytest.mark.parametrize("status", [JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED])
+def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: JobStatus) -> None:
+    said: list[StatusLine] = []
+    _told(StatusReporter(said.append, "orders", None), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status)
+    read = parse_line(format_line(said[0]))
+    assert read is not None
+    assert read.run_is_over is (status is JobStatus.RESTARTING)

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.coordinator.reports import TaskReport
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -18,7 +19,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 class RunContext:
     """``storage`` is the root's. ``graph``: as the epoch began; a task's plan says what has changed since. ``post``
     hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
-    (R8)."""
+    (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14)."""
 
     spark: SparkSession
     storage: Storage
@@ -29,3 +30,4 @@ class RunContext:
     epoch: int
     post: Callable[[TaskReport], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
+    supervised: SupervisedTry | None = None

@@ -77,7 +77,8 @@ class SparkTaskFactory:
         if log.state.closed and not void:
             return None
         by_split = self._context.graph.vertex(subtask.vertex).splits
-        log.open(attempt, 0 if void else continues_at(log, batch=self._batch, by_split=by_split))
+        goes_on = 0 if void else continues_at(log, batch=self._batch, by_split=by_split)
+        log.open(attempt, goes_on, supervised=self._context.supervised)
         self._logs[subtask] = log
         return self.make(subtask, attempt, plan, rewinds=False)
 

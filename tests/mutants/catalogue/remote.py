@@ -194,6 +194,27 @@ REMOTE = (
         "a worker that was replaced, and has nothing to write, stays for ever",
     ),
     Mutant(
+        "remote-earlier-try-takes-over",
+        "W14",
+        "partitions/subtask_log.py",
+        "        if opened is not None and supervised is not None and self.state.has_later_try(supervised):\n",
+        "        if opened is None and supervised is not None and self.state.has_later_try(supervised):\n",
+        (
+            "tests/partitions/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",
+            "tests/remote/test_fences.py::test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one",
+        ),
+        "a task that wakes up when its next try runs takes the subtask from that, which spends another try",
+    ),
+    Mutant(
+        "remote-latest-try-only",
+        "W14",
+        "partitions/log_state.py",
+        "                self.tries[of] = max(number, self.tries.get(of, number))\n",
+        "                self.tries = {of: number}\n",
+        ("tests/partitions/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",),
+        "a worker that somebody has begun by hand in between lets an earlier try take the subtask from it",
+    ),
+    Mutant(
         "remote-triggerer-killed",
         "W4",
         "journal/worker_process.py",
@@ -281,8 +302,8 @@ REMOTE = (
         "remote-wait-costs-a-try",
         "W7",
         "operators/subtask_task.py",
-        "            if self._killed or not run.lacks_master:\n",
-        "            if self._killed or run.lacks_master:\n",
+        "            if run.lacks_master:\n",
+        "            if not run.lacks_master:\n",
         (
             "tests/airflow/test_awaiting_subtask.py::"
             "test_a_worker_that_left_for_want_of_a_jobmaster_is_waited_for_without_a_slot",
@@ -354,6 +375,36 @@ REMOTE = (
         "        more[NO_MASTER] = False",
         ("tests/spark/test_worker_ends.py::test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too",),
         "nobody knows that a worker left for want of a JobMaster, and that costs its task a try",
+    ),
+    Mutant(
+        "remote-run-over-unsaid",
+        "W6",
+        "spark/worker_run.py",
+        "        goes_on = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}\n",
+        "        goes_on: dict[str, bool] = {}\n",
+        ("tests/spark/test_worker_ends.py::test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too",),
+        "a run that fails as a whole costs each of its subtasks a try",
+    ),
+    Mutant(
+        "remote-preparation-in-the-slot",
+        "W6",
+        "operators/subtask_task.py",
+        "            if state is not None and not self._waits_here:\n",
+        "            if state is None:\n",
+        (
+            "tests/airflow/test_awaiting_subtask.py::"
+            "test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too",
+        ),
+        "subtasks wait in all slots of their pool for a task that gets none, and each spends a try in the end",
+    ),
+    Mutant(
+        "remote-preparation-never-given-up",
+        "W6",
+        "triggers/preparation.py",
+        '        if coordinate in (*GIVEN_UP, "success"):',
+        '        if coordinate == "nobody":',
+        ("tests/airflow/test_preparation.py::test_without_a_task_that_prepares_it_nobody_is_waited_for",),
+        "subtasks of a job that nobody prepares any more stay deferred for ever",
     ),
     Mutant(
         "remote-release-ends-the-workers",

@@ -1,0 +1,54 @@
+"""When a subtask whose run has failed as a whole is to begin again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from airflow_provider_ckpt.triggers.comeback import WaitOver
+from airflow_provider_ckpt.triggers.preparation import Preparation
+from tests.airflow.grouped import NAME, coordinated, ended, prepared
+
+
+@pytest.fixture
+def orders() -> Iterator[Journal]:
+    """Of a run that has failed."""
+    storage = MemoryStorage(f"preparation-{uuid.uuid4().hex}")
+    yield ended(coordinated(prepared(Journal(storage, NAME))), "RESTARTING")
+    storage.delete_tree("")
+
+
+def over(orders: Journal, coordinate: str | None = "up_for_retry") -> WaitOver | None:
+    return Preparation(f"{NAME}~t1.subtask").judge(orders.refresh(), None, coordinate)
+
+
+def test_it_waits_while_the_job_is_prepared_and_no_longer(orders: Journal) -> None:
+    assert over(orders) is None
+    orders.claim(f"{NAME}~t2.coordinate", Worker(), 6.0)
+    assert over(orders, "running") is None, "the planner has only begun"
+    prepared(orders, f"{NAME}~t2.coordinate")
+    assert over(orders) == WaitOver("the job is prepared, in the deployment of epoch 4")
+
+
+@pytest.mark.parametrize("status", ["STOPPED", "FAILED", "FINISHED"])
+def test_a_job_that_is_not_to_go_on_ends_it_whatever_airflow_says(orders: Journal, status: str) -> None:
+    ended(orders, status)
+    assert over(orders, "success") == WaitOver(f"the job is {status}")
+
+
+def test_so_does_somebody_else_who_has_the_job(orders: Journal) -> None:
+    orders.claim("shop.orders.r2~t1.plan", Worker(), 6.0)
+    assert over(orders) == WaitOver("shop.orders.r2~t1.plan has the job")
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
+def test_without_a_task_that_prepares_it_nobody_is_waited_for(orders: Journal, state: str) -> None:
+    found = over(orders, state)
+    assert found is not None
+    assert found.is_alone
+    assert WaitOver.from_json(found.to_json()) == found

@@ -1,0 +1,22 @@
+"""What the application of a worker is told by whoever begins it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.spark.main import _worker
+from airflow_provider_ckpt.spark.worker_run import WorkerRun
+
+
+def test_w14_a_worker_knows_which_try_it_is_if_somebody_counts() -> None:
+    told = Namespace(worker=["history/0"], deployment=7, try_of="shop/r1/orders.subtask/0", number=2)
+    work = _worker(Timing(0.1, silence=20.0), told)
+    assert isinstance(work, WorkerRun)
+    assert work.supervised == SupervisedTry("shop/r1/orders.subtask/0", 2)
+    assert (work.asked, work.deployment, work.timing.silence) == (("history/0",), 7, 20.0)
+    told.try_of = ""
+    by_hand = _worker(Timing(0.1), told)
+    assert isinstance(by_hand, WorkerRun)
+    assert by_hand.supervised is None
