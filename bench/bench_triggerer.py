@@ -72,7 +72,7 @@ class Workers(Cluster):
         self.clock = WallClock()  # type: ignore[assignment]
         self.world.live = open_root(open_storage(folder))  # type: ignore[assignment]
         self.before_step = _has_work
-        self.only = WorkerProcess(self, "w", graph.subtasks, "0")
+        self.only = WorkerProcess(self, "w", graph.subtasks, "0", supervised=None)
 
     def at_verb(self, *about: object) -> None:
         """Nobody else goes on meanwhile, and nothing goes wrong."""
