@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
-from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document
+from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document, sealed
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     CorruptLogError,
@@ -76,7 +76,7 @@ class LogFiles:
         start = json.dumps(
             {"format": PREFIX + self._kind, "version": self._version, "number": number, "writer": writer}
         )
-        self._storage.create(self._entry_path(number), f'{start[:-1]}, "body": {body}}}\n'.encode())
+        self._storage.create(self._entry_path(number), sealed(f'{start[:-1]}, "body": {body}}}'))
 
     def read(self, number: int, *, kept: bool = False) -> Entry | None:
         """None if absent. Raises CorruptLogError (with nothing intact), NewerFormatError, what ``parse`` does."""

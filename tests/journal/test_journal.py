@@ -35,6 +35,7 @@ from airflow_provider_ckpt.testing.crash import (
     crash_points,
 )
 from tests.journal.samples import WORKER, one_of_each, random_events
+from tests.support.unsealed import unsealed
 
 told = RequestOutcome.parse
 
@@ -358,7 +359,7 @@ def test_an_unknown_event_stops_the_replay(storage: Storage, monkeypatch: pytest
     claimed(storage)
     monkeypatch.undo()
     path = "orders/journal/00000000.json"
-    data = storage.read(path).replace(b"EpochClaimed", b"EpochDreamed")
+    data = unsealed(storage.read(path)).replace(b"EpochClaimed", b"EpochDreamed")
     storage.replace(path, data)
     with pytest.raises(UnknownEventError, match=r"EpochDreamed.*7\.0\.0"):
         replayed(storage)
@@ -476,7 +477,7 @@ def test_a_new_journal_looks_like_the_golden_one(storage: Storage, monkeypatch: 
     monkeypatch.setattr(JournalEvent, "decides", False)  # so that an entry holds several
     write_golden(memory)
     golden = open_storage(GOLDEN)
-    assert {name: memory.read(name) for name, _ in memory.files("")} == {
+    assert {name: unsealed(memory.read(name)) for name, _ in memory.files("")} == {
         name: golden.read(name) for name, _ in golden.files("")
     }
     memory.delete_tree("")

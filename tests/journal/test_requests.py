@@ -16,6 +16,7 @@ from airflow_provider_ckpt.journal.requests import (
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from tests.support.unsealed import unsealed_document
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "request-v1"
 
@@ -91,7 +92,7 @@ def test_the_golden_request_of_somebody_who_has_to_leave(storage: Storage) -> No
     (request,) = pending_requests(storage, "orders", 7, set())
     assert request == Request("8f3d", "stop", 7, 1767225600.25, leaves=True)
     name = write_request(storage, "orders", "stop", 8, leaves=True, now=lambda: 1.5)
-    assert json.loads(storage.read(f"orders/requests/{name}.json")) == {
+    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == {
         **json.loads(golden), "epoch": 8, "at": 1.5,
     }  # fmt: skip
 
@@ -104,7 +105,7 @@ def test_the_golden_request_of_a_rescale(storage: Storage) -> None:
         Request("8f3e", "rescale", 7, 1767225600.25, rescale=asked)
     ]
     name = write_request(storage, "orders", "rescale", 7, rescale=asked, now=lambda: 1767225600.25)
-    assert json.loads(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
 
 
 @pytest.mark.parametrize("more", ['"uid": "history"', '"uid": 3, "parallelism": 4', '"uid": "h", "parallelism": true'])

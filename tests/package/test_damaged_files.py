@@ -38,6 +38,7 @@ from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
+from tests.support.unsealed import unsealed
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 Read = Callable[[Storage, str], None]
@@ -180,10 +181,10 @@ def content(golden: str) -> bytes:
     if golden == "prepared":
         files = (PartitionFile("a", 1),)
         PreparedStore(storage, "prepared").write(Prepared(AttemptId(1, 0, "a"), 3, files, {"lake": {"rows": 1}}))
-        return storage.read("prepared/0001-a.json")
+        return unsealed(storage.read("prepared/0001-a.json"))
     if golden == "frozen-files":
         freeze(storage, "frozen.json", "history", ["file:///a", "file:///b"])
-        return storage.read("frozen.json")
+        return unsealed(storage.read("frozen.json"))
     data = (GOLDEN / golden).read_bytes()
     if golden == "execution-graph-v1.json":  # as it stands in an event
         return json.dumps(json.loads(data)["graph"]).encode()

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.partitions.subtask_entries import FORMAT, subtask_ent
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.partitions.samples import one_of_each
+from tests.support.unsealed import unsealed_document
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "subtask-log-v1"
 
@@ -65,7 +66,7 @@ def test_what_is_written_today_is_what_the_golden_log_holds(tmp_path: Path) -> N
     for record in one_of_each():
         entries.append(record_to_json(record))
     for number in range(len(one_of_each())):
-        written = json.loads((tmp_path / f"log/{number:08d}.json").read_text())
+        written = unsealed_document((tmp_path / f"log/{number:08d}.json").read_bytes())
         golden = json.loads((GOLDEN / f"{number:08d}.json").read_text())
         del written["writer"], golden["writer"]  # a nonce
         assert written == golden

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFo
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.coordinator.test_wire import MESSAGES
+from tests.support.unsealed import unsealed_document
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "outbox-v1.json"
 WORLD = (3, SubtaskId("v/0"), AttemptId(3, 1, "ab"))
@@ -46,7 +47,7 @@ def test_golden_an_outbox_still_reads_and_writes_the_same(storage: Storage) -> N
     storage.create("golden.json", golden)
     assert read_outbox(storage, "golden.json") == SAMPLE
     write_outbox(storage, "o.json", SAMPLE)
-    assert json.loads(storage.read("o.json")) == json.loads(golden)
+    assert unsealed_document(storage.read("o.json")) == json.loads(golden)
 
 
 def test_nobody_has_said_anything_yet(storage: Storage) -> None:

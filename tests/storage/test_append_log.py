@@ -33,6 +33,7 @@ from airflow_provider_ckpt.testing.crash import (
     crash_points,
 )
 from tests.support.syscalls import refusing
+from tests.support.unsealed import unsealed
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"
 
@@ -637,7 +638,7 @@ def test_a_new_log_looks_like_the_golden_one(storage: Storage, monkeypatch: pyte
     log.truncate(3)
     written = open_storage("memory://golden-log")
     golden = open_storage(GOLDEN)
-    assert {name: written.read(name) for name in written.list("")} == {
+    assert {name: unsealed(written.read(name)) for name in written.list("")} == {
         name: golden.read(name) for name in golden.list("")
     }
     written.delete_tree("")
