@@ -11,8 +11,13 @@ FORMAT = "subtask-log"
 VERSION = 1
 
 
-def subtask_entries(storage: Storage, path: str) -> AppendLog:
-    return AppendLog(storage, path, format=FORMAT, version=VERSION, keep=_is_open, parse=record_from_json)
+PACK = 1000
+"""Entries, some 300 KB: a source with a hundred thousand splits has an entry for each."""
+
+
+def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
+    """``pack``: :data:`PACK` for who writes it."""
+    return AppendLog(storage, path, format=FORMAT, version=VERSION, keep=_is_open, parse=record_from_json, pack=pack)
 
 
 def _is_open(entry: Entry) -> bool:

@@ -31,7 +31,7 @@ from airflow_provider_ckpt.partitions.records import (
     Open,
     Record,
 )
-from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
+from airflow_provider_ckpt.partitions.subtask_entries import PACK, numbered, subtask_entries
 from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -47,7 +47,7 @@ class SubtaskLog:
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.path = path
-        self._log = subtask_entries(storage, path)
+        self._log = subtask_entries(storage, path, pack=PACK)
         self._lock = threading.RLock()
         self._records: list[Numbered] = []
         self._broken: CkptError | None = None

@@ -17,6 +17,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from airflow_provider_ckpt.errors import CkptError
@@ -29,7 +30,9 @@ from airflow_provider_ckpt.storage.errors import (
     StorageTransientError,
 )
 from airflow_provider_ckpt.storage.kept_entries import KeepRule, KeptEntries
-from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
+from airflow_provider_ckpt.storage.log_files import LogFiles
+from airflow_provider_ckpt.storage.log_listing import Entry
+from airflow_provider_ckpt.storage.log_packs import PackWriter
 from airflow_provider_ckpt.storage.log_reading import WholeLog, read_whole
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -46,6 +49,7 @@ class AppendLog:
     ``airflow-provider-ckpt/journal``) and ``version`` the newest one known. ``keep`` says which entries a
     truncation never deletes; given here it costs nothing, given to :meth:`truncate` each entry is read again.
     ``parse`` makes :attr:`Entry.value` of a body that is read; DamagedFormError of it makes the entry a damaged one.
+    ``pack``: so many entries are copied to one object whenever there are as many (:mod:`.log_packs`); 0: never.
 
     Every verb may raise StorageTransientError and the other errors of the storage.
     """
@@ -59,8 +63,10 @@ class AppendLog:
         version: int = 1,
         keep: KeepRule | None = None,
         parse: Callable[[Any], Any] = lambda body: None,
+        pack: int = 0,
     ) -> None:
         self._files = LogFiles(storage, path, format, version, parse)
+        self._packs = PackWriter(self._files, pack)
         self._kept = KeptEntries(self._files, keep)
         self._lock = threading.RLock()
         self._loaded = False
@@ -200,6 +206,7 @@ class AppendLog:
                     raise LostRaceError(uri=uri, writer=there.writer, entry=there)
                 landed = self._unsettled[there.writer] == body
                 self._advance(there)
+                self._packs.write()
                 if landed:
                     return there
                 # An append that failed earlier did land, with another body: go on behind it.
@@ -260,7 +267,7 @@ class AppendLog:
             if head > listing.head:
                 kept = self._kept.below(head, listing, keep)
                 if self._files.write_head(head, kept):
-                    listing = Listing(head, kept, listing.numbers, (*listing.head_records, head))
+                    listing = replace(listing, head=head, kept=kept, head_records=(*listing.head_records, head))
                 else:
                     listing = self._files.list()  # whose record is there decides what is kept
             self._head = max(self._head, listing.head)
@@ -282,6 +289,7 @@ class AppendLog:
         self._loaded, self._damage, self._head = True, whole.damage, head
         self._next = max((head, *(entry.number + 1 for entry in whole.entries if not entry.kept)))
         self._kept.start(head, whole.entries)
+        self._packs.start(whole.entries, self._next)
         self._unsettled.clear()
         self._empty_tails = 0
 
@@ -289,3 +297,4 @@ class AppendLog:
         self._next = entry.number + 1
         self._unsettled.clear()
         self._kept.note(entry)
+        self._packs.note(entry)

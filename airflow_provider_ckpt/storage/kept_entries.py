@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
+from airflow_provider_ckpt.storage.log_files import LogFiles
+from airflow_provider_ckpt.storage.log_listing import Entry, Listing
 
 KeepRule = Callable[[Entry], bool]
 

@@ -1,11 +1,11 @@
-"""The objects of an append log: its entries and its head records."""
+"""The objects of an append log: its entries, its head records, and its packs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
@@ -14,42 +14,18 @@ from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     CorruptLogError,
     MalformedDocumentError,
+    NewerFormatError,
     ObjectNotFoundError,
     StorageTransientError,
 )
+from airflow_provider_ckpt.storage.log_listing import Entry, Listing, Pack
 from airflow_provider_ckpt.storage.paths import join
 from airflow_provider_ckpt.storage.storage import Storage
 
 _ENTRY = re.compile(r"(\d{8,})\.json")
 _HEAD = re.compile(r"head-(\d{8,})\.json")
+_PACK = re.compile(r"pack-(\d{8,})-(\d{8,})\.json")
 _LISTS = 20
-
-
-@dataclass(frozen=True)
-class Entry:
-    """``writer`` is a nonce, unique to one append. ``kept``: it lies below the head, which jumped over it. ``value``:
-    what the log's ``parse`` makes of the body of an entry that was read."""
-
-    number: int
-    writer: str
-    body: Any
-    kept: bool = False
-    value: Any = None
-
-
-@dataclass(frozen=True)
-class Listing:
-    """What one list of the folder shows."""
-
-    head: int
-    kept: tuple[int, ...]
-    numbers: tuple[int, ...]
-    head_records: tuple[int, ...]
-
-    @property
-    def end(self) -> int:
-        """The number after the last entry."""
-        return max((self.head, *(number + 1 for number in self.numbers)))
 
 
 class LogFiles:
@@ -95,12 +71,38 @@ class LogFiles:
             raise self.corrupt(number, str(error)) from None
         except MalformedDocumentError as error:
             raise self.corrupt(number, error.data["reason"]) from None
+        return self._entry(number, writer, body, kept)
+
+    def _entry(self, number: int, writer: str, body: Any, kept: bool = False) -> Entry:
         try:
             return Entry(number, writer, body, kept, self._parse(body))
         except DamagedFormError as error:
             raise self.corrupt(number, error.data["what"]) from None
         except UnknownFormError as error:
             raise UnknownFormError(what=f"{self.entry_uri(number)}: {error.data['what']}") from None
+
+    def create_pack(self, entries: list[Entry]) -> None:
+        """``entries`` follow each other. One that is there already is as good."""
+        pack = Pack(entries[0].number, entries[-1].number)
+        start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
+        each = ({"number": entry.number, "writer": entry.writer, "body": entry.body} for entry in entries)
+        lines = ",\n".join(json.dumps(one, allow_nan=False) for one in each)
+        with contextlib.suppress(AlreadyExistsError):
+            self._storage.create(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{lines}\n]}}'))
+
+    def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
+        """Of an entry's number, the entry; raises CorruptLogError and what ``parse`` does. None: the pack is gone, or
+        not what was written, or of a later release; its entries tell themselves."""
+        path = self._pack_path(pack)
+        try:
+            data = self._storage.read(path)
+            document = decode_document(data, f"{self._kind}-pack", self._version, uri=self._storage.full_uri(path))
+            packed = {int(one["number"]): (str(one["writer"]), one["body"]) for one in document["entries"]}
+        except (ObjectNotFoundError, MalformedDocumentError, NewerFormatError, KeyError, TypeError, ValueError):
+            return None
+        if [*packed] != [*range(pack.first, pack.last + 1)]:
+            return None
+        return lambda number: self._entry(number, *packed[number])
 
     @property
     def reads_at_once(self) -> int:
@@ -126,10 +128,11 @@ class LogFiles:
         names = self._storage.list(self._path)
         numbers = sorted(int(found[1]) for name in names if (found := _ENTRY.fullmatch(name)))
         heads = sorted(int(found[1]) for name in names if (found := _HEAD.fullmatch(name)))
+        packs = tuple(Pack(int(found[1]), int(found[2])) for name in names if (found := _PACK.fullmatch(name)))
         head, kept = (heads[-1], self._kept_below(heads[-1])) if heads else (0, ())
         if kept is None:
             return None
-        return Listing(head, kept, tuple(numbers), tuple(heads))
+        return Listing(head, kept, tuple(numbers), tuple(heads), packs)
 
     def newest_head(self) -> int:
         found = (_HEAD.fullmatch(name) for name in self._storage.list(self._path))
@@ -154,13 +157,16 @@ class LogFiles:
         return True
 
     def delete_below_head(self, listing: Listing) -> None:
-        """Delete the entries and head records that nobody has to read any more, upwards."""
+        """Delete the entries, head records and packs that nobody has to read any more, upwards."""
         for number in listing.numbers:
             if number < listing.head and number not in listing.kept:
                 self._storage.delete(self._entry_path(number))
         for number in listing.head_records:
             if number < listing.head:
                 self._storage.delete(self._head_path(number))
+        for pack in listing.packs:
+            if pack.last < listing.head:
+                self._storage.delete(self._pack_path(pack))
 
     def _kept_below(self, head: int) -> tuple[int, ...] | None:
         path = self._head_path(head)
@@ -181,3 +187,6 @@ class LogFiles:
 
     def _head_path(self, number: int) -> str:
         return join(self._path, f"head-{number:08d}.json")
+
+    def _pack_path(self, pack: Pack) -> str:
+        return join(self._path, f"pack-{pack.first:08d}-{pack.last:08d}.json")

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.storage.errors import CorruptLogError
-from airflow_provider_ckpt.storage.log_files import Entry, Listing, LogFiles
+from airflow_provider_ckpt.storage.log_files import LogFiles
+from airflow_provider_ckpt.storage.log_listing import Entry, Listing, Run
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,19 @@ def read_whole(files: LogFiles) -> WholeLog:
 def _read_listed(files: LogFiles, listing: Listing) -> WholeLog | None:
     """None: the log was truncated meanwhile."""
     entries: list[Entry] = []
-    with _reading(files, listing) as reads:
-        for number, read in reads:
-            try:
-                entry = read()
-            except CorruptLogError as error:
-                return _damaged(listing, entries, error)
-            if entry is None:
-                if files.newest_head() > listing.head:
-                    return None
-                missing = files.corrupt(number, "it is missing, though later entries are there")
-                return _damaged(listing, entries, missing)
-            entries.append(entry)
+    for run in listing.runs():
+        with _reading(files, listing, run) as reads:
+            for number, read in reads:
+                try:
+                    entry = read()
+                except CorruptLogError as error:
+                    return _damaged(listing, entries, error)
+                if entry is None:
+                    if files.newest_head() > listing.head:
+                        return None
+                    missing = files.corrupt(number, "it is missing, though later entries are there")
+                    return _damaged(listing, entries, missing)
+                entries.append(entry)
     return WholeLog(listing, entries)
 
 
@@ -52,17 +54,19 @@ _Read = Callable[[], Entry | None]
 
 
 @contextmanager
-def _reading(files: LogFiles, listing: Listing) -> Iterator[Iterator[tuple[int, _Read]]]:
+def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[tuple[int, _Read]]]:
     """Of each entry, in order, how to get it: several are read ahead where an answer takes time."""
-    kept = [number for number in listing.kept if number < listing.head]
-    numbers = [*kept, *range(listing.head, listing.end)]
-    read = lambda number: files.read(number, kept=number < listing.head)  # noqa: E731
-    if files.reads_at_once == 1 or len(numbers) < 2:
-        yield ((number, functools.partial(read, number)) for number in numbers)
+    from_pack = None if run.pack is None else files.read_pack(run.pack)
+    if from_pack is not None:
+        yield ((number, functools.partial(from_pack, number)) for number in run.numbers)
         return
-    pool = ThreadPoolExecutor(min(files.reads_at_once, len(numbers)), thread_name_prefix="ckpt-log")
+    read = lambda number: files.read(number, kept=number < listing.head)  # noqa: E731
+    if files.reads_at_once == 1 or len(run.numbers) < 2:
+        yield ((number, functools.partial(read, number)) for number in run.numbers)
+        return
+    pool = ThreadPoolExecutor(min(files.reads_at_once, len(run.numbers)), thread_name_prefix="ckpt-log")
     try:
-        yield iter([(number, pool.submit(read, number).result) for number in numbers])
+        yield iter([(number, pool.submit(read, number).result) for number in run.numbers])
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -1,0 +1,48 @@
+"""Packs of an append log: copies of entries that follow each other, as many as fit one object well.
+
+A log of a hundred thousand entries is read by them in a hundred requests; also on a local disk, where opening a small
+file takes longer than reading it. The word is git's, whose objects are loose until they are packed.
+
+1.  A pack is a copy. The entries stay where they are, as they hold their numbers; whatever is wrong with a pack, or
+    with writing it, they are read instead.
+2.  It is written by who appends, of entries that it has appended or read. An entry is never changed, so it does not
+    matter who writes it, when, or whether that writer was overtaken by then.
+3.  An entry counts only if it is listed itself: one that is gone is damage, though a pack has it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.storage.log_files import LogFiles
+from airflow_provider_ckpt.storage.log_listing import Entry
+
+
+class PackWriter:
+    """Of one log, for its writer. ``size``: entries in a pack; 0: none are written. Not thread-safe."""
+
+    def __init__(self, files: LogFiles, size: int) -> None:
+        self._files, self._size = files, size
+        self._since: list[Entry] = []
+        """What was read or appended since the last number that a pack begins with."""
+
+    def start(self, entries: list[Entry], end: int) -> None:
+        """The log was read anew: ``end`` is the next number."""
+        first = end - end % self._size if self._size else end
+        self._since = [entry for entry in entries if entry.number >= first and not entry.kept]
+
+    def note(self, entry: Entry) -> None:
+        """The next entry is there, by whomever."""
+        if self._size:
+            if entry.number % self._size == 0:
+                self._since = []
+            self._since.append(entry)
+
+    def write(self) -> None:
+        """A pack, if the last entry noted is the last one of a pack, and those before it are known. Raises no error of
+        the storage: the append before it has succeeded, and needs no pack."""
+        if self._size and len(self._since) == self._size:
+            since, self._since = self._since, []
+            with contextlib.suppress(CkptError):
+                self._files.create_pack(since)

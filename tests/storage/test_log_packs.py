@@ -1,0 +1,276 @@
+"""Packs are copies of a log's entries: what is read by them is what is read without them, whatever becomes of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_entries import PACK
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.envelope import encode_document
+from airflow_provider_ckpt.storage.errors import (
+    CorruptLogError,
+    LostRaceError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points
+
+FIRST, SECOND = "log/pack-00000000-00000003.json", "log/pack-00000004-00000007.json"
+
+
+@pytest.fixture(params=[1, 4], ids=["one after the other", "several at once"])
+def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
+    opened = open_storage(tmp_path / "root")
+    opened.reads_at_once = request.param
+    return opened
+
+
+class Counting(WrappedStorage):
+    """``reads``: the names that were read."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.reads: list[str] = []
+
+    def read(self, path: str) -> bytes:
+        self.reads.append(path)
+        return super().read(path)
+
+
+def is_open(entry: Entry) -> bool:
+    return entry.body == "open"
+
+
+def writer(storage: Storage, *, pack: int = 4) -> AppendLog:
+    return AppendLog(storage, "log", format="test", keep=is_open, pack=pack)
+
+
+def reader(storage: Storage) -> AppendLog:
+    return AppendLog(storage, "log", format="test", keep=is_open)
+
+
+def filled(storage: Storage, *bodies: Any) -> AppendLog:
+    log = writer(storage)
+    for body in bodies:
+        log.append(body)
+    return log
+
+
+def packs(storage: Storage) -> list[str]:
+    return [f"log/{name}" for name in storage.list("log") if name.startswith("pack")]
+
+
+def bodies(entries: list[Entry]) -> list[Any]:
+    return [entry.body for entry in entries]
+
+
+def test_entries_are_copied_and_stay(storage: Storage) -> None:
+    filled(storage, *range(10))
+    assert packs(storage) == [FIRST, SECOND]
+    assert [name for name in storage.list("log") if name[0] == "0"] == [f"{number:08d}.json" for number in range(10)]
+
+
+def test_a_log_is_read_by_its_packs_and_what_is_in_none(storage: Storage) -> None:
+    filled(storage, *range(10))
+    counting = Counting(storage)
+    assert bodies(reader(counting).load()) == [*range(10)]
+    assert sorted(counting.reads) == ["log/00000008.json", "log/00000009.json", FIRST, SECOND]
+
+
+def test_entries_of_packs_are_the_same_as_those_that_are_read_alone(storage: Storage) -> None:
+    def load() -> list[Entry]:
+        return AppendLog(storage, "log", format="test", keep=is_open, parse=lambda body: (body,)).load()
+
+    filled(storage, "open", {"rows": [1, None]}, "Straße", 4.5, 5)
+    by_packs = load()
+    assert by_packs[1].value == ({"rows": [1, None]},)
+    for name in packs(storage):
+        storage.delete(name)
+    assert load() == by_packs
+
+
+def test_golden_a_pack(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = open_storage("memory://golden-pack")
+    nonces = iter(f"5f1c0000a1b2c3d{number}" for number in range(9))
+    monkeypatch.setattr("secrets.token_hex", lambda size: next(nonces) if size == 8 else "")
+    filled(storage, "open", {"rows": 3}, None, 4)
+    assert storage.read(FIRST) == (
+        b'{"format": "airflow-provider-ckpt/test-pack", "version": 1, "entries": [\n'
+        b'{"number": 0, "writer": "5f1c0000a1b2c3d0", "body": "open"},\n'
+        b'{"number": 1, "writer": "5f1c0000a1b2c3d1", "body": {"rows": 3}},\n'
+        b'{"number": 2, "writer": "5f1c0000a1b2c3d2", "body": null},\n'
+        b'{"number": 3, "writer": "5f1c0000a1b2c3d3", "body": 4}\n'
+        b'], "crc32": "80634675"}\n'
+    )
+
+
+def test_a_writer_that_begins_in_between_copies_what_it_has_read(storage: Storage) -> None:
+    filled(storage, 0, 1)
+    again = writer(storage)
+    again.load()
+    again.append(2)
+    again.append(3)
+    assert packs(storage) == [FIRST]
+    assert bodies(reader(storage).load()) == [0, 1, 2, 3]
+
+
+def test_a_pack_holds_what_others_have_appended_meanwhile(storage: Storage) -> None:
+    one, other = filled(storage, 0, 1), writer(storage)
+    other.load()
+    other.append("other's")
+    with pytest.raises(LostRaceError):
+        one.append("mine")
+    one.tail()
+    one.append(3)
+    assert packs(storage) == [FIRST]
+    assert bodies(reader(storage).load()) == [0, 1, "other's", 3]
+
+
+def test_a_writer_that_was_overtaken_writes_no_pack_of_what_it_failed_to_append(storage: Storage) -> None:
+    late, other = filled(storage, 0, 1, 2), writer(storage, pack=0)
+    other.load()
+    other.append("other's")
+    with pytest.raises(LostRaceError):
+        late.append("late")
+    assert packs(storage) == []
+    assert bodies(reader(storage).load()) == [0, 1, 2, "other's"]
+
+
+DAMAGES = {
+    "gone": None,
+    "half": lambda data: data[: len(data) // 2],
+    "a digit": lambda data: data.replace(b'"body": 2', b'"body": 7'),
+    "other numbers": lambda data: encode_document("test-pack", 1, entries=[{"number": 9, "writer": "w", "body": 9}]),
+    "fewer": lambda data: encode_document("test-pack", 1, entries=[{"number": 0, "writer": "w", "body": 9}]),
+    "no entries": lambda data: encode_document("test-pack", 1, entries=3),
+    "of other fields": lambda data: encode_document("test-pack", 1, entries=[{"n": n} for n in range(4)]),
+    "of a later release": lambda data: encode_document("test-pack", 2, packed="…"),
+    "no text": lambda data: b"\xff" + data,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_is_wrong_with_a_pack_the_entries_are_read(storage: Storage, damage: str) -> None:
+    filled(storage, *range(6))
+    change: Any = DAMAGES[damage]
+
+    class Damaged(WrappedStorage):
+        """It is listed."""
+
+        def read(self, path: str) -> bytes:
+            if path != FIRST:
+                return super().read(path)
+            return (
+                storage.read("log/none" if change is None else path) if change is None else change(super().read(path))
+            )
+
+    counting = Counting(Damaged(storage))
+    assert bodies(reader(counting).load()) == [*range(6)]
+    assert FIRST in counting.reads
+    assert "log/00000002.json" in counting.reads
+
+
+def test_an_entry_that_is_gone_is_damage_though_a_pack_has_it(storage: Storage) -> None:
+    filled(storage, *range(6))
+    storage.delete("log/00000002.json")
+    with pytest.raises(CorruptLogError, match=r"00000002\.json.*missing") as told:
+        reader(storage).load()
+    assert bodies(told.value.data["intact"]) == [0, 1]
+
+
+def test_a_pack_that_cannot_be_written_is_none_and_the_append_has_succeeded(storage: Storage) -> None:
+    class NoPacks(WrappedStorage):
+        def create(self, path: str, data: bytes) -> None:
+            if "pack-" in path:
+                raise StorageTransientError(verb="create", uri=path, reason="busy")
+            super().create(path, data)
+
+    log = writer(NoPacks(storage))
+    assert [log.append(number).number for number in range(6)] == [*range(6)]
+    assert packs(storage) == []
+    assert bodies(reader(storage).load()) == [*range(6)]
+
+
+def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
+    log = filled(storage, "open", *range(1, 11))
+    log.truncate(6)
+    assert packs(storage) == [SECOND]
+    counting = Counting(storage)
+    found = reader(counting).load()
+    assert [(entry.number, entry.kept) for entry in found] == [(0, True), *((n, False) for n in range(6, 11))]
+    assert SECOND in counting.reads
+    assert "log/00000007.json" not in counting.reads
+    log.truncate(8)
+    assert packs(storage) == []
+
+
+def test_a_log_says_the_same_with_packs_and_without(tmp_path: Path) -> None:
+    """Random appends, truncations, new writers."""
+    for seed in range(60):
+        rng = random.Random(seed)
+        both = [open_storage(tmp_path / f"{seed}-{pack}") for pack in (0, 3)]
+        logs = [writer(one, pack=pack) for one, pack in zip(both, (0, 3), strict=True)]
+        for step in range(60):
+            match rng.choice("aaaaaatw"):
+                case "a":
+                    body = rng.choice([step, "open", {"rows": step}])
+                    for log in logs:
+                        log.append(body)
+                case "t":
+                    head = rng.randint(logs[0].head, logs[0].next_number)
+                    for log in logs:
+                        log.truncate(head)
+                case "w":
+                    logs = [writer(one, pack=pack) for one, pack in zip(both, (0, 3), strict=True)]
+            plain, packed = ([(e.number, e.body, e.kept) for e in reader(one).load()] for one in both)
+            assert plain == packed, (seed, step)
+        assert packs(both[0]) == []
+
+
+def use_the_log(storage: Storage) -> None:
+    log = writer(storage, pack=2)
+    log.load()
+    log.take_over("open")
+    for number in range(1, 7):
+        log.append(number)
+    log.truncate(5)
+
+
+def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
+    counting = CrashingStorage(open_storage(tmp_path / "whole"))
+    use_the_log(counting)
+    assert sum("pack-" in verb for verb in counting.verbs.log) == 5  # three written, two deleted
+    for at, when in crash_points(counting.verbs.count):
+        storage = open_storage(tmp_path / f"{at}-{when}")
+        with pytest.raises(SimulatedCrash):
+            use_the_log(CrashingStorage(storage, at, when))
+        found = reader(storage).load()
+        for name in packs(storage):
+            storage.delete(name)
+        assert reader(storage).load() == found, (at, when)
+        log = writer(storage, pack=2)
+        log.load()
+        log.append("after")
+        assert reader(storage).load()[-1].body == "after"
+
+
+def test_who_writes_a_subtasks_log_packs_it(storage: Storage) -> None:
+    log = SubtaskLog(storage, "log")
+    log.load()
+    log.open(AttemptId(1, 0, "a"))
+    for number in range(PACK):
+        log.publish(Batch(number, {}, split=str(number)))
+    assert packs(storage) == [f"log/pack-00000000-{PACK - 1:08d}.json"]
+    counting = Counting(storage)
+    again = SubtaskLog(counting, "log")
+    again.load()
+    assert len(counting.reads) == 2
+    assert again.records() == log.records()
