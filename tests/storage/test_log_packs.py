@@ -46,7 +46,7 @@ class Counting(WrappedStorage):
 
 
 def is_open(entry: Entry) -> bool:
-    return entry.body == "open"
+    return bool(entry.body == "open")
 
 
 def writer(storage: Storage, *, pack: int = 4) -> AppendLog:
