@@ -40,6 +40,9 @@ def sized_for(spark: SparkSession, read: int) -> Iterator[None]:
     begins with more partitions than it needs, of which Spark makes fewer. A session of its own would not have the
     functions and views that the user's function makes in the one that it finds active; and only of what is large.
     """
+    if not read:
+        yield
+        return
     default = int(_text(spark, _DEFAULT))
     number = initial_partitions(read, _bytes(spark, _ADVISORY), default)
     is_adaptive = _text(spark, _ADAPTIVE) == _text(spark, _COALESCES) == "true"
