@@ -11,7 +11,7 @@ class QueryEnd:
     restart, of the end of the run (``give_up``); by Spark's thread, of what a batch raised (``batch_failed``). Asked by
     all of them.
 
-    No lock: each fact is one assignment, and ``begin`` takes back two of them while no query runs. That the run is over
+    No lock: each fact is one assignment, and ``begin`` takes two of them back while no query runs. That the run is over
     is a fact of its own, and never taken back: it may be told while the next query is being started.
     """
 
@@ -24,8 +24,11 @@ class QueryEnd:
     # -- what is told
 
     def begin(self) -> None:
-        """A query is about to be started: what was said of the one before is over, but that its end is expected."""
-        self._failure = None
+        """A query is about to be started: what was said of the one before is over, but that its end is expected. If it
+        was not, what it failed with stays: the driver's loop may be about to ask, and an error that cannot be gone on
+        from would be told as one that can."""
+        if self._expected:
+            self._failure = None
         self._interrupted = False
 
     def going_on(self) -> None:
