@@ -12,6 +12,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.triggers.release_event import release_events
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
                     kept = told
                 client = client or await self._client()
                 state = await asyncio.to_thread(client.look)
+                if (
+                    state.damage
+                ):  # what lies before it is told already, or is not all: it may not even say whose job it is
+                    raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
                 told = await self._begin(state) if told is None else told.going_on(state)
             except (CkptError, AirflowException, AirflowRuntimeError, OSError) as error:
                 self._say(str(error))

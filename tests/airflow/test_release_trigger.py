@@ -21,6 +21,7 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
 from tests.airflow.journaled import driver, end
+from tests.support.unsealed import unsealed
 
 Journals = Callable[[str], Journal]
 
@@ -222,23 +223,38 @@ def test_several_assets_of_one_trigger_are_told_what_is_released_from_now_on(
     assert store.kept == {}
 
 
-def test_what_is_wrong_is_logged_and_looked_at_again(root: Storage, journal: Journals) -> None:
+@pytest.mark.parametrize(
+    ("entry", "wrong", "problem"),
+    [
+        (-1, lambda right: right.replace(b'"version": 1', b'"version": 99'), "of version 99"),
+        (-1, lambda right: right[:-9], "no JSON"),
+        (0, lambda right: right.replace(b'"number": 0', b'"number": 4'), "says that it is number 4"),
+    ],
+    ids=["of a later release", "half", "the first one"],
+)
+def test_what_is_wrong_is_logged_and_looked_at_again(
+    root: Storage, journal: Journals, entry: int, wrong: Callable[[bytes], bytes], problem: str
+) -> None:
+    """And what was told is not told again when it is right: whose a journal is, its beginning says."""
     writer = created(journal("orders"))
-    end(writer, "STOPPED")  # each look reads the last entry once more
-    place = sorted((Path(root.uri.removeprefix("file://")) / "orders" / "journal").glob("0*.json"))[-1]
-    right = place.read_text()
-    newer = right.replace('"version": 1', '"version": 99')
-    assert newer != right
+    release(writer, 1, out=1)
+    end(writer, "STOPPED")
+    place = sorted((Path(root.uri.removeprefix("file://")) / "orders" / "journal").glob("0*.json"))[entry]
+    right = unsealed(place.read_bytes())
+    assert wrong(right) != right
+    place.write_bytes(wrong(right))
+    store = Store()
+    store.kept["ckpt_release/orders/"] = {"created": 1.0, "checkpoint": 1}
 
     def mended() -> None:
-        place.write_text(right)
-        release(writer, 1, out=1)
+        place.write_bytes(right)
+        release(writer, 2, out=1)
 
-    watcher = Watcher(root.uri, Store())
+    watcher = Watcher(root.uri, store)
     said: list[str] = []
     watcher.trigger._say = said.append
-    assert checkpoints(watcher.until(lambda: place.write_text(newer), mended)) == [(0, 1)]
-    assert said
+    assert checkpoints(watcher.until(mended)) == [(1, 2)]
+    assert problem in said[-1]
 
 
 def test_a_store_that_does_not_answer_is_asked_again(root: Storage, journal: Journals) -> None:
