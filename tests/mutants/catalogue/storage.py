@@ -457,7 +457,7 @@ _APPEND_LOG = (
         "R3",
         "storage/append_log.py",
         "                if self._files.write_head(head, kept):",
-        "                self._files.delete_below_head(Listing(head, kept, listing.numbers, listing.head_records))\n"
+        "                self._files.delete_below_head(replace(listing, head=head, kept=kept))\n"
         "                if self._files.write_head(head, kept):",
         _LOG,
         "a crash in between leaves a log with a gap, which is damage for ever",
