@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
 from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document, sealed
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     CorruptLogError,
     MalformedDocumentError,
-    NewerFormatError,
     ObjectNotFoundError,
     StorageTransientError,
 )
@@ -92,15 +92,20 @@ class LogFiles:
 
     def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
         """Of an entry's number, the entry; raises CorruptLogError and what ``parse`` does. None: the pack is gone, or
-        not what was written, or of a later release; its entries tell themselves."""
+        cannot be read, or is not what was written, or of a later release, or of other entries than are there; these
+        tell themselves. Two requests: numbers are only used again from some entry of the log to its end, so a pack
+        whose last entry is the one that is there is of those before it, too."""
         path = self._pack_path(pack)
         try:
             data = self._storage.read(path)
             document = decode_document(data, f"{self._kind}-pack", self._version, uri=self._storage.full_uri(path))
             packed = {int(one["number"]): (str(one["writer"]), one["body"]) for one in document["entries"]}
-        except (ObjectNotFoundError, MalformedDocumentError, NewerFormatError, KeyError, TypeError, ValueError):
+            last = self.read(pack.last)
+        except (CkptError, KeyError, TypeError, ValueError):
             return None
         if [*packed] != [*range(pack.first, pack.last + 1)]:
+            return None
+        if last is None or last.writer != packed[pack.last][0]:
             return None
         return lambda number: self._entry(number, *packed[number])
 

@@ -1,6 +1,6 @@
 """Packs of an append log: copies of entries that follow each other, as many as fit one object well.
 
-A log of a hundred thousand entries is read by them in a hundred requests; also on a local disk, where opening a small
+A log of a hundred thousand entries is read by them in two hundred requests; also on a local disk, where opening a small
 file takes longer than reading it. The word is git's, whose objects are loose until they are packed.
 
 1.  A pack is a copy. The entries stay where they are, as they hold their numbers; whatever is wrong with a pack, or
@@ -8,13 +8,15 @@ file takes longer than reading it. The word is git's, whose objects are loose un
 2.  It is written by who appends, of entries that it has appended or read. An entry is never changed, so it does not
     matter who writes it, when, or whether that writer was overtaken by then.
 3.  An entry counts only if it is listed itself: one that is gone is damage, though a pack has it.
+4.  Where a storage has lost the end of a log and not its packs (a live root was copied name by name, a bucket
+    replicated), the numbers are given again, to other entries. So a pack counts only if the last entry of it has the
+    nonce that it has in the pack.
 """
 
 from __future__ import annotations
 
 import contextlib
 
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.storage.log_files import LogFiles
 from airflow_provider_ckpt.storage.log_listing import Entry
 
@@ -40,9 +42,9 @@ class PackWriter:
             self._since.append(entry)
 
     def write(self) -> None:
-        """A pack, if the last entry noted is the last one of a pack, and those before it are known. Raises no error of
-        the storage: the append before it has succeeded, and needs no pack."""
+        """A pack, if the last entry noted is the last one of a pack, and those before it are known. Raises nothing,
+        whatever goes wrong: the append before it has succeeded, and who is told otherwise appends the same again."""
         if self._size and len(self._since) == self._size:
             since, self._since = self._since, []
-            with contextlib.suppress(CkptError):
+            with contextlib.suppress(Exception):
                 self._files.create_pack(since)
