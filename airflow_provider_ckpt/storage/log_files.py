@@ -81,14 +81,16 @@ class LogFiles:
         except UnknownFormError as error:
             raise UnknownFormError(what=f"{self.entry_uri(number)}: {error.data['what']}") from None
 
-    def create_pack(self, entries: list[Entry]) -> None:
-        """``entries`` follow each other. One that is there already is as good."""
-        pack = Pack(entries[0].number, entries[-1].number)
+    def create_pack(self, pack: Pack, lines: list[str]) -> None:
+        """``lines``: :meth:`packed` of each of its entries. One that is there already is as good, or not believed."""
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
-        each = ({"number": entry.number, "writer": entry.writer, "body": entry.body} for entry in entries)
-        lines = ",\n".join(json.dumps(one, allow_nan=False) for one in each)
+        entries = ",\n".join(lines)
         with contextlib.suppress(AlreadyExistsError):
-            self._storage.create(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{lines}\n]}}'))
+            self._storage.create(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
+
+    @staticmethod
+    def packed(entry: Entry) -> str:
+        return json.dumps({"number": entry.number, "writer": entry.writer, "body": entry.body}, allow_nan=False)
 
     def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
         """Of an entry's number, the entry; raises CorruptLogError and what ``parse`` does. None: the pack is gone, or

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_entries import PACK
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage import log_packs
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import (
@@ -228,6 +229,19 @@ def test_a_pack_that_cannot_be_written_is_none_and_the_append_has_succeeded(stor
     assert [log.append(number).number for number in range(6)] == [*range(6)]
     assert packs(storage) == []
     assert bodies(reader(storage).load()) == [*range(6)]
+
+
+def test_entries_that_are_too_large_together_are_not_held_and_not_packed(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of batches with hundreds of files would hold what was forgotten of it: each writer some 70 MB."""
+    monkeypatch.setattr(log_packs, "MOST", 1000)
+    log = filled(storage, "a" * 500, "b" * 500, 2, 3)
+    assert log._packs._lines == []
+    for number in range(4, 8):
+        log.append(number)
+    assert packs(storage) == [SECOND]
+    assert bodies(reader(storage).load()) == ["a" * 500, "b" * 500, *range(2, 8)]
 
 
 def test_an_append_has_succeeded_whatever_its_pack_fails_with(storage: Storage) -> None:
