@@ -18,7 +18,7 @@ class LogTruncation:
 
     def truncate(self, head: int) -> None:
         """Delete the entries below ``head``; Open records stay. Each time the log is read for it from its head on,
-        one request an entry: that is what says which are Open records.
+        two requests a pack and one for each other entry: that is what says which are Open records.
 
         Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
         """

@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
 from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document, sealed
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     CorruptLogError,
     MalformedDocumentError,
-    NewerFormatError,
     ObjectNotFoundError,
     StorageTransientError,
 )
@@ -81,26 +81,33 @@ class LogFiles:
         except UnknownFormError as error:
             raise UnknownFormError(what=f"{self.entry_uri(number)}: {error.data['what']}") from None
 
-    def create_pack(self, entries: list[Entry]) -> None:
-        """``entries`` follow each other. One that is there already is as good."""
-        pack = Pack(entries[0].number, entries[-1].number)
+    def create_pack(self, pack: Pack, lines: list[str]) -> None:
+        """``lines``: :meth:`packed` of each of its entries. One that is there already is as good, or not believed."""
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
-        each = ({"number": entry.number, "writer": entry.writer, "body": entry.body} for entry in entries)
-        lines = ",\n".join(json.dumps(one, allow_nan=False) for one in each)
+        entries = ",\n".join(lines)
         with contextlib.suppress(AlreadyExistsError):
-            self._storage.create(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{lines}\n]}}'))
+            self._storage.create(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
+
+    @staticmethod
+    def packed(entry: Entry) -> str:
+        return json.dumps({"number": entry.number, "writer": entry.writer, "body": entry.body}, allow_nan=False)
 
     def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
         """Of an entry's number, the entry; raises CorruptLogError and what ``parse`` does. None: the pack is gone, or
-        not what was written, or of a later release; its entries tell themselves."""
+        cannot be read, or is not what was written, or of a later release, or of other entries than are there; these
+        tell themselves. Two requests: numbers are only used again from some entry of the log to its end, so a pack
+        whose last entry is the one that is there is of those before it, too."""
         path = self._pack_path(pack)
         try:
             data = self._storage.read(path)
             document = decode_document(data, f"{self._kind}-pack", self._version, uri=self._storage.full_uri(path))
             packed = {int(one["number"]): (str(one["writer"]), one["body"]) for one in document["entries"]}
-        except (ObjectNotFoundError, MalformedDocumentError, NewerFormatError, KeyError, TypeError, ValueError):
+            last = self.read(pack.last)
+        except (CkptError, KeyError, TypeError, ValueError):
             return None
         if [*packed] != [*range(pack.first, pack.last + 1)]:
+            return None
+        if last is None or last.writer != packed[pack.last][0]:
             return None
         return lambda number: self._entry(number, *packed[number])
 

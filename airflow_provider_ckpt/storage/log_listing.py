@@ -51,12 +51,13 @@ class Listing:
 
     def runs(self) -> list[Run]:
         """What there is to read, in order: the kept entries below the head, and all from there on. A pack is used only
-        if each entry is listed that it is used for: one that is gone is damage, though a pack has it."""
+        if each of its entries is listed from the head on: one that is gone is damage, though a pack has it, and the
+        last ones may be others by now (:meth:`.LogFiles.read_pack`)."""
         found = [Run(tuple(number for number in self.kept if number < self.head))]
         listed = frozenset(self.numbers) if self.packs else frozenset[int]()
         at, end = self.head, self.end
         for pack in sorted(self.packs):
-            covered = range(max(at, pack.first), min(end, pack.last + 1))
+            covered = range(max(at, pack.first), pack.last + 1)
             if covered and listed.issuperset(covered):
                 found += [Run(range(at, covered.start)), Run(covered, pack)]
                 at = covered.stop

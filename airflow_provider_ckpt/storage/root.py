@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     ForeignRootError,
@@ -27,7 +27,7 @@ _LOOKED_AT = 100
 def open_root(storage: Storage) -> Storage:
     """Probe the storage (R17) and make it a checkpoint root, or check that it is one; returns it.
 
-    Raises what :func:`check_root` and :meth:`Storage.probe` raise, ForeignRootError, NewerFormatError.
+    Raises what :func:`check_root` and :meth:`Storage.probe` raise, and :func:`read_root`.
     """
     check_root(storage)
     storage.probe()
@@ -75,7 +75,7 @@ def _is_there(storage: Storage, marker: str) -> bool:
 def read_root(storage: Storage) -> Storage:
     """Check that the storage is a checkpoint root, writing nothing (for ``ckpt show``, sensors); returns it.
 
-    Raises NoRootError, ForeignRootError, NewerFormatError.
+    Raises NoRootError, ForeignRootError, NewerFormatError; MalformedDocumentError: its marker is damaged.
     """
     uri = storage.full_uri(ROOT_MARKER)
     try:
@@ -85,6 +85,8 @@ def read_root(storage: Storage) -> Storage:
     try:
         decode_document(data, "root", ROOT_VERSION, uri=uri)
     except MalformedDocumentError as error:
+        if f'"{PREFIX}root"'.encode() in data:
+            raise  # it is ours, and damaged: who is told to choose another folder begins every job anew
         found = data[:80].decode("utf-8", "replace")
         raise ForeignRootError(uri=storage.uri, found=found) from error
     return storage

@@ -55,11 +55,3 @@ def test_the_end_of_the_run_is_not_forgotten_by_a_query_that_is_being_started() 
     end.begin()
     end.going_on()
     assert said(end) == {"failure": None, "expected": True, "interrupted": True, "for good": True}
-
-
-def test_what_a_query_failed_with_is_not_forgotten_by_the_next_one_before_somebody_has_asked(end: QueryEnd) -> None:
-    """The runner's thread runs a planned batch again, and the driver's loop is about to tell why the query ended."""
-    error = ValueError()
-    end.batch_failed(error)
-    end.begin()
-    assert said(end) == {**NOTHING, "failure": error}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 
 
@@ -78,3 +81,46 @@ def test_a_batch_that_our_own_stop_interrupts_says_so_in_few_words() -> None:
 def test_any_other_failure_is_passed_on_as_it_is() -> None:
     with pytest.raises(ValueError, match="Job aborted"):
         query_of(Interrupted()).foreach_batch(None, 1)  # type: ignore[arg-type]
+
+
+class Spark:
+    """What a query is started with; ``started``: called in its place."""
+
+    def __init__(self, started: Any) -> None:
+        self.start = started
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **options: self
+
+
+def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_again() -> None:
+    """The driver's loop has found it ended; before it asks why, the runner's thread stops at a boundary, where there is
+    nothing to stop any more, and runs the planned batch."""
+    for_good = CkptError(message="for good")
+    failed: Any = SimpleNamespace(
+        isActive=False, exception=lambda: RuntimeError("as Spark wraps it"), stop=lambda: None
+    )
+    publisher: Any = SimpleNamespace(
+        lock=threading.RLock(),
+        publish_committed=lambda: False,
+        log=SimpleNamespace(state=SimpleNamespace(last_batch=None)),
+        folder=SimpleNamespace(location=""),
+        vertex=SimpleNamespace(uid="vertex"),
+    )
+    context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1)
+    query = RunningQuery(context, publisher, lambda: None)
+    query._query = failed
+    query._end.going_on()
+    query._end.batch_failed(for_good)
+    ended = query.ended()
+    assert ended is failed
+    query.stop_after_batch()
+
+    def start() -> Any:
+        assert type(query.failure(ended)) is CkptError  # while the next one is being started,
+        return SimpleNamespace(id=2)
+
+    built: Any = SimpleNamespace(frame=SimpleNamespace(writeStream=Spark(start)), output_mode="append")
+    query._launch(built, {"once": True})
+    assert type(query.failure(ended)) is CkptError  # and when it is
+    assert type(query.cause(RuntimeError())) is QueryFailedError  # of that one nothing is known

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_entries import PACK
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage import log_packs
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import (
     CorruptLogError,
     LostRaceError,
+    StorageFailedError,
     StorageTransientError,
 )
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -82,7 +85,8 @@ def test_a_log_is_read_by_its_packs_and_what_is_in_none(storage: Storage) -> Non
     filled(storage, *range(10))
     counting = Counting(storage)
     assert bodies(reader(counting).load()) == [*range(10)]
-    assert sorted(counting.reads) == ["log/00000008.json", "log/00000009.json", FIRST, SECOND]
+    last = ["log/00000003.json", "log/00000007.json"]  # each is looked at, whether it is the one in the pack
+    assert sorted(counting.reads) == [*last, "log/00000008.json", "log/00000009.json", FIRST, SECOND]
 
 
 def test_entries_of_packs_are_the_same_as_those_that_are_read_alone(storage: Storage) -> None:
@@ -178,6 +182,34 @@ def test_whatever_is_wrong_with_a_pack_the_entries_are_read(storage: Storage, da
     assert "log/00000002.json" in counting.reads
 
 
+def test_entries_that_a_torn_copy_of_a_root_lacks_are_not_brought_back_by_their_pack(tmp_path: Path) -> None:
+    """A live root was copied name by name, or a bucket replicated: the pack is there and the last entries are not. Who
+    goes on there writes others with their numbers, and no pack, as there is one: it would be believed instead."""
+    whole, copy = open_storage(tmp_path / "whole"), open_storage(tmp_path / "copy")
+    filled(whole, 0, 1, 2, 3)
+    for name in ("00000000.json", "00000001.json", "pack-00000000-00000003.json"):
+        copy.create(f"log/{name}", whole.read(f"log/{name}"))
+    assert bodies(reader(copy).load()) == [0, 1]
+    log = writer(copy)
+    for number, body in enumerate(["other's 2", "other's 3", "other's 4"], start=3):
+        log.append(body)
+        assert bodies(reader(copy).load()) == [0, 1, "other's 2", "other's 3", "other's 4"][:number]
+
+
+@pytest.mark.parametrize("error", [StorageTransientError, StorageFailedError], ids=["it may pass", "it may not"])
+def test_a_pack_that_the_storage_cannot_read_is_none(storage: Storage, error: type[CkptError]) -> None:
+    """A bad sector under a copy: the entries have sectors of their own."""
+    filled(storage, *range(6))
+
+    class BadSector(WrappedStorage):
+        def read(self, path: str) -> bytes:
+            if "pack-" in path:
+                raise error(verb="read", uri=path, reason="Input/output error")
+            return super().read(path)
+
+    assert bodies(reader(BadSector(storage)).load()) == [*range(6)]
+
+
 def test_an_entry_that_is_gone_is_damage_though_a_pack_has_it(storage: Storage) -> None:
     filled(storage, *range(6))
     storage.delete("log/00000002.json")
@@ -199,6 +231,36 @@ def test_a_pack_that_cannot_be_written_is_none_and_the_append_has_succeeded(stor
     assert bodies(reader(storage).load()) == [*range(6)]
 
 
+def test_entries_that_are_too_large_together_are_not_held_and_not_packed(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of batches with hundreds of files would hold what was forgotten of it: each writer some 70 MB."""
+    monkeypatch.setattr(log_packs, "MOST", 1000)
+    log = filled(storage, "a" * 500, "b" * 500, 2, 3)
+    assert log._packs._lines == []
+    for number in range(4, 8):
+        log.append(number)
+    assert packs(storage) == [SECOND]
+    assert bodies(reader(storage).load()) == ["a" * 500, "b" * 500, *range(2, 8)]
+
+
+def test_an_append_has_succeeded_whatever_its_pack_fails_with(storage: Storage) -> None:
+    """Who is told that it failed does not know of the entry, and publishes its batch again, behind itself."""
+
+    class NoMemory(WrappedStorage):
+        def create(self, path: str, data: bytes) -> None:
+            if "pack-" in path:
+                raise MemoryError
+            super().create(path, data)
+
+    log = SubtaskLog(NoMemory(storage), "log")
+    log.load()
+    log.open(AttemptId(1, 0, "a"))
+    for number in range(PACK):
+        log.publish(Batch(number, {}))
+    assert log.position == len(log.records()) == PACK + 1
+
+
 def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
     log = filled(storage, "open", *range(1, 11))
     log.truncate(6)
@@ -207,7 +269,7 @@ def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
     found = reader(counting).load()
     assert [(entry.number, entry.kept) for entry in found] == [(0, True), *((n, False) for n in range(6, 11))]
     assert SECOND in counting.reads
-    assert "log/00000007.json" not in counting.reads
+    assert "log/00000006.json" not in counting.reads
     log.truncate(8)
     assert packs(storage) == []
 
@@ -272,5 +334,5 @@ def test_who_writes_a_subtasks_log_packs_it(storage: Storage) -> None:
     counting = Counting(storage)
     again = SubtaskLog(counting, "log")
     again.load()
-    assert len(counting.reads) == 2
+    assert len(counting.reads) == 3  # the pack, its last entry, and the one behind it
     assert again.records() == log.records()

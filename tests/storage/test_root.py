@@ -22,6 +22,7 @@ from airflow_provider_ckpt.storage.errors import (
     InvalidPathError,
     InvalidStorageOptionsError,
     InvalidStorageUriError,
+    MalformedDocumentError,
     NewerFormatError,
     NoRootError,
     RootAboveRootError,
@@ -72,6 +73,15 @@ def test_another_programs_folder_is_refused(storage: Storage) -> None:
             open_root(storage)
         with pytest.raises(ForeignRootError):
             read_root(storage)
+
+
+def test_a_root_whose_marker_is_damaged_is_not_told_as_somebody_elses(storage: Storage) -> None:
+    """Who chooses another folder, as that error says, begins every job anew."""
+    open_root(storage)
+    storage.replace(ROOT_MARKER, storage.read(ROOT_MARKER).replace(b'"crc32": "', b'"crc32":  "'))
+    for look in (open_root, read_root):
+        with pytest.raises(MalformedDocumentError, match=r"ckpt-root\.json.*not as it was written"):
+            look(storage)
 
 
 def test_a_root_of_a_newer_version_names_both_versions(storage: Storage) -> None:

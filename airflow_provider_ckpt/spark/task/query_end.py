@@ -24,11 +24,8 @@ class QueryEnd:
     # -- what is told
 
     def begin(self) -> None:
-        """A query is about to be started: what was said of the one before is over, but that its end is expected. If it
-        was not, what it failed with stays: the driver's loop may be about to ask, and an error that cannot be gone on
-        from would be told as one that can."""
-        if self._expected:
-            self._failure = None
+        """A query is about to be started: what was said of the one before is over, but that its end is expected."""
+        self._failure = None
         self._interrupted = False
 
     def going_on(self) -> None:

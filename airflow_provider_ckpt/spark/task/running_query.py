@@ -64,6 +64,8 @@ class RunningQuery:
         self._published = threading.Condition(publisher.lock)
         self._end = QueryEnd()
         self._query: StreamingQuery | None = None
+        self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
+        """The query before, if a batch of it failed, and with what: the driver's loop may be about to ask."""
 
     @property
     def is_stopped(self) -> bool:
@@ -164,11 +166,16 @@ class RunningQuery:
 
     def failure(self, query: StreamingQuery) -> BaseException:
         error = query.exception()
-        return self.cause(error if error is not None else RuntimeError("it ended without an exception"))
+        ending = error if error is not None else RuntimeError("it ended without an exception")
+        inside = self._end.failure
+        before, failure = self._failed  # looked at last: it is set before what it holds is forgotten
+        return self._told(ending, failure if query is before else inside)
 
     def cause(self, error: BaseException) -> BaseException:
         """What ``foreachBatch`` raised rather than Spark's wrapping of it, in the words of whoever raised it first."""
-        inside = self._end.failure
+        return self._told(error, self._end.failure)
+
+    def _told(self, error: BaseException, inside: BaseException | None) -> BaseException:
         if isinstance(inside, CkptError):
             return _another(inside)  # raised again, it would hold who raises it
         return query_failed(self._publisher.vertex.uid, error if inside is None else inside)
@@ -178,6 +185,8 @@ class RunningQuery:
         uid = publisher.vertex.uid
         add_pool(context.spark, uid)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", uid)
+        failure = self._end.failure
+        self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()
         query = (
             built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")

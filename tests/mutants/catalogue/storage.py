@@ -457,7 +457,7 @@ _APPEND_LOG = (
         "R3",
         "storage/append_log.py",
         "                if self._files.write_head(head, kept):",
-        "                self._files.delete_below_head(Listing(head, kept, listing.numbers, listing.head_records))\n"
+        "                self._files.delete_below_head(replace(listing, head=head, kept=kept))\n"
         "                if self._files.write_head(head, kept):",
         _LOG,
         "a crash in between leaves a log with a gap, which is damage for ever",
@@ -530,10 +530,19 @@ _APPEND_LOG = (
         "append-failed-by-its-pack",
         "R17",
         "storage/log_packs.py",
-        "            with contextlib.suppress(CkptError):",
-        "            with contextlib.nullcontext():",
+        "            with contextlib.suppress(Exception):\n                self._files.create_pack",
+        "            with contextlib.nullcontext():\n                self._files.create_pack",
         ("tests/storage/test_log_packs.py",),
         "a batch that is published is told as failed",
+    ),
+    Mutant(
+        "pack-of-entries-that-were-lost",
+        "R17",
+        "storage/log_files.py",
+        "        if last is None or last.writer != packed[pack.last][0]:",
+        "        if False:",
+        ("tests/storage/test_log_packs.py",),
+        "a torn copy of a root: what is published there is not read, and what its log had lost is",
     ),
     Mutant(
         "pack-below-the-head-deleted-too-soon",
