@@ -7,6 +7,8 @@ STAMP := .venv/.installed
 PYTEST := $(PY) -m pytest
 SEEDS ?= 5000
 ROUNDS ?= 20
+# so many processes run the fast tests, each with a Spark driver of its own (some 2 GB)
+TEST_JOBS ?= 2
 SEED ?= 1
 HOURS ?= 0
 
@@ -28,7 +30,7 @@ $(STAMP): requirements-dev.lock setup.cfg pyproject.toml .ci/setup
 
 .PHONY: test
 test: setup ## the fast tests (Spark and Airflow included; a few minutes)
-	$(PYTEST)
+	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
 
 .PHONY: demo
 demo: setup ## a job with history and a live feed, on this machine
@@ -54,7 +56,7 @@ docs: setup ## run the examples in README.md and docs/
 
 .PHONY: sim
 sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
-	CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600
+	CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600 -n $(TEST_JOBS)
 
 .PHONY: chaos
 chaos: setup ## kill -9 of real processes
