@@ -138,7 +138,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             if state is not None and not self._waits_here:
                 self._await_preparation(context, run)
             if time.monotonic() >= until:
-                raise AirflowException(f"Nobody has prepared job {run.pointer.job_id} again within {silence:g} s")
+                problem = "could not be read" if state is None else "was not prepared again"
+                raise AirflowException(f"Job {run.pointer.job_id} {problem} within {silence:g} s")
             time.sleep(_LOOK)
 
     def _is_over(self, run: TaskRun, state: JobState) -> bool:

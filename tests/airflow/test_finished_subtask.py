@@ -293,7 +293,7 @@ def test_a_coordinate_that_succeeded_is_no_failure_while_the_journal_cannot_be_r
     """The job may be FINISHED: that costs a try, and the next one sees it."""
     told.states = {"orders.coordinate": "success"}
     root.delete_tree(f"{NAME}/journal")
-    with pytest.raises(AirflowException) as caught:
+    with pytest.raises(AirflowException, match="could not be read within") as caught:
         subtask(silence=4.2).execute_complete(context(StateStore()), ALONE, ran_well=True)
     assert not isinstance(caught.value, AirflowFailException)
 

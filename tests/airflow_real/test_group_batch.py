@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ckpt.storage.layout import partition_path
 from tests.airflow_real.server import Airflow
-from tests.airflow_real.watched_group import WatchedGroup
+from tests.airflow_real.watched_group import A, WatchedGroup
 from tests.chaos.released import check_exactly_once
 from tests.chaos.world import SMALL, Variant, World
 from tests.support.waiting import wait_until
@@ -87,29 +87,47 @@ def test_without_batch_recovery_all_run_again_in_their_first_try(airflow: Airflo
 
 def _lose_a_result_and_finish(group: WatchedGroup[Airflow], task: str) -> None:
     """``task``: that runs ``early/0``."""
-    world, hold = group.world, group.world.base / "hold"
-    hold.touch()
     with group.logs.watched():
-        _eventually(group, lambda: group.states().get(task) == "deferred", "early/0 has finished")
-        before = world.state()
-        assert (before.status, before.finished) == ("RUNNING", {"early/0"})
-        begun = len(group.logs.attempts("early/0"))
-        files = list((world.root / partition_path(world.job_id, "early", 0)).rglob("*.parquet"))
-        assert files
-        for file in files:
-            file.unlink()
-        hold.unlink()
-        _eventually(group, lambda: set(group.states().values()) == {"success"}, "the group ends green")
-        attempts = group.logs.attempts("early/0")[begun:]
-    assert world.state().status == "FINISHED"
+        begun = hold_the_reader(group, task)
+        lose_the_result(group)
+        let_it_be_read(group)
+    check_it_ran_again(group, task, begun)
+
+
+def hold_the_reader(group: WatchedGroup[A], task: str) -> int:
+    """Until ``early/0`` has finished, and its task waits. Returns how many attempts of it there were."""
+    (group.world.base / "hold").touch()
+    eventually(group, lambda: group.states().get(task) == "deferred", "early/0 has finished")
+    before = group.world.state()
+    assert (before.status, before.finished) == ("RUNNING", {"early/0"})
+    return len(group.logs.attempts("early/0"))
+
+
+def lose_the_result(group: WatchedGroup[A]) -> None:
+    world = group.world
+    files = list((world.root / partition_path(world.job_id, "early", 0)).rglob("*.parquet"))
+    assert files
+    for file in files:
+        file.unlink()
+
+
+def let_it_be_read(group: WatchedGroup[A]) -> None:
+    (group.world.base / "hold").unlink()
+    eventually(group, lambda: set(group.states().values()) == {"success"}, "the group ends green")
+    assert group.world.state().status == "FINISHED"
+
+
+def check_it_ran_again(group: WatchedGroup[A], task: str, begun: int) -> None:
+    """``begun``: so many attempts before. Each row came out once."""
+    attempts = group.logs.attempts("early/0")[begun:]
     assert len({one.epoch for one in attempts}) == 1, "of the next deployment"
     assert len(attempts) == 2, f"its planner's, and a worker's: {attempts}"
     logs = [group.airflow.task_log(group.dag, f"orders.{name}") for name in ("subtask", task)]
     assert "early/0 has to run again, in the deployment" in "".join(logs)
-    check_exactly_once(world)
+    check_exactly_once(group.world)
 
 
-def _eventually(group: WatchedGroup[Airflow], look: Callable[[], bool], what: str) -> None:
+def eventually(group: WatchedGroup[A], look: Callable[[], bool], what: str) -> None:
     """Fails at once when a task of the group is given up."""
 
     def is_so() -> bool:
