@@ -40,6 +40,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
+    :param deferrable: False: it is never deferred, for an Airflow without a triggerer.
     """
 
     part = "subtask"
@@ -85,7 +86,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             more = (*self._timing_flags(run), *_tried(context))
             self._submit(context, run, *more, *part, application=self.subtask)
         except AirflowException:
-            if self._killed:
+            if self._killed or not self.defers:
                 raise
             if run.lacks_master:
                 self._await_master(context, run, deployment)
@@ -114,6 +115,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             raise AirflowException(f"{error} By a later try of this task, or a worker that somebody began.") from error
         if self._killed:
             raise self._was_killed(run) from error
+        if not self.defers:
+            raise AirflowException(f"{error} The next try joins this Dag run's own next deployment.") from error
         self.log.info("%s That was this Dag run's own next deployment.", error)
         self._await_preparation(context, run)
 
@@ -195,7 +198,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         """Defer until the job is over, or a later deployment than this one wants the result again. Returns if that
         would hold up others, or no triggerer can tell: then it is for whoever clears the group."""
         if self._waits_here:
-            self.log.warning("The triggerer cannot look at the job. %s", _GREEN)
+            why = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
+            self.log.warning("%s %s", why, _GREEN)
         elif self._lacks_room(len(state.graph().subtasks), context["ti"].map_index):
             self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
         else:

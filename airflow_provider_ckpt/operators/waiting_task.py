@@ -21,11 +21,13 @@ _FREE = "that costs no try and holds no worker slot"
 
 
 class WaitingTaskOperator(GroupTaskOperator):
-    """``coordinate``: id of the task that runs the JobMaster."""
+    """``coordinate``: id of the task that runs the JobMaster. ``deferrable``: False of an Airflow without a triggerer,
+    where nobody would ever come back from a wait."""
 
-    def __init__(self, *, coordinate: str, **kwargs: Any) -> None:
+    def __init__(self, *, coordinate: str, deferrable: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.coordinate = coordinate
+        self.defers = deferrable
         self._nobody: Sequence[str] = GIVEN_UP
         """States of ``coordinate`` in which nobody is going to run a JobMaster."""
         self._waits_here = False
@@ -33,7 +35,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         """From when on ``execution_timeout`` counts; None: since the try has begun."""
 
     def _begin_try(self) -> None:
-        self._nobody, self._waits_here, self._since = GIVEN_UP, False, None
+        self._nobody, self._waits_here, self._since = GIVEN_UP, not self.defers, None
 
     def _go_on_after(self, over: WaitOver, since: str | None, *, ran_well: bool) -> None:
         """The try, in another process. ``since``, ``ran_well``: what it was deferred with."""

@@ -350,6 +350,28 @@ def test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green(
     assert len(spark_submit.calls) == 1, "it was needed, and ran"
 
 
+def test_without_a_triggerer_it_is_never_deferred(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``deferrable=False``: it turns green, waits for a preparation in its slot, and what it would wait for else is for
+    the next try."""
+    told.on_look = lambda number: finished(orders, "history/0") if number == 1 else None
+    spark_submit.play(DONE)
+    assert subtask(deferrable=False).execute(context(StateStore()))["subtask"] == "history/0"
+    assert "deferrable=False. This task ends now" in capsys.readouterr().out
+    for left in (LEAVES, status("failed", "job is RESTARTING: this worker leaves", run_over=True)):
+        spark_submit.play(left, exit=1)
+        with pytest.raises(AirflowException, match="this worker leaves") as caught:
+            subtask(deferrable=False, subtask="rows/0").execute(context(StateStore()))
+        assert not isinstance(caught.value, AirflowFailException)
+    ended(orders, "RESTARTING")
+    told.looks, told.on_look = 0, lambda number: prepared(orders, RETRY, mode="batch") if number == 2 else None
+    spark_submit.play(DONE)
+    again = subtask(deferrable=False, subtask="rows/0").execute(context(StateStore(), try_number=2))
+    assert again["subtask"] == "rows/0"
+    assert spark_submit.calls[-1].argv[-1] == "3"
+
+
 @pytest.mark.parametrize("bound", ["max_active_tis_per_dag", "max_active_tis_per_dagrun"])
 def test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, bound: str
