@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
+from airflow_provider_ckpt.client.job_facts import is_whole
 from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.group_looks import GroupLooks
 from airflow_provider_ckpt.triggers.group_wait import GroupWaitTrigger
@@ -35,7 +36,11 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
 
     async def _look(self) -> WaitOver | None:
         self._looks = self._looks or await self._group_looks()
-        return self._kept.judge(await self._looks.reading(shared_age(self.poll_interval)))
+        reading = await self._looks.reading(shared_age(self.poll_interval))
+        if not is_whole(reading.state):
+            problem = "; ".join(reading.state.damage) or "it is not there"
+            self._say(f"The journal of job {self.job_id} cannot be read now: {problem}")
+        return self._kept.judge(reading)
 
     async def _group_looks(self) -> GroupLooks:
         hook, ti = await self._hook(), self.task_instance

@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -189,6 +190,19 @@ def test_a_storage_that_does_not_answer_is_asked_again(
     clock = Clock()
     assert event_of(root.uri, clock)["reason"] == "the job is FINISHED"
     assert clock.slept == [SETTLING, 10.0, 10.0]
+
+
+def test_a_journal_that_is_away_for_a_while_is_told_once_and_ends_nothing(
+    root: Storage, orders: Journal, asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its file system is not mounted, say."""
+    place, away = Path(root.uri.removeprefix("file://")), tmp_path / "away"
+    ended(orders, "FINISHED")
+    place.rename(away)
+    clock = Clock({100: lambda: away.rename(place)})
+    assert event_of(root.uri, clock)["reason"] == "the job is FINISHED"
+    assert clock.now >= 100
+    assert capsys.readouterr().out.count("cannot be read now: it is not there") == 1
 
 
 def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
