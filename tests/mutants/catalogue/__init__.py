@@ -10,6 +10,7 @@ from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.garbage import GARBAGE
 from tests.mutants.catalogue.journal import JOURNAL
+from tests.mutants.catalogue.kept import KEPT
 from tests.mutants.catalogue.partitions import PARTITIONS
 from tests.mutants.catalogue.recovery import RECOVERY
 from tests.mutants.catalogue.remote import REMOTE
@@ -28,6 +29,7 @@ MUTANTS = (
     *COORDINATOR,
     *RESCALING,
     *REMOTE,
+    *KEPT,
     *RECOVERY,
     *SINKS,
     *SPARK_FILES,

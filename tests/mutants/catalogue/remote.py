@@ -313,7 +313,7 @@ REMOTE = (
     Mutant(
         "remote-wait-for-nobody",
         "W7",
-        "operators/subtask_task.py",
+        "operators/waiting_task.py",
         '(*GIVEN_UP, "success") if over.is_alone else GIVEN_UP',
         "GIVEN_UP",
         ("tests/airflow/test_awaiting_subtask.py::test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good",),
@@ -358,7 +358,7 @@ REMOTE = (
     Mutant(
         "remote-wait-fires-too-soon",
         "W7",
-        "triggers/awaited_master.py",
+        "triggers/group_wait.py",
         "        await self._sleep(SETTLING)\n",
         "",
         (
@@ -418,9 +418,9 @@ REMOTE = (
     Mutant(
         "remote-wait-needs-a-task",
         "W7",
-        "triggers/awaited_master.py",
-        "        return None if ti is None else Siblings",
-        "        return Siblings",
+        "triggers/group_wait.py",
+        "        if ti is None:\n            return lambda: None\n",
+        "",
         (
             "tests/airflow/test_awaited_master_trigger.py::"
             "test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone",
