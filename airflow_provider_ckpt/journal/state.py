@@ -98,8 +98,8 @@ class JobState(Epochs):
         return sorted(found & operators if operators else found)
 
     def split_progress(self) -> list[SplitProgress]:
-        """Of every source with splits, as far as it was told. One that is at its end has read all of them: the last ones
-        may be in the logs alone, if the driver died before it had told them."""
+        """Of every source with splits, as far as it was told. One that is at its end has read all of them: the last
+        ones may be in the logs alone, if the driver died before it had told them."""
         found = []
         for vertex in [one for one in self.graph().vertices if one.splits]:
             uid = vertex.uid

@@ -45,7 +45,7 @@ def test_another_driver_hands_out_anew_and_what_is_done_stays_done() -> None:
 
 
 def test_of_a_source_at_its_end_all_are_done_though_the_driver_died_before_it_told_the_last_ones() -> None:
-    """It is in their logs, and the next one has nobody read them any more. Who looks must not think that some are missing."""
+    """They are in the logs, and nobody tells of them any more. Who looks must not think that some are missing."""
     first, second = (SubtaskId(f"history/{number}") for number in range(2))
     ended = ev.SubtaskFinished(first, "0001-ab", 6.0)
     (one_reads_yet,) = folded(*of_splits(), ended).split_progress()
