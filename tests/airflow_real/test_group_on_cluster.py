@@ -1,5 +1,5 @@
-"""A group of tasks in a whole Airflow, whose subtasks are applications of a standalone Spark cluster. Airflow is in parts on
-PostgreSQL, as it is deployed, where a server is installed; else it is ``airflow standalone`` on SQLite."""
+"""A group of tasks in a whole Airflow, whose subtasks are applications of a standalone Spark cluster. Airflow is in
+parts on PostgreSQL, as it is deployed, where a server is installed; else it is ``airflow standalone`` on SQLite."""
 
 from __future__ import annotations
 
