@@ -9,6 +9,7 @@ import signal
 import tempfile
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class Browser:
         self._program = program
         self._folder = Path(tempfile.mkdtemp(prefix="chromium-"))
         self._process: Process | None = None
+        self._connection = ExitStack()
         self._page: ClientConnection | None = None
         self._number = 0
 
@@ -56,8 +58,7 @@ class Browser:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._page is not None:
-            self._page.close()
+        self._connection.close()
         if self._process is not None:
             self._process.signal(signal.SIGTERM, [self._process.pid])
             self._process.ended_within(20)
@@ -107,7 +108,7 @@ class Browser:
         url = f"http://127.0.0.1:{wait_until(port, lambda: f'Chromium{process.tail()}')}/json/list"
         page = wait_until(lambda: _page_of(url), lambda: f"a page\n{process.tail()}")
         assert page is not None
-        self._page = connect(page, max_size=None, proxy=None)
+        self._page = self._connection.enter_context(connect(page, max_size=None, proxy=None))
 
     def _call(self, method: str, **arguments: Any) -> Any:
         assert self._page is not None
