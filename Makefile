@@ -95,6 +95,8 @@ s3: setup ## whole jobs on an S3 server on this machine (needs mvn; downloads 0.
 airflow-real: setup ## the tests against a whole Airflow (started on this machine; one in parts, on PostgreSQL)
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  echo "PostgreSQL is not installed, the tests on it are skipped. To get it (Debian, Ubuntu): apt-get install postgresql"
+	@command -v chromium >/dev/null || \
+	  echo "Chromium is not installed, the test in a browser is skipped. To get it (Debian): apt-get install --no-install-recommends chromium"
 	$(PYTEST) -m airflow_real --timeout 1800
 
 .PHONY: bench

@@ -98,11 +98,16 @@ class JobState(Epochs):
         return sorted(found & operators if operators else found)
 
     def split_progress(self) -> list[SplitProgress]:
-        """Of every source with splits, as far as it was told."""
+        """Of every source with splits, as far as it was told. One that is at its end has read all of them: the last
+        ones may be in the logs alone, if the driver died before it had told them."""
         found = []
-        for uid in [vertex.uid for vertex in self.graph().vertices if vertex.splits]:
+        for vertex in [one for one in self.graph().vertices if one.splits]:
+            uid = vertex.uid
             done, frozen = size(self.splits_done.get(uid, ())), self.frozen.get(uid)
             total = done if frozen is None else frozen.count
+            if self.end_of_data.issuperset(vertex.subtasks):
+                found.append(SplitProgress(uid, total, total, 0))
+                continue
             assigned: Ranges = ()
             for of_subtask in self.splits_assigned.get(uid, {}).values():
                 assigned = union(assigned, of_subtask)

@@ -290,6 +290,51 @@ REMOTE = (
         "the JobMaster of a task that was cleared fences that of its next try, and then nobody has the job",
     ),
     Mutant(
+        "remote-older-journal",
+        "R9",
+        "remote/master.py",
+        "        refuse_older_journal(self._journal, self._sinks)\n",
+        "",
+        ("tests/remote/test_taking_over.py::test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more",),
+        "a root that was brought back from a backup under a prepared job releases once more what is in the output",
+    ),
+    Mutant(
+        "remote-cut-log",
+        "R16",
+        "remote/master.py",
+        "        check_whole(state, logs)\n",
+        "",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_nobody",
+        ),
+        "a JobMaster goes on over a log that has lost entries, whose numbers are given out once more",
+    ),
+    Mutant(
+        "remote-end-unnoted",
+        "R11",
+        "remote/master.py",
+        "        note_finished(journal, logs)\n",
+        "",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_could_say_so",
+        ),
+        "a subtask whose worker died behind its end waits for a worker that has nothing to run",
+    ),
+    Mutant(
+        "remote-previous-workers",
+        "W13",
+        "remote/master.py",
+        "previous_worker_timeout if in_batch else None",
+        "previous_worker_timeout if False else None",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own",
+        ),
+        "execution.batch.job-recovery.previous-worker.recovery.timeout is read, and goes nowhere",
+    ),
+    Mutant(
         "remote-hung-holds-up-all",
         "W7",
         "remote/turns.py",
