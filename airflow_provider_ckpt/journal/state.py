@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, JobDeletedError
-from airflow_provider_ckpt.journal.kinds.epochs import Epochs
+from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -15,6 +15,7 @@ from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 
 
@@ -38,7 +39,7 @@ class SplitProgress:
 
 
 @dataclass
-class JobState(Epochs):
+class JobState(Reconfigurations):
     """The parts are in ``journal.kinds``, each beside the events that change it. A checkpoint number 0 means "none
     yet"; times are epoch seconds."""
 
@@ -164,6 +165,11 @@ class JobState(Epochs):
         """As the job ran last; of one that has not begun: nothing."""
         recorded = self.plan or self.created
         return JobGraph((), ()) if recorded is None else recorded.graph
+
+    @property
+    def settings(self) -> Settings:
+        """What somebody has changed of the job's vertices while it ran."""
+        return {} if self.plan is None else self.plan.settings
 
     def checkpoint_views(self) -> list[CheckpointView]:
         """What became of the checkpoints remembered (the last 100), oldest first."""
