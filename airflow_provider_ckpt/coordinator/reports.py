@@ -144,6 +144,28 @@ class SubtaskPaused:
 
 
 @dataclass(frozen=True)
+class ReconfigurationPrepared:
+    """The query of reconfiguration ``number`` is made, and was tried: as far as can be told, it can take the place of
+    the one that runs."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    number: int
+
+
+@dataclass(frozen=True)
+class ReconfigurationUnfit:
+    """The query of reconfiguration ``number`` cannot take the place of the one that runs."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    number: int
+    cause: str
+
+
+@dataclass(frozen=True)
 class SplitCompleted:
     """The entry that completes the split is in the subtask's log, at ``position``. It comes before the acknowledgement
     of any barrier behind that entry."""
@@ -165,6 +187,8 @@ Report = (
     | BarrierDeclined
     | SourceAtEnd
     | SubtaskPaused
+    | ReconfigurationPrepared
+    | ReconfigurationUnfit
     | SplitCompleted
 )
 """For the coordinator."""

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.journal.events import (
     Event,
     GraphChanged,
     PlanRecorded,
+    Reconfigured,
     RequestAnswered,
     SplitsAssigned,
     StatusChanged,
@@ -28,6 +29,7 @@ from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_state import fold, live
 from airflow_provider_ckpt.partitions.records import (
@@ -119,6 +121,13 @@ class World:
     def begun(self, epoch: int) -> Collection[SubtaskId]:
         """Subtasks that began in the epoch, and were not in the graph as that began."""
         return self._begun.get(epoch, {}).keys()
+
+    def ran_with(self, subtask: SubtaskId, settings: VertexSettings | None) -> None:
+        """The subtask has published a batch: with what is decided, and with all of it (R21)."""
+        decided = [event.settings for _, event in self.journal if isinstance(event, Reconfigured)]
+        now = decided[-1].get(subtask.vertex) if decided else None
+        if settings != now:
+            raise BrokenError(f"R21: {subtask} ran with {settings}, and {now} is decided")
 
     def has_come(self, epoch: int, subtask: SubtaskId) -> None:
         """The subtask has told the coordinator that it runs, or that it is over."""
@@ -266,7 +275,11 @@ class World:
         that ended otherwise."""
         answers: dict[str, list[RequestOutcome]] = {request: [] for request in asked}
         status = ""
-        rescales = {ev.request for _, ev in self.journal if isinstance(ev, RequestAnswered) and ev.kind == "rescale"}
+        changes = {
+            event.request
+            for _, event in self.journal
+            if isinstance(event, RequestAnswered) and event.kind in ("rescale", "reconfigure")
+        }
         for e, event in self.journal:
             if e == epoch and isinstance(event, RequestAnswered):
                 answers[event.request].append(event.outcome)
@@ -276,7 +289,7 @@ class World:
             last = [outcome for outcome in outcomes if outcome.is_last]
             if len(last) != 1 or outcomes[-1] != last[0]:
                 raise BrokenError(f"request {request} of epoch {epoch} was answered {outcomes}")
-            if request not in rescales and last[0].took_place and status not in ("FINISHED", "STOPPED"):
+            if request not in changes and last[0].took_place and status not in ("FINISHED", "STOPPED"):
                 raise BrokenError(f"request {request} is completed, but the run ended {status}")
 
     def _check_cut(self, epoch: int, event: CheckpointCompleted) -> None:
