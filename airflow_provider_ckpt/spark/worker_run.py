@@ -210,6 +210,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         epoch=state.deployment,
         post=worker.post,
         check_fenced=lambda: None,
+        logic=prepared.logic,
     )
 
 
