@@ -116,6 +116,7 @@ class Case:
             root=str(self.work / "ckpt"),
             job_id=JOB_ID,
             checkpoint_interval=1.0,
+            retained_checkpoints=100,  # the times of what is published are read off the logs
             conf={**CONF, "spark.sql.shuffle.partitions": "4"},
             **more,
         )

@@ -296,8 +296,9 @@ def mixed(**options: Any) -> Harness:
     return Harness(MIXED, **{"timeout": 60.0, **options})
 
 
-def drops(harness: Harness, reason: PauseReason = DropSource("h")) -> list[Effect]:
-    return harness.handle(SubtaskPaused(**harness.world("v/0"), reason=reason, batch_id=3))
+def drops(harness: Harness, reason: PauseReason | None = None) -> list[Effect]:
+    """``reason``: None for the source."""
+    return harness.handle(SubtaskPaused(**harness.world("v/0"), reason=reason or DropSource("h"), batch_id=3))
 
 
 def ends(harness: Harness) -> list[Effect]:
