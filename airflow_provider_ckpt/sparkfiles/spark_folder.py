@@ -226,14 +226,18 @@ class SparkFolder:
         return [number for number, uri in taken if glob_name([normal_path(uri)]) or colon_name([uri])]
 
     def forget_planned(self) -> None:
-        """Drop a planned batch that never committed (only late files of an ended source)."""
-        newest, commit = self.newest_offsets(), self.newest_commit()
-        if newest is not None and newest != commit:
-            checksum.delete(self.storage, f"{self.path}/offsets/{newest}")
+        """Drop what is planned behind the newest commit, as late files of an ended source. It is one batch, but in a
+        copy that was made while the query went on: the commit between two plans may be missing there."""
+        commit = -1 if (newest := self.newest_commit()) is None else newest
+        for number in sorted(self._numbers("offsets"), reverse=True):
+            if number > commit:
+                checksum.delete(self.storage, f"{self.path}/offsets/{number}")
 
     def _newest(self, log: str) -> int | None:
-        numbers = [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]
-        return max(numbers, default=None)
+        return max(self._numbers(log), default=None)
+
+    def _numbers(self, log: str) -> list[int]:
+        return [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]
 
     def _lines(self, name: str) -> list[str]:
         return self.storage.read(f"{self.path}/{name}").decode().splitlines()

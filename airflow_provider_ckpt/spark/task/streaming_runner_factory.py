@@ -121,7 +121,8 @@ class StreamingRunnerFactory:
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
         widen = functools.partial(self._widen, subtask, publisher.inputs)
         context.storage.delete_tree(f"{home}/trial")  # of one that died in it
-        trials = Trials(context, vertex, folder, f"{home}/trial", reads_whole=self._whole)
+        # one that is overtaken cleans up yet: not what this attempt tries
+        trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
             context, publisher, functools.partial(self._builder, vertex, edges), trials, forget_earlier, widen
         )

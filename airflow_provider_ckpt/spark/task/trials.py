@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,11 +29,16 @@ from airflow_provider_ckpt.spark.task.session_settings import starting
 from airflow_provider_ckpt.spark.task.state_cut import cut_anew
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
+log = logging.getLogger(__name__)
+
+LAST_TRIAL = 10.0
+"""Seconds that a trial gets when its attempt is over: the function it calls is a user's, and may never return."""
+
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
 
 class Trials:
-    """Of one attempt of a subtask, one after the other, in a thread of their own. ``folder``: of the query that runs;
+    """Of one attempt of a subtask, one after the other, in threads of their own. ``folder``: of the query that runs;
     ``path``: where copies of it are made. ``reads_whole``: no limit holds for the result partitions that it reads."""
 
     def __init__(
@@ -39,7 +46,8 @@ class Trials:
     ) -> None:
         self._context, self._vertex, self._folder, self._path = context, vertex, folder, path
         self._reads_whole = reads_whole
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-trial-{vertex.uid}")
+        self._threads: list[threading.Thread] = []
+        self._one_at_a_time = threading.Lock()
         self._query: StreamingQuery | None = None
         self._is_stopped = False
 
@@ -56,14 +64,18 @@ class Trials:
 
         def run() -> None:
             try:
-                self._try(number, plan, now, make_builder)
+                with self._one_at_a_time:
+                    self._try(number, plan, now, make_builder)
             except Exception as error:
                 tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
             else:
                 tell(ReconfigurationPrepared(*task_id, number))
 
         if not self._is_stopped:
-            self._thread.submit(run)
+            # a daemon: one that hangs keeps neither the next attempt nor the driver from their end
+            thread = threading.Thread(target=run, name=f"ckpt-trial-{self._vertex.uid}", daemon=True)
+            self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+            thread.start()
 
     def stop(self) -> None:
         """The attempt is over."""
@@ -73,9 +85,15 @@ class Trials:
             query.stop()
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        """Returns when nothing is tried any more, or :data:`LAST_TRIAL` is over."""
+        self._is_stopped = True
+        until = time.monotonic() + LAST_TRIAL
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_TRIAL)
 
-    # ---- the thread
+    # ---- the threads
 
     def _try(self, number: int, plan: VertexPlan, now: BuiltQuery, make_builder: MakeBuilder) -> None:
         settings = plan.settings or VertexSettings()
@@ -83,7 +101,7 @@ class Trials:
         check_fits(self._vertex.uid, now, other)
         self._check_limits(settings, other)
         self._check_state(settings, other)
-        if other.stateful:
+        if other.stateful and not self._is_stopped:
             self._start_on_copy(number, settings, other)
 
     def _check_limits(self, settings: VertexSettings, other: BuiltQuery) -> None:
