@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.operators import Operator, SourceOptions
 from airflow_provider_ckpt.model.graph import JobVertex
@@ -19,7 +20,7 @@ def reconfigured(
     operators: Operators, vertices: Iterable[JobVertex], settings: Settings, logic: Logic
 ) -> dict[str, Operator]:
     """``operators`` with the functions and the limits of ``settings``; of vertices that are there. Raises
-    UnfitLogicError, and what ``logic`` raises."""
+    UnfitLogicError."""
     found = dict(operators)
     for vertex in vertices:
         if vertex.uid in settings:
@@ -28,17 +29,26 @@ def reconfigured(
 
 
 def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings, logic: Logic) -> dict[str, Operator]:
-    """The operators of one vertex that are others than in ``operators``."""
+    """The operators of one vertex that are others than in ``operators``. Raises UnfitLogicError."""
     found: dict[str, Operator] = {}
     for uid, reference in settings.logic.items():
         if uid in operators:  # else the job has it no longer
-            found[uid] = _with_logic(operators[uid], reference, logic(reference))
+            found[uid] = _with_logic(operators[uid], reference, _loaded(uid, reference, logic))
     limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
     if limits != SourceOptions():
         for uid in vertex.sources:
             if uid in operators:
                 found[uid] = replace(found.get(uid, operators[uid]), options=limits)
     return found
+
+
+def _loaded(uid: str, reference: str, logic: Logic) -> Operators:
+    """Whoever runs the job again knows its own file, and not that an operator was given another one."""
+    try:
+        return logic(reference)
+    except InvalidInputError as error:
+        problem = f"cannot be loaded, and {uid} was given it while the job ran. {error}"
+        raise UnfitLogicError(uid=uid, reference=reference, problem=problem) from error
 
 
 def _with_logic(operator: Operator, reference: str, operators: Operators) -> Operator:

@@ -122,11 +122,14 @@ class SparkFolder:
     def state_partitions(self, batch_id: int | None = None) -> int | None:
         """Into how many parts the state of the query is cut, as of a committed batch, by default the newest one; None
         if it keeps none that says so. Spark's metadata of the operators tells how many there were first."""
+        return max(self.parts_of_state(batch_id), default=None)
+
+    def parts_of_state(self, batch_id: int | None = None) -> set[int]:
+        """The same of its operators: Spark keeps some in one part, whatever it is told (a count without keys)."""
         batch = self.newest_commit() if batch_id is None else batch_id
-        if batch is None or not self.is_committed(batch):
-            return None
-        ids = json.loads(self._lines(f"commits/{batch}")[1]).get("stateUniqueIds") or {}
-        return max((len(parts) for parts in ids.values()), default=None)
+        is_there = batch is not None and self.is_committed(batch)
+        ids = json.loads(self._lines(f"commits/{batch}")[1]).get("stateUniqueIds") if is_there else None
+        return {len(parts) for parts in (ids or {}).values()}
 
     def is_cut_anew(self, batch_id: int) -> bool:
         """Whether the committed batch is none of the query's: it cuts the state into another number of parts, and
@@ -160,8 +163,7 @@ class SparkFolder:
 
     def plan_empty_batch(self) -> None:
         """Plan a batch that reads nothing, behind the newest committed one. Own folder only, at a boundary."""
-        newest = self.newest_commit()
-        if newest is not None:
+        if (newest := self.newest_commit()) is not None:
             body = self.storage.read(f"{self.path}/offsets/{newest}")
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
 
@@ -228,9 +230,9 @@ class SparkFolder:
     def forget_planned(self) -> None:
         """Drop what is planned behind the newest commit, as late files of an ended source. It is one batch, but in a
         copy that was made while the query went on: the commit between two plans may be missing there."""
-        commit = -1 if (newest := self.newest_commit()) is None else newest
+        commit = self.newest_commit()
         for number in sorted(self._numbers("offsets"), reverse=True):
-            if number > commit:
+            if commit is None or number > commit:
                 checksum.delete(self.storage, f"{self.path}/offsets/{number}")
 
     def _newest(self, log: str) -> int | None:

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.journal.events import (
     SourceDropped,
     StatusChanged,
 )
-from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason, Reconfigure
+from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import Harness, events, graph, only, vertex
@@ -296,9 +296,8 @@ def mixed(**options: Any) -> Harness:
     return Harness(MIXED, **{"timeout": 60.0, **options})
 
 
-def drops(harness: Harness, reason: PauseReason | None = None) -> list[Effect]:
-    """``reason``: None for the source."""
-    return harness.handle(SubtaskPaused(**harness.world("v/0"), reason=reason or DropSource("h"), batch_id=3))
+def drops(harness: Harness) -> list[Effect]:
+    return harness.handle(SubtaskPaused(**harness.world("v/0"), reason=DropSource("h"), batch_id=3))
 
 
 def ends(harness: Harness) -> list[Effect]:

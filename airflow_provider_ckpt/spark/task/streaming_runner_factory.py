@@ -193,7 +193,7 @@ class StreamingRunnerFactory:
     def _builder(
         self, vertex: JobVertex, edges: Mapping[str, EdgeInput], settings: VertexSettings | None
     ) -> QueryBuilder:
-        """Raises UnfitLogicError, and what loading a job's file raises."""
+        """Raises UnfitLogicError."""
         context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
         calls = SourceCalls(context.spark, streaming=True, limit=limit)

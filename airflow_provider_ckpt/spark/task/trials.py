@@ -138,8 +138,18 @@ class Trials:
             cut_anew(self._context.spark, copy, settings.state_partitions)
             copy.plan_empty_batch()
             self._run(copy, settings, other)
+            self._check_parts(copy, settings.state_partitions)
         finally:
             copy.storage.delete_tree(copy.path)
+
+    def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
+        """Spark cuts whatever it is told to, and what an operator that keeps one part does not find there is lost."""
+        if wanted is not None and not self._is_stopped and copy.parts_of_state() != {wanted}:
+            shown = " and ".join(map(str, sorted(copy.parts_of_state())))
+            problem = (
+                f"Spark runs it on state in {shown} parts, not {wanted}: an operator without keys has one part alone"
+            )
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _run(self, folder: SparkFolder, settings: VertexSettings, other: BuiltQuery) -> None:
         context = self._context

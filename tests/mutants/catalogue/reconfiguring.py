@@ -121,10 +121,18 @@ RECONFIGURING = (
         "only-the-newest-plan-forgotten",
         "R21",
         "sparkfiles/spark_folder.py",
-        "            if number > commit:\n                checksum.delete(self.storage, f\"{self.path}/offsets/{number}\")\n",
-        "            if number > commit:\n                checksum.delete(self.storage, f\"{self.path}/offsets/{number}\")\n"
-        "                return\n",
+        '        for number in sorted(self._numbers("offsets"), reverse=True):\n',
+        '        for number in sorted(self._numbers("offsets"), reverse=True)[:1]:\n',
         ("tests/spark/test_folder_races.py",),
         "a trial fails, or reads what it was not to, because the query went on while it was copied",
+    ),
+    Mutant(
+        "one-part-cut-into-several",
+        "R21",
+        "spark/task/trials.py",
+        "            self._check_parts(copy, settings.state_partitions)\n",
+        "",
+        ("tests/spark/test_reconfiguring_kinds.py",),
+        "a count of all rows begins at 0 again: Spark looks for it in one part, and it was put into another",
     ),
 )
