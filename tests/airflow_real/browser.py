@@ -97,7 +97,7 @@ class Browser:
     def _start(self) -> None:
         log = self._folder / "chromium.log"
         command = [self._program, *_OPTIONS, f"--user-data-dir={self._folder}/profile", "about:blank"]
-        process = self._process = Process(command, log)
+        process = self._process = Process(command, log, env={"TMPDIR": str(self._folder)})
         said = self._folder / "profile" / "DevToolsActivePort"
 
         def port() -> str | None:

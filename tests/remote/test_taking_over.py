@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import SinksMissingError, SubtaskLogLostError
 from airflow_provider_ckpt.journal.events import EpochClaimed
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_state import fold
-from airflow_provider_ckpt.sinks.errors import OutputAheadError
+from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.recorded import RecordedSink
 from airflow_provider_ckpt.storage.layout import journal_path, subtask_log_path
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import endless, one_worker
@@ -78,6 +81,48 @@ def test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_no
     for name in cluster.world.live.list(path)[1:]:
         cluster.world.live.delete(f"{path}/{name}")
     assert isinstance(comes(cluster).error, SubtaskLogLostError)
+
+
+def test_a_job_whose_sinks_are_not_all_given_is_not_taken_over(made: Callable[[Cluster], Cluster]) -> None:
+    """What the others release would count as all of it."""
+    cluster = made(endless())
+    cluster.run(lambda: cluster.state.last_released >= 1)
+    all_die(cluster)
+    epoch = journal(cluster).refresh().epoch
+    del cluster.sinks["raw"]
+    assert isinstance(comes(cluster).error, SinksMissingError)
+    assert journal(cluster).refresh().epoch == epoch
+
+
+def test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_had_been_released(
+    made: Callable[[Cluster], Cluster],
+) -> None:
+    cluster = made(endless())
+    cluster.run(lambda: any(event.sinks["raw"]["rows"] for event in cluster._watched.refresh().releases.values()))
+    all_die(cluster)
+    cluster.world.targets["raw"].last_released = 0
+    assert isinstance(comes(cluster).error, OutputLostError)
+
+
+def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then(
+    made: Callable[[Cluster], Cluster],
+) -> None:
+    """Whoever is the JobMaster: what it has staged has to be kept from the start, and the others release meanwhile."""
+    cluster = made(endless())
+    cluster.operators = tuple(
+        RecordedSink(uid, FileSink(f"/nowhere/{uid}"), release)
+        for uid, release in (("out", "final"), ("raw", "checkpoint"))
+    )
+    cluster.world.final_only = frozenset({"out"})
+    out, raw = cluster.world.targets["out"], cluster.world.targets["raw"]
+    cluster.run(lambda: cluster.state.last_released >= 3 and bool(raw.rows))
+    cluster.awake(MasterProcess)[0].kill()
+    so_far = cluster.state.last_released
+    cluster.run(lambda: cluster.state.last_released >= so_far + 3)
+    assert out.rows == []
+    write_request(cluster.world.live, JOB, "drain", cluster.state.epoch)
+    cluster.finish()
+    assert out.rows
 
 
 def test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_could_say_so(

@@ -92,6 +92,8 @@ class World:
         self._readers = {name: subtask_entries(self.storage, self._path(name)) for name in self.subtasks}
         self.journal: list[tuple[int, Event]] = []
         self.targets = {sink: Target() for v in graph.vertices for sink in v.sinks}
+        self.final_only: frozenset[str] = frozenset()
+        """Sinks that release at the end of the job alone: what they hold is looked at then."""
         self.now = 0.0
         self._checked = 0
         self._log_checked = dict.fromkeys(self.subtasks, 0)
@@ -324,7 +326,7 @@ class World:
         """Exactly once: a target holds what lies before the cut, each row once."""
         event = self._completed[checkpoint]
         for vertex in self.graph.vertices:
-            for sink in vertex.sinks:
+            for sink in [one for one in vertex.sinks if one not in self.final_only]:
                 if self.targets[sink].last_released > checkpoint:
                     continue  # a driver that was declared dead released on
                 expected = []

@@ -299,6 +299,30 @@ REMOTE = (
         "a root that was brought back from a backup under a prepared job releases once more what is in the output",
     ),
     Mutant(
+        "remote-sinks-unasked",
+        "R9",
+        "remote/master.py",
+        "        check_sinks(self._job, state, definition, self._sinks)\n",
+        "",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_had_been_released",
+        ),
+        "a JobMaster goes on over an output that is gone, and what was in it is never seen again",
+    ),
+    Mutant(
+        "remote-final-sink-released-early",
+        "R16",
+        "remote/master.py",
+        'final_only=frozenset(one.uid for one in self._job.sinks if one.release == "final")',
+        "final_only=frozenset()",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then",
+        ),
+        "a sink that is to show all of a job or nothing shows a part of it",
+    ),
+    Mutant(
         "remote-cut-log",
         "R16",
         "remote/master.py",
