@@ -39,7 +39,8 @@ MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
 class Trials:
     """Of one attempt of a subtask, one after the other, in threads of their own. ``folder``: of the query that runs;
-    ``path``: where copies of it are made. ``reads_whole``: no limit holds for the result partitions that it reads."""
+    ``path``: where copies of it are made, each with its number behind. ``reads_whole``: no limit holds for the
+    result partitions that it reads."""
 
     def __init__(
         self, context: RunContext, vertex: JobVertex, folder: SparkFolder, path: str, *, reads_whole: bool
@@ -128,7 +129,7 @@ class Trials:
 
     def _start_on_copy(self, number: int, settings: VertexSettings, other: BuiltQuery) -> None:
         """State that does not fit shows in the first batch: one without rows, on a copy of the state of now."""
-        copy = SparkFolder(self._folder.storage, f"{self._path}/{number}")
+        copy = SparkFolder(self._folder.storage, f"{self._path}-{number}")
         try:
             copy.copy_from(self._folder)
             copy.forget_planned()
