@@ -50,8 +50,8 @@ class Reconfigurer:
         except ReconfigurationRefusedError as error:
             self._answer(message.request, RequestOutcome.refused(error.data["why"]), now)
             return
-        parts, deadline = self._parts, now + self._parts.options.timeout
-        current = parts.reconfiguring.begin(message.request, change, affected, now, deadline)
+        parts = self._parts
+        current = parts.reconfiguring.begin(message.request, change, affected, now, parts.options.timeout)
         parts.requests.note(message.request, KIND)
         self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
         for subtask in affected:
@@ -59,7 +59,7 @@ class Reconfigurer:
             parts.send(PrepareReconfiguration(*parts.task_id(subtask), current.number, plan))
 
     def prepared(self, message: ReconfigurationPrepared, now: float) -> None:
-        self._parts.reconfiguring.prepared(message.subtask, message.number, now)
+        self._parts.reconfiguring.prepared(message.subtask, message.number, message.digests, now)
 
     def unfit(self, message: ReconfigurationUnfit, now: float) -> None:
         current = self._parts.reconfiguring.current
@@ -68,7 +68,7 @@ class Reconfigurer:
 
     def next_deadline(self) -> float | None:
         current = self._parts.reconfiguring.current
-        return None if current is None or current.is_told else current.deadline
+        return None if current is None or current.decided is not None else current.deadline
 
     def advance(self, now: float) -> None:
         """Does the next step that can be done as things stand."""
@@ -134,11 +134,17 @@ class Reconfigurer:
                 return f"{subtask.vertex} came to its end meanwhile"
             if status not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
                 return f"{subtask} failed meanwhile"
-        if not current.is_told and now >= current.deadline:
-            late = [str(one) for one in current.affected if one not in current.prepared]
-            waited = f"{', '.join(late)} had not made its new query" if late else "there was no moment for it"
-            return f"{waited} within {parts.options.timeout:g} s"
-        return None
+        if parts.reconfiguring.changes_nothing:
+            return f"it changes nothing: what is read of {', '.join(current.change)} is what runs"
+        return f"{self._waited_for(current)} within {parts.options.timeout:g} s" if now >= current.deadline else None
+
+    def _waited_for(self, current: ReconfigurationInProgress) -> str:
+        """What has not come by the deadline."""
+        late = [str(one) for one in current.affected if one not in current.prepared]
+        if late:
+            return f"{', '.join(late)} had not made its new query"
+        late = [str(one) for one in current.affected if one not in current.stood]
+        return f"{', '.join(late)} did not stand still" if current.is_told else "there was no moment for it"
 
     def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
         self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))

@@ -137,6 +137,7 @@ class Deployment:
             post=self._inbox.put,
             check_fenced=claimed.journal.check_fenced,
             logic=claimed.prepared.logic,
+            declared=claimed.prepared.declared,
         )
 
     def _make_factory(self) -> SparkTaskFactory:
