@@ -523,4 +523,33 @@ REMOTE = (
         ("tests/remote/test_standby.py::test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost",),
         "a storage that does not answer for a minute has all workers taken for lost",
     ),
+    Mutant(
+        "remote-nobody-awaited",
+        "W6",
+        "remote/master.py",
+        "            is_awaiting=True,",
+        "            is_awaiting=False,",
+        ("tests/remote/test_taking_over.py::test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end",),
+        "a job whose worker never comes waits for ever, and nobody hears of it",
+    ),
+    Mutant(
+        "remote-deleted-unsaid",
+        "W4",
+        "remote/master.py",
+        "        state.refuse_deleted()\n",
+        "",
+        (
+            "tests/remote/test_taking_over.py::test_a_job_that_is_being_deleted_is_not_gone_on_with_and_the_error_says_so",
+        ),
+        "who is to go on with a job that is deleted is told to prepare it",
+    ),
+    Mutant(
+        "remote-late-worker",
+        "W20",
+        "spark/worker_run.py",
+        "        if self.deployment and state.deployment != self.deployment:",
+        "        if False:",
+        ("tests/spark/test_worker_deployment.py",),
+        "a late task runs subtasks of a deployment that it does not know",
+    ),
 )
