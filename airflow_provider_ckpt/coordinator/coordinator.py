@@ -95,9 +95,7 @@ class Coordinator:
         self._failover = Failover(self._parts, self._job, self._decider, is_awaiting=is_awaiting)
         self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
-        self._reconfigurer = Reconfigurer(
-            self._parts, self._job, self._failover, self._lifecycle, has_workers=is_awaiting
-        )
+        self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle)
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
 

@@ -35,13 +35,8 @@ KIND = "reconfigure"
 
 
 class Reconfigurer:
-    """``has_workers``: the subtasks run in processes of their own."""
-
-    def __init__(
-        self, parts: Parts, job: JobLifecycle, failover: Failover, lifecycle: SubtaskLifecycle, *, has_workers: bool
-    ) -> None:
+    def __init__(self, parts: Parts, job: JobLifecycle, failover: Failover, lifecycle: SubtaskLifecycle) -> None:
         self._parts, self._job, self._failover, self._lifecycle = parts, job, failover, lifecycle
-        self._has_workers = has_workers
 
     def requested(self, message: ReconfigureRequested, now: float) -> None:
         try:
@@ -103,9 +98,6 @@ class Reconfigurer:
                 raise ReconfigurationRefusedError(why=f"{subtask.vertex} has come to its end")
             if parts.subtasks.status(subtask) not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
                 why = f"{subtask} does not run now, it is {parts.subtasks.status(subtask).value}; ask again"
-                raise ReconfigurationRefusedError(why=why)
-            if self._has_workers and change[subtask.vertex].state_partitions is not None:
-                why = "state_partitions cannot be changed while workers run the job, as a worker begins no attempt anew"
                 raise ReconfigurationRefusedError(why=why)
         return tuple(found)
 

@@ -66,8 +66,8 @@ def test_a_version_has_the_helper_that_lies_beside_it(tmp_path: Path, how: str) 
     running = load(write(tmp_path / "one", 'NAME = "one"', imports, body))
     two = load_version(write(tmp_path / "two", 'NAME = "two"', imports, body))
     assert function(two)(None) == "two"
-    assert running.job.operators["live"].function(None) == "one"  # type: ignore[misc, call-arg, arg-type]
-    assert load(f"{tmp_path}/one/orders.py:job").job.operators["live"].function(None) == "one"  # type: ignore[misc, call-arg, arg-type]
+    assert running.job.operators["live"].function(None) == "one"  # type: ignore[misc]
+    assert load(f"{tmp_path}/one/orders.py:job").job.operators["live"].function(None) == "one"  # type: ignore[misc]
 
 
 def test_packages_and_what_they_import_are_the_versions_own(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_functions_go_to_workers_with_their_helpers(tmp_path: Path) -> None:
     imports = "import shapes\nfrom shapes import name"
     version = load_version(write(tmp_path / "two", helper, imports, "return shapes.name() + name()"))
     cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
-    data = cloudpickle.dumps(function(version))
+    data = cloudpickle.dumps(function(version))  # type: ignore[no-untyped-call]
     code = (
         "import pickle, sys; sys.modules['airflow_provider_ckpt'] = None\n"
         f"print(pickle.loads({data!r})(None), [m for m in sys.modules if 'ckpt_logic' in m])"
@@ -129,7 +129,7 @@ def test_a_module_is_loaded_anew_with_its_package(tmp_path: Path, monkeypatch: p
     running = load(reference)
     (package / "shapes.py").write_text('NAME = "two"')
     assert function(load_version(reference))(None) == "two"
-    assert running.job.operators["live"].function(None) == "one"  # type: ignore[misc, call-arg, arg-type]
+    assert running.job.operators["live"].function(None) == "one"  # type: ignore[misc]
     with pytest.raises(errors.JobNotFoundError, match=r"Python finds no 'pipelines_of_this_test\.nothing'"):
         load_version("pipelines_of_this_test.nothing:job")
     with pytest.raises(errors.JobNotFoundError, match="Python finds no 'nothing_of_this_test'"):

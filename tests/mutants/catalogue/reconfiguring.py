@@ -182,6 +182,37 @@ RECONFIGURING = (
         "a change that was given up is made of those that stood still already",
     ),
     Mutant(
+        "goes-on-with-the-cut-of-before",
+        "R21",
+        "remote/worker.py",
+        "        return _parts(plan) != _parts(self._begun_with[hosted.subtask])\n",
+        "        return False\n",
+        ("tests/remote/test_worker.py",),
+        "a cut that is in the journal is never made: the JobMaster that was to tell the worker is gone",
+    ),
+    Mutant(
+        "cut-before-what-is-committed-is-published",
+        "R21",
+        "spark/task/streaming_runner_factory.py",
+        "        publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))\n"
+        "        if plan.settings is not None:\n"
+        "            cut_anew(context.spark, folder, plan.settings.state_partitions)\n",
+        "        if plan.settings is not None:\n"
+        "            cut_anew(context.spark, folder, plan.settings.state_partitions)\n"
+        "        publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))\n",
+        ("tests/spark/test_reconfiguring_beside.py",),
+        "a batch that Spark had committed is never published: the cut is the newest one",
+    ),
+    Mutant(
+        "trials-stay-with-a-finished-job",
+        "R16",
+        "jobmaster/collector.py",
+        ', "scratch", "trial")',
+        ', "scratch")',
+        ("tests/spark/test_reconfiguring_deaths.py",),
+        "copies of state of trials that the end of the job has cut short stay for ever",
+    ),
+    Mutant(
         "next-run-takes-the-job-from-its-driver",
         "R21",
         "jobmaster/next_run_logic.py",
