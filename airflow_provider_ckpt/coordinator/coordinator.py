@@ -30,7 +30,8 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     SourceAtEnd,
-    SplitCompleted,
+    SplitsCompleted,
+    SplitsReturned,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
@@ -214,8 +215,10 @@ class Coordinator:
                 self._lifecycle.source_at_end(message, now)
             case SubtaskPaused():
                 self._lifecycle.paused(message, now)
-            case SplitCompleted():
-                self._lifecycle.split_completed(message, now)
+            case SplitsCompleted():
+                self._lifecycle.splits_completed(message, now)
+            case SplitsReturned():
+                self._lifecycle.splits_returned(message)
             case ReleaseDone():
                 self._release_done(message, now)
             case ReleaseFailed():

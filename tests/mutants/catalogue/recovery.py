@@ -7,8 +7,21 @@ from tests.mutants.mutant import Mutant
 _DECIDED = ("tests/coordinator/test_reconciliation.py",)
 _LOST = ("tests/partitions/test_lost_entries.py",)
 _SPARK = "tests/spark/test_recovery.py::"
+_TOGETHER = (
+    "tests/spark/test_splits_together.py::"
+    "test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else"
+)
 
 RECOVERY = (
+    Mutant(
+        "one-of-a-lost-entry-read-again",
+        "R23",
+        "jobmaster/reconciliation.py",
+        "for name in entry.completes if name in known)",
+        "for name in entry.completes[:1] if name in known)",
+        (_TOGETHER,),
+        "the others that were read together are told as done, and their rows are gone",
+    ),
     Mutant(
         "lost-only-below-who-runs",
         "R23",
