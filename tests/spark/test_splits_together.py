@@ -112,6 +112,17 @@ def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> Non
     assert max(map(len, entries(world))) > 1
 
 
+def test_those_that_the_function_does_not_give_in_time_are_read_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there is read, and its entry names nothing else."""
+    monkeypatch.setattr(split_stage, "SHORT", -1.0)
+    given, read = splits(12), Read()
+    ends(world, job_of(world, given, read), given)
+    assert set(map(len, entries(world))) == {1}
+    assert read.asked == ["part-0", *names(0, 12)]
+
+
 # ---- those that fail
 
 

@@ -148,7 +148,10 @@ def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: Stru
 
 def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
     """The rows of all of them, each as planned, in so many partitions at the most: the rows are few, and each partition
-    becomes a task and a file. United in pairs: each union looks at the whole plan below it once more."""
+    becomes a task and a file. One alone stays as it is. United in pairs: each union looks at the whole plan below it
+    once more."""
+    if len(frames) == 1:
+        return frames[0]
     while len(frames) > 1:
         pairs = [frames[number : number + 2] for number in range(0, len(frames), 2)]
         frames = [pair[0].union(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
