@@ -7,6 +7,8 @@ STAMP := .venv/.installed
 PYTEST := $(PY) -m pytest
 SEEDS ?= 5000
 ROUNDS ?= 20
+# so many processes run the fast tests, each with a Spark driver of its own (some 2 GB)
+TEST_JOBS ?= 2
 SEED ?= 1
 HOURS ?= 0
 
@@ -28,7 +30,7 @@ $(STAMP): requirements-dev.lock setup.cfg pyproject.toml .ci/setup
 
 .PHONY: test
 test: setup ## the fast tests (Spark and Airflow included; a few minutes)
-	$(PYTEST)
+	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
 
 .PHONY: demo
 demo: setup ## a job with history and a live feed, on this machine
@@ -54,7 +56,7 @@ docs: setup ## run the examples in README.md and docs/
 
 .PHONY: sim
 sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
-	CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600
+	CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600 -n $(TEST_JOBS)
 
 .PHONY: chaos
 chaos: setup ## kill -9 of real processes
@@ -93,6 +95,8 @@ s3: setup ## whole jobs on an S3 server on this machine (needs mvn; downloads 0.
 airflow-real: setup ## the tests against a whole Airflow (started on this machine; one in parts, on PostgreSQL)
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  echo "PostgreSQL is not installed, the tests on it are skipped. To get it (Debian, Ubuntu): apt-get install postgresql"
+	@command -v chromium >/dev/null || \
+	  echo "Chromium is not installed, the test in a browser is skipped. To get it (Debian): apt-get install --no-install-recommends chromium"
 	$(PYTEST) -m airflow_real --timeout 1800
 
 .PHONY: bench

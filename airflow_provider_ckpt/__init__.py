@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         JobWaitTimeoutError,
         NoSuchJobError,
         NoSuchPartitionError,
+        NotReconfigurableError,
+        NotReconfiguredError,
         NotRescalableError,
         NotRescaledError,
         RequestOvertakenError,
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
     from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
     from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
+    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+    from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
     from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
     from airflow_provider_ckpt.operators.job_request import (
         CheckpointedJobDrainOperator,
+        CheckpointedJobReconfigureOperator,
         CheckpointedJobRescaleOperator,
         CheckpointedJobStopOperator,
     )
@@ -75,6 +80,7 @@ __all__ = [
     "CheckpointView",
     "CheckpointedJobCleanupOperator",
     "CheckpointedJobDrainOperator",
+    "CheckpointedJobReconfigureOperator",
     "CheckpointedJobRescaleOperator",
     "CheckpointedJobStopOperator",
     "CheckpointedSparkJobGroup",
@@ -104,6 +110,8 @@ __all__ = [
     "NoSuchJobError",
     "NoSuchPartitionError",
     "NoSuchResultError",
+    "NotReconfigurableError",
+    "NotReconfiguredError",
     "NotRescalableError",
     "NotRescaledError",
     "OvertakenError",
@@ -111,6 +119,9 @@ __all__ = [
     "PersistedResult",
     "PersistedResultsError",
     "ProgressRetryPolicy",
+    "Reconfiguration",
+    "ReconfigurationFailedError",
+    "ReconfigurationPreview",
     "RequestOutcome",
     "RequestOvertakenError",
     "RequestResult",
@@ -142,6 +153,7 @@ _MODULES = {
     "CheckpointView": "model.checkpoint_view",
     "CheckpointedJobCleanupOperator": "operators.job_cleanup",
     "CheckpointedJobDrainOperator": "operators.job_request",
+    "CheckpointedJobReconfigureOperator": "operators.job_request",
     "CheckpointedJobRescaleOperator": "operators.job_request",
     "CheckpointedJobStopOperator": "operators.job_request",
     "CheckpointedSparkJobGroup": "operators.job_group",
@@ -171,6 +183,8 @@ _MODULES = {
     "NoSuchJobError": "client.errors",
     "NoSuchPartitionError": "client.errors",
     "NoSuchResultError": "jobmaster.errors",
+    "NotReconfigurableError": "client.errors",
+    "NotReconfiguredError": "client.errors",
     "NotRescalableError": "client.errors",
     "NotRescaledError": "client.errors",
     "OvertakenError": "errors",
@@ -178,6 +192,9 @@ _MODULES = {
     "PersistedResult": "jobmaster.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
     "ProgressRetryPolicy": "operators.retry_policy",
+    "Reconfiguration": "client.reconfiguration",
+    "ReconfigurationFailedError": "hooks.errors",
+    "ReconfigurationPreview": "client.reconfiguration",
     "RequestOutcome": "model.request_outcome",
     "RequestOvertakenError": "client.errors",
     "RequestResult": "model.request_outcome",

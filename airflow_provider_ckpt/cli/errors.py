@@ -9,6 +9,15 @@ class BadAssignmentError(InvalidInputError):
     template = "{option} takes KEY=VALUE, and one of the values given has no key or no '='; write {option} key=value"
 
 
+class BadChangeError(InvalidInputError):
+    """Data: given, known."""
+
+    template = (
+        "{given!r} does not say what to change; give OPERATOR.SETTING=VALUE, such as clean.trigger_interval=2s, with "
+        "one of {known}"
+    )
+
+
 class BadScaleError(InvalidInputError):
     """``data``: given."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.cli.partitions import partition_view
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
+from airflow_provider_ckpt.journal.kinds.reconfiguration import ReconfigurationEnded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import size
 
@@ -56,6 +58,8 @@ def job_view(
         ],
         "persisted": list(persisted_operators(state)),
         "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
+        "settings": {uid: one.named() for uid, one in sorted(state.settings.items())},
+        "reconfigurations": [_reconfiguration(one) for one in state.reconfigurations],
         "restarts": dict(sorted(state.restarts.items())),
         "reconciled": None if state.reconciled is None else _reconciled(state.reconciled),
         **({} if partitions is None else {"partitions": [partition_view(one) for one in partitions]}),
@@ -67,6 +71,15 @@ def job_view(
         ],
         "deletion": None if state.deletion is None else {"at": state.deletion.at, "was": state.deletion.was},
         "damage": list(state.damage),
+    }
+
+
+def _reconfiguration(event: ReconfigurationEnded) -> dict[str, Any]:
+    return {
+        "number": event.number,
+        "at": event.at,
+        "outcome": str(event.outcome),
+        "took": {uid: asdict(one) for uid, one in event.took.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""``ckpt stop``, ``ckpt drain`` and ``ckpt rescale``: ask something of a running job, through its root (R22)."""
+"""``ckpt stop``, ``drain``, ``rescale`` and ``reconfigure``: ask something of a running job, through its root (R22)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.errors import BadScaleError
 from airflow_provider_ckpt.cli.job_client import job_client
+from airflow_provider_ckpt.cli.reconfiguration import LOGIC, RESOURCES, WORKLOAD, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.job_request import JobRequest
 from airflow_provider_ckpt.job.units import parse_duration
@@ -26,6 +27,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         _add_wait(parser, "it has ended")
         parser.set_defaults(run=run, kind=kind)
     _add_rescale(commands)
+    _add_reconfigure(commands)
 
 
 def _add_rescale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,6 +37,21 @@ def _add_rescale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("scale", metavar="SOURCE=N", help="the source, and how many subtasks are to read what is left")
     _add_wait(parser, "they run")
     parser.set_defaults(run=run, kind="rescale")
+
+
+def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    what = "run queries with other limits, another cut of their state, another share of the cluster or other functions"
+    parser = commands.add_parser("reconfigure", help=what, description=f"Ask a running job to {what}.")
+    arguments.add_job(parser)
+    parser.add_argument(
+        "changes",
+        metavar="OPERATOR.SETTING=VALUE",
+        nargs="+",
+        help="settings: " + ", ".join((*WORKLOAD, *RESOURCES, LOGIC)),
+    )
+    parser.add_argument("--plan", action="store_true", help="say what would be affected, and ask nobody")
+    _add_wait(parser, "they run so")
+    parser.set_defaults(run=run, kind="reconfigure")
 
 
 def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
@@ -47,6 +64,9 @@ def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
 def run(args: argparse.Namespace) -> int:
     timeout = parse_duration(args.timeout, "--timeout")
     client = job_client(args)
+    if args.kind == "reconfigure" and args.plan:
+        print_preview(client.preview(read_changes(args.changes)))
+        return ExitCode.FINISHED
     asked = _ask(client, args)
     print(f"asked epoch {asked.epoch} of job {args.job} to {args.kind} (request {asked.name})")
     if not args.wait:
@@ -65,4 +85,6 @@ def _ask(client: JobClient, args: argparse.Namespace) -> JobRequest:
         if not uid or not number.strip().isdecimal():
             raise BadScaleError(given=args.scale)
         return client.rescale(uid, int(number))
+    if args.kind == "reconfigure":
+        return client.reconfigure(read_changes(args.changes))
     return client.stop() if args.kind == "stop" else client.drain()

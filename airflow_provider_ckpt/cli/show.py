@@ -17,6 +17,7 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.report.reconciled import table
+from airflow_provider_ckpt.report.settings import shown
 
 LATE_FILES_SHOWN = 5
 
@@ -65,6 +66,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("finished", ", ".join(state.finished_operators()) or "none"),
         ("splits", "; ".join(_splits(state))),
         ("keeps results of", ", ".join(persisted_operators(state))),
+        ("reconfigured", "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(state.settings.items()))),
         ("restarts", ", ".join(f"{subtask} {count}" for subtask, count in sorted(state.restarts.items()))),
         ("damage", "; ".join(state.damage)),
     ]

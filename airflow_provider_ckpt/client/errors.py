@@ -20,6 +20,21 @@ class NotRescalableError(InvalidInputError):
     )
 
 
+class NotReconfigurableError(InvalidInputError):
+    """What is asked for can never be done. ``data``: uid, problem."""
+
+    template = "{uid}: {problem}"
+
+
+class NotReconfiguredError(TransientError):
+    """A request was not served in time. ``data``: job_id, request, seconds."""
+
+    template = (
+        "job {job_id!r} does not run with what was asked for yet, {seconds:g} s after the request {request}; wait "
+        "longer (`ckpt`: --timeout), or look at the driver"
+    )
+
+
 class NoSuchPartitionError(InvalidInputError):
     """``data``: job_id, name, known (the subtasks that have one)."""
 

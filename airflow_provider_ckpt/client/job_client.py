@@ -16,16 +16,23 @@ from airflow_provider_ckpt.client.errors import (
     JobNotRunningError,
     JobWaitTimeoutError,
     NoSuchJobError,
+    NotReconfiguredError,
     NotRescalableError,
     NotRescaledError,
     RequestOvertakenError,
 )
 from airflow_provider_ckpt.client.expected_partitions import expected_partitions
 from airflow_provider_ckpt.client.job_facts import has_ended, is_journaled
-from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_decided
+from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_changed
 from airflow_provider_ckpt.client.state_value import as_it_is
 from airflow_provider_ckpt.journal import journal as journals
-from airflow_provider_ckpt.journal.requests import RescaleRequest, pending_requests, withdraw_leaves, write_request
+from airflow_provider_ckpt.journal.requests import (
+    Changes,
+    RescaleRequest,
+    pending_requests,
+    withdraw_leaves,
+    write_request,
+)
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -38,6 +45,7 @@ from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
@@ -201,6 +209,25 @@ class JobClient:
             raise NotRescalableError(job_id=self.job_id, uid=uid, parallelism=parallelism, known=told)
         return self._ask("rescale", None, rescale=RescaleRequest(uid, parallelism))
 
+    def reconfigure(self, changes: Reconfiguration) -> JobRequest:
+        """Ask the job's driver to run queries with other limits, another cut of their state, another share of the
+        cluster, or other functions. Only the queries that are named stand still for it, for a moment; later runs go by
+        it, too, until it is changed again. Does not wait. Raises as :meth:`stop`, and NotReconfigurableError."""
+        self.preview(changes)
+        return self._ask("reconfigure", None, changes=changes.changes)
+
+    def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
+        """What :meth:`reconfigure` would come to: who would stand still, and what would be another one. From the
+        journal alone; nothing is asked. Raises as :meth:`state`, and NotReconfigurableError."""
+        from airflow_provider_ckpt.client.reconfiguration import preview
+
+        return preview(self.state(), changes.changes)
+
+    def runs_with(self, changes: Reconfiguration) -> bool:
+        """Whether all of it is decided already: the job runs so, or will when it is run again. Raises as
+        :meth:`state`."""
+        return is_changed(self.state(), changes.changes)
+
     def is_asked_to_leave(self, epoch: int) -> bool:
         """Whether somebody has asked the driver of ``epoch`` to stop because its process has to go (:meth:`stop` with
         ``leaves``). Until the next driver comes, also when it has been answered."""
@@ -213,10 +240,10 @@ class JobClient:
 
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
         """Wait until the job has ended, or its driver has said that it does not: what was asked for was refused, or it
-        failed and the job goes on; of a rescale until it took place, too.
+        failed and the job goes on; of a change until it took place, too.
 
-        ``timeout``: seconds, after which it raises JobNotEndedError, or NotRescaledError; None to wait as long as it
-        takes. Raises RequestOvertakenError when another driver took the job.
+        ``timeout``: seconds, after which it raises JobNotEndedError, NotRescaledError, or NotReconfiguredError; None to
+        wait as long as it takes. Raises RequestOvertakenError when another driver took the job.
         """
         seen = JobState(self.job_id)
 
@@ -224,19 +251,20 @@ class JobClient:
             nonlocal seen
             seen, told = state, state.outcomes.get(request.name)
             if told is None and not _is_for(request, state):
-                if request.rescale is not None and is_decided(state, request.rescale):
+                if request.is_decided(state):
                     return True
                 raise RequestOvertakenError(
                     job_id=self.job_id, kind=request.kind, epoch=state.epoch, asked=request.epoch
                 )
-            ends_job = request.rescale is None
-            return not state.is_held or (told is not None and not (ends_job and told.took_place))
+            return not state.is_held or (told is not None and not (request.ends_job and told.took_place))
 
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))
         except JobWaitTimeoutError:
             if request.rescale is not None:
                 raise _not_rescaled(request, request.rescale, timeout) from None
+            if not request.ends_job:
+                raise NotReconfiguredError(job_id=self.job_id, request=request.name, seconds=timeout) from None
             raise JobNotEndedError(
                 job_id=self.job_id,
                 kind=request.kind,
@@ -301,11 +329,17 @@ class JobClient:
         return JobDeletion(root, self.job_id, terms, sinks_of_job(job, self._location())).run()
 
     def _ask(
-        self, kind: str, epoch: int | None, *, leaves: bool = False, rescale: RescaleRequest | None = None
+        self,
+        kind: str,
+        epoch: int | None,
+        *,
+        leaves: bool = False,
+        rescale: RescaleRequest | None = None,
+        changes: Changes | None = None,
     ) -> JobRequest:
         asked = self._running_epoch(kind) if epoch is None else epoch
-        name = write_request(self._storage(), self.job_id, kind, asked, leaves=leaves, rescale=rescale)
-        return JobRequest(self.job_id, kind, asked, name, rescale)
+        name = write_request(self._storage(), self.job_id, kind, asked, leaves=leaves, rescale=rescale, changes=changes)
+        return JobRequest(self.job_id, kind, asked, name, rescale, changes or {})
 
     def _running_epoch(self, kind: str) -> int:
         state = self.state()

@@ -16,3 +16,9 @@ def has_ended(state: JobState) -> bool:
 def is_journaled(state: JobState) -> bool:
     """Whether anything is known of the job."""
     return bool(state.epoch or state.status or state.damage)
+
+
+def is_whole(state: JobState) -> bool:
+    """Whether it is what the journal says. Else entries cannot be read, or the root is not where it was, a moment ago
+    say: nothing follows from what is missing."""
+    return state.epoch > 0 and not state.damage

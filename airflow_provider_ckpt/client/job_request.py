@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.journal.requests import RescaleRequest
+from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.journal.requests import Changes, RescaleRequest
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import merged
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A driver was asked to ``stop``, to ``drain`` or to ``rescale``: that of this epoch, and no later one."""
+    """A driver was asked to ``stop``, to ``drain``, to ``rescale`` or to ``reconfigure``: that of this epoch, and no
+    later one."""
 
     job_id: str
     kind: str
@@ -21,6 +25,19 @@ class JobRequest:
     """Under which the journal answers (``JobState.answered``, ``JobState.outcomes``)."""
     rescale: RescaleRequest | None = None
     """What is asked for, of that kind."""
+    changes: Changes = field(default_factory=dict, hash=False)
+    """Of a reconfiguration, by operator."""
+
+    @property
+    def ends_job(self) -> bool:
+        """Else it is to go on, as another one."""
+        return self.rescale is None and not self.changes
+
+    def is_decided(self, state: JobState) -> bool:
+        """Later runs go by it, whatever became of the driver that was asked."""
+        if self.rescale is not None:
+            return is_decided(state, self.rescale)
+        return bool(self.changes) and is_changed(state, self.changes)
 
 
 @dataclass(frozen=True)
@@ -41,10 +58,19 @@ class JobAnswer:
         as many as was asked for, or will be in the next run."""
         if self.outcome is not None:
             return self.outcome.took_place
-        if self.request.rescale is not None:
-            return is_decided(self.state, self.request.rescale)
+        if not self.request.ends_job:
+            return self.request.is_decided(self.state)
         status = self.state.status
         return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
+
+
+def is_changed(state: JobState, changes: Changes) -> bool:
+    """Whether the job runs, or would run next, with what they say."""
+    try:
+        change = by_vertex(state.graph(), changes)
+    except ReconfigurationRefusedError:
+        return False
+    return merged(state.settings, change) == dict(state.settings)
 
 
 def is_decided(state: JobState, asked: RescaleRequest) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.messages import (
     Message,
+    ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
     RescaleRequested,
@@ -14,6 +15,8 @@ from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
+    ReconfigurationPrepared,
+    ReconfigurationUnfit,
     SubtaskFailed,
     SubtaskOpened,
     SubtaskPaused,
@@ -28,12 +31,12 @@ class Admission:
 
     def __init__(self, epoch: int, parts: Parts) -> None:
         self._epoch, self._subtasks, self._pauses = epoch, parts.subtasks, parts.pauses
-        self._requests, self._cycle = parts.requests, parts.cycle
+        self._requests, self._cycle, self._reconfiguring = parts.requests, parts.cycle, parts.reconfiguring
 
     def refuse(self, message: Message) -> str | None:
         if isinstance(message, RunGivenUp):
             return None
-        if isinstance(message, (StopRequested, RescaleRequested)):
+        if isinstance(message, (StopRequested, RescaleRequested, ReconfigureRequested)):
             return None if self._requests.is_new(message.request) else "stale"
         if message.epoch != self._epoch:
             return "epoch"
@@ -56,6 +59,8 @@ class Admission:
             return self._refuse_running(message)
         if isinstance(message, (BarrierAcknowledged, BarrierDeclined)):
             return self._refuse_answer(message)
+        if isinstance(message, (ReconfigurationPrepared, ReconfigurationUnfit)):
+            return None if self._reconfiguring.is_current(message.subtask, message.number) else "stale"
         if isinstance(message, SubtaskPaused):
             return None if self._pauses.awaits(message.subtask, message.reason) else "stale"
         return None
@@ -71,5 +76,4 @@ class Admission:
             return "stale"
         if message.plan < self._pauses.plan(message.subtask).number:
             return "stale"  # from before it stood still
-        pause = self._pauses.current
-        return "stale" if pause is not None and self._pauses.awaits(message.subtask, pause.reason) else None
+        return "stale" if self._pauses.awaits_any(message.subtask) else None

@@ -100,7 +100,7 @@ class CheckpointCycle:
         """Why none can be triggered now, whatever the time; such a checkpoint is not taken, not counted."""
         if self.pending is not None:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
-        if self._pauses.current is not None:
+        if self._pauses.current:
             return CheckpointFailureReason.PLANNED_RESTART
         if self._subtasks.blocked or not self._subtasks.some_active:
             return CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING

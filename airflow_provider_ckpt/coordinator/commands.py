@@ -47,6 +47,18 @@ class PauseSubtask:
 
 
 @dataclass(frozen=True)
+class PrepareReconfiguration:
+    """Make and try the query of ``plan``, while the one of now runs: nothing of it may be seen. Answer
+    ReconfigurationPrepared or ReconfigurationUnfit. Whether it comes to that is said by a pause, and a resume."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    number: int
+    plan: VertexPlan
+
+
+@dataclass(frozen=True)
 class ResumeSubtask:
     """The change for which it stands still is in the journal: go on with ``plan``; answer SubtaskRunning."""
 
@@ -103,6 +115,7 @@ Command = (
     DeploySubtask
     | TriggerBarrier
     | PauseSubtask
+    | PrepareReconfiguration
     | ResumeSubtask
     | DrainSubtask
     | FinishSubtask

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.messages import (
     Message,
+    ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
     RescaleRequested,
@@ -25,10 +26,13 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.parts import make_parts
 from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
+from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
 from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
+    ReconfigurationPrepared,
+    ReconfigurationUnfit,
     SourceAtEnd,
     SplitsCompleted,
     SplitsReturned,
@@ -92,6 +96,9 @@ class Coordinator:
         self._failover = Failover(self._parts, self._job, self._decider, is_awaiting=is_awaiting)
         self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
+        self._reconfigurer = Reconfigurer(
+            self._parts, self._job, self._failover, self._lifecycle, has_workers=is_awaiting
+        )
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
 
@@ -121,7 +128,8 @@ class Coordinator:
 
     def next_deadline(self, now: float) -> float | None:
         """When :meth:`tick` must be called next if no message comes; None: a message has to come first."""
-        moments = [] if self._job.is_over else [self._decider.next_deadline(), self._failover.next_deadline()]
+        deadlines = (self._decider.next_deadline, self._failover.next_deadline, self._reconfigurer.next_deadline)
+        moments = [] if self._job.is_over else [deadline() for deadline in deadlines]
         return min((max(now, moment) for moment in moments if moment is not None), default=None)
 
     # -- for the JobMaster
@@ -174,8 +182,8 @@ class Coordinator:
         return self._parts.cycle.failures.in_a_row
 
     @property
-    def pause(self) -> Pause[Any] | None:
-        """The pause in progress."""
+    def pauses(self) -> tuple[Pause[Any], ...]:
+        """Those of the round in progress."""
         return self._parts.pauses.current
 
     @property
@@ -197,9 +205,9 @@ class Coordinator:
             case SubtaskOpened():
                 self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
                 self._failover.opened(message.subtask)
-                self._lifecycle.opened(message)
+                self._lifecycle.opened(message, now)
             case SubtaskRunning():
-                self._lifecycle.running(message)
+                self._lifecycle.running(message, now)
             case SubtaskAtEndOfData():
                 self._lifecycle.at_end_of_data(message, now)
             case SubtaskDone():
@@ -215,6 +223,10 @@ class Coordinator:
                 self._lifecycle.source_at_end(message, now)
             case SubtaskPaused():
                 self._lifecycle.paused(message, now)
+            case ReconfigurationPrepared():
+                self._reconfigurer.prepared(message, now)
+            case ReconfigurationUnfit():
+                self._reconfigurer.unfit(message, now)
             case SplitsCompleted():
                 self._lifecycle.splits_completed(message, now)
             case SplitsReturned():
@@ -227,6 +239,8 @@ class Coordinator:
                 self._requested(message, now)
             case RescaleRequested():
                 self._rescaler.requested(message, now)
+            case ReconfigureRequested():
+                self._reconfigurer.requested(message, now)
             case RunGivenUp():
                 self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
                 self._job.end(JobStatus.RESTARTING, message.cause)
@@ -269,6 +283,7 @@ class Coordinator:
         self._failover.expire(now)
         self._job.note_running(now)
         self._ask_release(now)
+        self._reconfigurer.advance(now)
         self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
         if self._parts.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()  # else: the next run finishes what can finish

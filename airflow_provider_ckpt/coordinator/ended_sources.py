@@ -66,10 +66,12 @@ class EndedSources(PlanChanges[DropSource]):
 
     # -- reasons to stand still
 
-    def wanted(self) -> list[Pause[DropSource]]:
-        """Oldest first; only of sources that ended as a whole."""
+    def wanted(self) -> list[tuple[Pause[DropSource]]]:
+        """One subtask at a time, oldest first; only of sources that ended as a whole."""
         return [
-            Pause(subtask, DropSource(uid)) for subtask, uid in self._waiting if (subtask.vertex, uid) in self.all_ended
+            (Pause(subtask, DropSource(uid)),)
+            for subtask, uid in self._waiting
+            if (subtask.vertex, uid) in self.all_ended
         ]
 
     def begun(self, pause: Pause[DropSource]) -> None:

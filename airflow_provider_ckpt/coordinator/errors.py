@@ -37,6 +37,12 @@ class NonRestoredStateError(IllegalGraphChangeError):
     )
 
 
+class ReconfigurationRefusedError(InvalidInputError):
+    """What is asked for cannot be done, or not now; the job goes on as it is. Data: why."""
+
+    template = "this cannot be changed while the job runs: {why}"
+
+
 class CutViolatedError(TerminalError):
     """An acknowledged checkpoint is no consistent cut; it was not completed, nothing of it is released.
     Data: checkpoint, edge, consumer, read, producer, published."""

@@ -138,6 +138,9 @@ class JobLifecycle:
         """Everybody who asked hears how it went, before the status tells that nobody is left to say more."""
         stop = self._parts.requests.stop
         self._answer("rescale", RequestOutcome.failed(f"the job is {ending.status} first; later runs go by it"), now)
+        changed = self._parts.reconfiguring.current
+        held = "later runs go by it" if changed is not None and changed.decided is not None else "it did not take place"
+        self._answer("reconfigure", RequestOutcome.failed(f"the job is {ending.status} first; {held}"), now)
         if ending.status is JobStatus.FINISHED:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)

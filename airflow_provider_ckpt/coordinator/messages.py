@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from airflow_provider_ckpt.coordinator.reports import Report
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,19 @@ class RescaleRequested:
 
 
 @dataclass(frozen=True)
+class ReconfigureRequested:
+    """``changes``: by operator; None, or empty, is what is to stay as it is."""
+
+    changes: Mapping[str, VertexSettings]
+    request: str | None = None
+    """As in :class:`StopRequested`."""
+
+
+@dataclass(frozen=True)
 class RunGivenUp:
     """Whoever is in charge of the workers knows that a subtask gets none any more: nobody need wait for it."""
 
     cause: str
 
 
-Message = Report | ReleaseDone | ReleaseFailed | StopRequested | RescaleRequested | RunGivenUp
+Message = Report | ReleaseDone | ReleaseFailed | StopRequested | RescaleRequested | ReconfigureRequested | RunGivenUp

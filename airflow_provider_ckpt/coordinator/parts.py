@@ -12,6 +12,7 @@ from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.final_checkpoints import FinalCheckpoints
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
+from airflow_provider_ckpt.coordinator.reconfiguring import Reconfiguring
 from airflow_provider_ckpt.coordinator.release_queue import ReleaseQueue
 from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.rescaling import Rescaling
@@ -40,6 +41,7 @@ class Parts:
     sources: EndedSources
     splits: SplitSources
     rescaling: Rescaling
+    reconfiguring: Reconfiguring
     pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
@@ -70,7 +72,8 @@ def make_parts(
     running = RunningGraph(graph)
     sources = EndedSources(running, restored.ended, restored.dropped)
     rescaling = Rescaling(running, subtasks)
-    pauses = Pauses([sources, rescaling])
+    reconfiguring = Reconfiguring(subtasks, restored.settings, restored.reconfigured)
+    pauses = Pauses([sources, rescaling, reconfiguring])
     splits = SplitSources(restored.splits)
     return Parts(
         options=options,
@@ -82,6 +85,7 @@ def make_parts(
         sources=sources,
         splits=splits,
         rescaling=rescaling,
+        reconfiguring=reconfiguring,
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(running, restored),

@@ -144,6 +144,28 @@ class SubtaskPaused:
 
 
 @dataclass(frozen=True)
+class ReconfigurationPrepared:
+    """The query of reconfiguration ``number`` is made, and was tried: as far as can be told, it can take the place of
+    the one that runs."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    number: int
+
+
+@dataclass(frozen=True)
+class ReconfigurationUnfit:
+    """The query of reconfiguration ``number`` cannot take the place of the one that runs."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    number: int
+    cause: str
+
+
+@dataclass(frozen=True)
 class SplitsCompleted:
     """The entry that completes the splits is in the subtask's log, at ``position``. It comes before the acknowledgement
     of any barrier behind that entry. ``together``: as many as the subtask reads together now: it is to be handed out
@@ -179,6 +201,8 @@ Report = (
     | BarrierDeclined
     | SourceAtEnd
     | SubtaskPaused
+    | ReconfigurationPrepared
+    | ReconfigurationUnfit
     | SplitsCompleted
     | SplitsReturned
 )

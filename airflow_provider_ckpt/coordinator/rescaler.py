@@ -73,6 +73,8 @@ class Rescaler:
             return "the job is being ended"
         if current is not None:
             return f"{current.uid} is being rescaled to {current.parallelism} (request {current.request})"
+        if (other := parts.reconfiguring.current) is not None:
+            return f"reconfiguration {other.number} is in progress (request {other.request})"
         if uid not in by_split:
             known = ", ".join(by_split) or "none"
             return f"{uid} is no source with splits, and nothing else can be rescaled while it runs; there are: {known}"
@@ -91,7 +93,7 @@ class Rescaler:
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
         """A checkpoint that is pending was planned without them; a stop comes first."""
         parts = self._parts
-        busy = parts.cycle.pending is not None or parts.pauses.current is not None
+        busy = parts.cycle.pending is not None or bool(parts.pauses.current)
         if busy or parts.requests.stop is not None or self._job.is_ending or not parts.rescaling.is_known():
             return
         readers = self._readers(change.uid)

@@ -70,9 +70,9 @@ class Rescaling(PlanChanges[Rescale]):
 
     # -- reasons to stand still
 
-    def wanted(self) -> list[Pause[Rescale]]:
+    def wanted(self) -> list[tuple[Pause[Rescale]]]:
         change = self.current
-        return [] if change is None else [Pause(subtask, Rescale(change.uid)) for subtask in change.unaware]
+        return [] if change is None else [(Pause(subtask, Rescale(change.uid)),) for subtask in change.unaware]
 
     def begun(self, pause: Pause[Rescale]) -> None:
         if self.current is not None:

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.commands import (
 )
 from airflow_provider_ckpt.coordinator.effects import Append
 from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.pauses import GoOn
 from airflow_provider_ckpt.coordinator.reports import (
     SourceAtEnd,
     SplitsCompleted,
@@ -40,20 +41,21 @@ class SubtaskLifecycle:
 
     # -- what they say
 
-    def opened(self, message: SubtaskOpened) -> None:
+    def opened(self, message: SubtaskOpened, now: float) -> None:
         """The next attempt of a subtask knows what its log says, and nothing of what the one before was told. It is
         deployed like a first one, with the plan of now; what the subtask is to do is said again when it runs."""
         parts, subtask = self._parts, message.subtask
         parts.subtasks.begin(subtask, message.attempt)
         parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)
         parts.scheduler.again(subtask)
-        parts.pauses.begin_again(subtask)
+        self.go_on(parts.pauses.begin_again(subtask, now))
         parts.requests.begin_again(subtask)
         parts.finals.forget(subtask)
         parts.splits.opened(subtask)
 
-    def running(self, message: SubtaskRunning) -> None:
-        self._parts.pauses.over(message.subtask)
+    def running(self, message: SubtaskRunning, now: float) -> None:
+        self.go_on(self._parts.pauses.over(message.subtask, now))
+        self._parts.reconfiguring.runs(message.subtask, now)
         self._parts.subtasks.set_status(message.subtask, SubtaskStatus.RUNNING)
         self._parts.splits.began(message.subtask)
 
@@ -63,7 +65,7 @@ class SubtaskLifecycle:
             return
         parts.subtasks.set_status(subtask, SubtaskStatus.AT_END_OF_DATA)
         parts.splits.began(subtask)
-        parts.pauses.over(subtask)
+        self.go_on(parts.pauses.over(subtask, now))
         self._note_ended(subtask, parts.sources.subtask_ended(subtask), now)
         news = subtask not in self._told_end_of_data
         if news:
@@ -75,7 +77,7 @@ class SubtaskLifecycle:
     def done(self, message: SubtaskDone, now: float) -> Completed | None:
         """A checkpoint may complete with the end of a subtask. Raises CutViolatedError."""
         parts, subtask = self._parts, message.subtask
-        parts.pauses.over(subtask)
+        self.go_on(parts.pauses.over(subtask, now))
         parts.sources.subtask_ended(subtask)
         parts.finals.forget(subtask)
         parts.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
@@ -102,11 +104,16 @@ class SubtaskLifecycle:
         self._parts.splits.returned(message.subtask, message.splits)
 
     def paused(self, message: SubtaskPaused, now: float) -> None:
-        parts, subtask = self._parts, message.subtask
-        change = parts.pauses.stood_still(message.batch_id, now)
-        if change is not None:
-            parts.out.append(Append(change))
-        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
+        self._parts.reconfiguring.stood_still(message.subtask, now)
+        self.go_on(self._parts.pauses.stood_still(message.subtask, message.batch_id, now))
+
+    def go_on(self, on: GoOn) -> None:
+        """Have those who stood still go on, once what they stood still for is in the journal."""
+        parts = self._parts
+        parts.out.extend(map(Append, on.events))
+        for subtask in on.subtasks:
+            if not parts.reconfiguring.waits_to_begin_anew(subtask):
+                parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
 
     # -- what they are told
 
@@ -143,15 +150,16 @@ class SubtaskLifecycle:
                 self._parts.send(DrainSubtask(*self._parts.task_id(subtask)))
 
     def pause_if_quiet(self) -> None:
-        """Have the next subtask stand still, if no checkpoint is pending and no other does (R20). A drain leaves out
-        nothing any more; a change of the graph that is in the journal goes on."""
+        """Have the next round of subtasks stand still, if no checkpoint is pending and no other does (R20). A drain
+        leaves out nothing any more; a change of the graph that is in the journal goes on."""
         pauses, requests, rescaling = self._parts.pauses, self._parts.requests, self._parts.rescaling
-        busy = self._parts.cycle.pending is not None or pauses.current is not None
+        busy = self._parts.cycle.pending is not None or bool(pauses.current)
         if busy or requests.stop is not None or (requests.draining and rescaling.current is None):
             return
-        for pause, changes in pauses.wanted():
-            if self._parts.subtasks.status(pause.subtask) is SubtaskStatus.RUNNING:
-                pauses.begin(pause, changes)
-                self._parts.subtasks.set_status(pause.subtask, SubtaskStatus.PAUSED)
-                self._parts.send(PauseSubtask(*self._parts.task_id(pause.subtask), pause.reason))
+        for wanted, changes in pauses.wanted():
+            if all(self._parts.subtasks.status(one.subtask) is SubtaskStatus.RUNNING for one in wanted):
+                pauses.begin(wanted, changes)
+                for pause in wanted:
+                    self._parts.subtasks.set_status(pause.subtask, SubtaskStatus.PAUSED)
+                    self._parts.send(PauseSubtask(*self._parts.task_id(pause.subtask), pause.reason))
                 return

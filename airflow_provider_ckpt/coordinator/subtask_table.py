@@ -12,6 +12,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import Settings
 
 
 class SubtaskStatus(Enum):
@@ -43,7 +44,8 @@ class RestoredState:
     ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
     checkpoints above ``last_released``, ascending.
     ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on. ``splits``: of
-    the sources with splits that are not over.
+    the sources with splits that are not over. ``settings``: what reconfigurations have changed, of which
+    ``reconfigured`` was the last one.
     """
 
     last_triggered: int = 0
@@ -57,6 +59,8 @@ class RestoredState:
     snapshots: Mapping[SubtaskId, Snapshot] = field(default_factory=dict)
     draining: bool = False
     splits: Mapping[str, RestoredSplits] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    reconfigured: int = 0
 
 
 class SubtaskTable:

@@ -14,7 +14,11 @@ from airflow.sdk.log import amask_secret, mask_secret
 
 from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.hooks.connection_settings import settings
-from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.errors import (
+    InvalidCkptConnectionError,
+    NoCheckpointRootError,
+    ReconfigurationFailedError,
+)
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -23,6 +27,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport
     from airflow_provider_ckpt.client.job_client import JobClient
+    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.journal.state import JobState
@@ -33,7 +38,7 @@ _TOAST = 200
 
 
 class CheckpointHook(BaseHook):
-    """Reads a checkpoint root; of all methods only ``stop``, ``drain``, ``rescale``, ``delete`` and
+    """Reads a checkpoint root; of all methods only ``stop``, ``drain``, ``rescale``, ``reconfigure``, ``delete`` and
     ``test_connection`` write.
 
     :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON
@@ -160,6 +165,31 @@ class CheckpointHook(BaseHook):
         Returns the request's name, as :meth:`stop`. Raises NoSuchJobError, JobNotRunningError, NotRescalableError."""
         with self._no_root_no_job(job_id):
             return self.client(job_id).rescale(uid, parallelism).name
+
+    @contextmanager
+    def reconfigure(self, job_id: str, *, timeout: float | None = 600.0) -> Iterator[Reconfiguration]:
+        """Change queries of a running job: what the object is told in the block is asked for, as one, when that ends.
+        ::
+
+            with hook.reconfigure("orders") as change:
+                change.assign_workload("daily_revenue", state_partitions=16)
+
+        ``timeout``: seconds to wait until they run so; None: not at all. Raises NoSuchJobError, JobNotRunningError,
+        NotReconfigurableError; ReconfigurationFailedError if the job goes on as it was, NotReconfiguredError if it took
+        longer."""
+        from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+
+        change = Reconfiguration()
+        yield change
+        with self._no_root_no_job(job_id):
+            client = self.client(job_id)
+            asked = client.reconfigure(change)
+            if timeout is None:
+                return
+            answer = client.answer(asked, timeout)
+            if not answer.is_served:
+                told = answer.outcome or f"its driver ended it {answer.state.status} and said nothing"
+                raise ReconfigurationFailedError(job_id=job_id, outcome=told)
 
     def delete(
         self,

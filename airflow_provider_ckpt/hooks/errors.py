@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class NoCheckpointRootError(InvalidInputError):
@@ -26,3 +26,9 @@ class NotDeferrableError(InvalidInputError):
         "deferrable=True cannot be used with the Spark connection {conn_id!r} (master {master}, deploy mode "
         "{deploy_mode}): {problem}."
     )
+
+
+class ReconfigurationFailedError(TransientError):
+    """The job goes on as it was. ``data``: job_id, outcome."""
+
+    template = "job {job_id!r} was not changed, and goes on as it was: {outcome}"

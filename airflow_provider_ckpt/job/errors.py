@@ -275,6 +275,12 @@ class DeadlinePassedError(InvalidInputError):
     )
 
 
+class UnfitLogicError(InvalidJobError):
+    """What an operator was to run, or runs since it was changed while its job ran, cannot take its place."""
+
+    template = "{uid!r} cannot have its function from {reference}: that {problem}"
+
+
 class BadSplitsError(InvalidJobError):
     template = "{operator!r} ({location}): the splits {problem}."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, overload
 
@@ -265,6 +266,14 @@ class Job:
     def operators(self) -> Mapping[str, Operator]:
         """Uid -> operator, in order of definition; a read-only view."""
         return self._registry.view
+
+    def with_operators(self, operators: Mapping[str, Operator]) -> Job:
+        """The same job with these in the place of its own: of the same uids, in the same order."""
+        other = copy.copy(self)
+        other._registry = OperatorRegistry()
+        for uid in self._registry.view:
+            other._registry.add(operators[uid])
+        return other
 
     @property
     def sources(self) -> tuple[Operator, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, NotifyCompleted, Release
-from airflow_provider_ckpt.coordinator.messages import Message, RescaleRequested, StopRequested
+from airflow_provider_ckpt.coordinator.messages import Message, ReconfigureRequested, RescaleRequested, StopRequested
 from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
@@ -203,6 +203,8 @@ class JobMaster:
                 self._refuse(request, _NOT_OF_WORKERS)
             elif request.rescale is not None:
                 self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
+            elif request.kind == "reconfigure":
+                self._tell(ReconfigureRequested(request.changes, request.name))
             else:
                 self._refuse(request, f"{request.problem}")
 

@@ -29,4 +29,5 @@ def record_plan(
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
     before = state.definition
     kept = definition if before is None else definition.keeping(before)
-    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}))
+    settings = {uid: one for uid, one in state.settings.items() if uid in {vertex.uid for vertex in graph.vertices}}
+    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, settings))

@@ -26,10 +26,13 @@ def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None
         snapshots=state.covering(),
         draining=state.draining,
         splits=splits or {},
+        settings=state.settings,
+        reconfigured=state.reconfigured,
     )
 
 
 def first_plan(state: JobState, subtask: SubtaskId) -> VertexPlan:
     """What a subtask runs when it is first deployed in an epoch: the coordinator says the same of what :func:`restored`
     gives it."""
-    return VertexPlan(0, tuple(sorted(state.dropped.get(subtask.vertex, ()))))
+    dropped = tuple(sorted(state.dropped.get(subtask.vertex, ())))
+    return VertexPlan(0, dropped, settings=state.settings.get(subtask.vertex))

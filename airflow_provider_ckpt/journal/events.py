@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.kinds.epochs import (
 )
 from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
+from airflow_provider_ckpt.journal.kinds.reconfiguration import ReconfigurationEnded, Reconfigured
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
 from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
@@ -43,6 +44,8 @@ __all__ = [
     "JobReconciled",
     "LateFilesFound",
     "PlanRecorded",
+    "ReconfigurationEnded",
+    "Reconfigured",
     "RequestAnswered",
     "Restored",
     "SourceDropped",
@@ -64,6 +67,8 @@ Event = (
     | PlanRecorded
     | DeploymentPrepared
     | GraphChanged
+    | Reconfigured
+    | ReconfigurationEnded
     | SourceFrozen
     | StatusChanged
     | CheckpointTriggered

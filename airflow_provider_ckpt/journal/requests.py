@@ -1,4 +1,4 @@
-"""Requests: how somebody outside the driver asks a job to stop, to drain, or to be rescaled (R22).
+"""Requests: how somebody outside the driver asks a job to stop, to drain, or to be changed (R22).
 
 A request is a file ``requests/<name>.json`` under the job's folder, so it needs no access to the
 cluster. It names the epoch it is meant for: the next driver of the job does nothing because of it.
@@ -11,17 +11,20 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ckpt.journal.errors import UnknownRequestKindError
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
+from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 VERSION = 1
-KINDS = ("stop", "drain", "rescale")
+KINDS = ("stop", "drain", "rescale", "reconfigure")
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,10 @@ class RescaleRequest:
 
     uid: str
     parallelism: int
+
+
+Changes = Mapping[str, VertexSettings]
+"""By operator: what is to be another one of the query in which it runs."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,8 @@ class Request:
     """Of a stop: the driver is to leave also when it cannot take a savepoint."""
     rescale: RescaleRequest | None = None
     """Of that kind: what is asked for."""
+    changes: Changes = field(default_factory=dict)
+    """Of a reconfiguration."""
 
 
 def write_request(
@@ -56,22 +65,28 @@ def write_request(
     *,
     leaves: bool = False,
     rescale: RescaleRequest | None = None,
+    changes: Changes | None = None,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """Ask the driver of ``epoch`` to stop (savepoint, release, exit), to drain (end of data, FINISHED), or to rescale.
+    """Ask the driver of ``epoch`` to stop (savepoint, release, exit), to drain (end of data, FINISHED), to rescale, or
+    to make ``changes``.
     A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
 
     Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
-    InvalidJobIdError, and the storage's errors; ValueError for a rescale that does not say to what.
+    InvalidJobIdError, and the storage's errors; ValueError for a change that does not say to what.
     """
     if kind not in KINDS:
         raise UnknownRequestKindError(kind=kind, known=", ".join(KINDS))
     if (kind == "rescale") is not (rescale is not None):
         raise ValueError(f"a request of kind {kind!r} with {rescale!r}")
+    if (kind == "reconfigure") is not bool(changes):
+        raise ValueError(f"a request of kind {kind!r} with {changes!r}")
     name = uuid.uuid4().hex
     more: dict[str, object] = {"leaves": True} if leaves else {}
     if rescale is not None:
         more |= {"uid": rescale.uid, "parallelism": rescale.parallelism}
+    if changes:
+        more["changes"] = to_json(changes)
     document = encode_document("request", VERSION, kind=kind, epoch=epoch, at=now(), **more)
     storage.create(request_path(job_id, name), document)
     return name
@@ -130,7 +145,13 @@ def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request | Non
     if kind == "rescale" and rescale is None:
         problem = f"uid {body.get('uid')!r}, parallelism {body.get('parallelism')!r}"
         return Request(name, "invalid", wanted, float(at), problem)
-    return Request(name, kind, wanted, float(at), leaves=body.get("leaves") is True, rescale=rescale)
+    changes: Changes = {}
+    if kind == "reconfigure":
+        try:
+            changes = from_json(Mapping[str, VertexSettings], body.get("changes"))  # type: ignore[type-abstract]
+        except (DamagedFormError, UnknownFormError) as error:
+            return Request(name, "invalid", wanted, float(at), f"changes {error}")
+    return Request(name, kind, wanted, float(at), leaves=body.get("leaves") is True, rescale=rescale, changes=changes)
 
 
 def _rescale(body: Mapping[str, Any]) -> RescaleRequest | None:

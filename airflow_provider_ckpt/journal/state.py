@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, JobDeletedError
-from airflow_provider_ckpt.journal.kinds.epochs import Epochs
+from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -15,6 +15,7 @@ from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 
 
@@ -38,7 +39,7 @@ class SplitProgress:
 
 
 @dataclass
-class JobState(Epochs):
+class JobState(Reconfigurations):
     """The parts are in ``journal.kinds``, each beside the events that change it. A checkpoint number 0 means "none
     yet"; times are epoch seconds."""
 
@@ -98,11 +99,16 @@ class JobState(Epochs):
         return sorted(found & operators if operators else found)
 
     def split_progress(self) -> list[SplitProgress]:
-        """Of every source with splits, as far as it was told."""
+        """Of every source with splits, as far as it was told. One that is at its end has read all of them: the last
+        ones may be in the logs alone, if the driver died before it had told them."""
         found = []
-        for uid in [vertex.uid for vertex in self.graph().vertices if vertex.splits]:
+        for vertex in [one for one in self.graph().vertices if one.splits]:
+            uid = vertex.uid
             done, frozen = size(self.splits_done.get(uid, ())), self.frozen.get(uid)
             total = done if frozen is None else frozen.count
+            if self.end_of_data.issuperset(vertex.subtasks):
+                found.append(SplitProgress(uid, total, total, 0))
+                continue
             assigned: Ranges = ()
             for of_subtask in self.splits_assigned.get(uid, {}).values():
                 assigned = union(assigned, of_subtask)
@@ -159,6 +165,11 @@ class JobState(Epochs):
         """As the job ran last; of one that has not begun: nothing."""
         recorded = self.plan or self.created
         return JobGraph((), ()) if recorded is None else recorded.graph
+
+    @property
+    def settings(self) -> Settings:
+        """What somebody has changed of the job's vertices while it ran."""
+        return {} if self.plan is None else self.plan.settings
 
     def checkpoint_views(self) -> list[CheckpointView]:
         """What became of the checkpoints remembered (the last 100), oldest first."""

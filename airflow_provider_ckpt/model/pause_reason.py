@@ -26,6 +26,13 @@ class Rescale(PauseReason):
     vertex: str
 
 
-_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale])
+@dataclass(frozen=True)
+class Reconfigure(PauseReason):
+    """Reconfiguration ``number`` changes its vertex."""
+
+    number: int
+
+
+_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure])
 REASON = own_form(_REASONS.to_json, _REASONS.from_json)
 """Metadata of a field that holds a reason."""

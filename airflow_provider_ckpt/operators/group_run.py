@@ -19,6 +19,7 @@ class Standing(Enum):
     """Where the job of a group stands, for one of its tasks."""
 
     RUNS = "the deployment of this Dag run is prepared, and lives"
+    KEPT = "its subtasks are at their ends, and may have to run again"
     AWAITED = "it is to be prepared again, for this Dag run"
     DONE = "nothing is left to do"
     STOPPED = "it was stopped"
@@ -52,13 +53,22 @@ class GroupRun:
         if not self.owns(state):
             return Standing.TAKEN
         asked = set(subtasks)
-        if asked and asked <= state.finished:
+        are_finished = bool(asked) and asked <= state.finished
+        if are_finished and not may_run_again(state):
             return Standing.DONE
         if state.deployment:
-            return Standing.RUNS
+            return Standing.KEPT if are_finished else Standing.RUNS
         if state.status is JobStatus.STOPPED:
             return Standing.STOPPED
         return Standing.FAILED if state.status is JobStatus.FAILED else Standing.AWAITED
+
+
+def may_run_again(state: JobState) -> bool:
+    """Whether a subtask that has finished may be one that the next run needs again: in batch mode, where a result that
+    is lost is produced again, and where a job without ``batch_recovery`` begins anew. In streaming mode neither can be:
+    checkpoints cover what was made of it."""
+    definition = None if state.plan is None else state.plan.definition
+    return definition is not None and definition.mode == "batch"
 
 
 def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:

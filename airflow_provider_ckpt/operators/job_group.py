@@ -33,7 +33,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
         CheckpointedSparkJobGroup("orders", job="jobs/orders.py:job", job_id="orders", checkpoint_interval="30s")
 
     * ``plan`` prepares the job, and returns the names of its subtasks;
-    * ``subtask``, mapped over them, runs one each; a try of it is a try of that subtask, and the others go on;
+    * ``subtask``, mapped over them, runs one each; a try of it is a try of that subtask, and the others go on; in batch
+      mode it ends with the job, as its result may be lost, and wanted again, until then;
     * ``coordinate`` runs the JobMaster, and ends as the job does.
 
     What a retry, a clear and a new Dag run do is in docs/airflow.md. All subtasks run at once: a pool needs a slot for

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_provider_ckpt.client.job_facts import is_whole
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.causes import cause_first
-from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
-from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
+from airflow_provider_ckpt.operators.group_run import Standing, may_run_again, subtasks_of
+from airflow_provider_ckpt.operators.waiting_task import WaitingTaskOperator
 from airflow_provider_ckpt.report.status_line import LineKind
-from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
@@ -29,54 +28,57 @@ if TYPE_CHECKING:
 
 _LOOK = 2.0
 _OVER = (Standing.DONE, Standing.STOPPED)
+_GREEN = "This task ends now: should its result be lost while others are to read it, clear the group."
 
 
-class SubtaskTaskOperator(GroupTaskOperator):
+class SubtaskTaskOperator(WaitingTaskOperator):
     """One worker. It leaves when its subtask fails, so that a try of this task is a try of that subtask, and of no
     other: the next one goes on where the one before has come to. It leaves, too, when no JobMaster gives a sign of life
     (W7): then the task is deferred until there is one, and its try goes on with another worker. So it is when the run
     has failed as a whole: that costs the task that runs the JobMaster a try, which prepares the job again, and no
-    other.
+    other. In batch mode it is deferred, too, when its subtask has finished, until the job is over.
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
+    :param deferrable: False: it is never deferred, for an Airflow without a triggerer.
     """
 
     part = "subtask"
-    template_fields: Sequence[str] = (*GroupTaskOperator.template_fields, "subtask")
+    template_fields: Sequence[str] = (*WaitingTaskOperator.template_fields, "subtask")
 
-    def __init__(self, *, subtask: str, coordinate: str, **kwargs: Any) -> None:
+    def __init__(self, *, subtask: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.subtask = subtask
-        self.coordinate = coordinate
-        self._nobody: Sequence[str] = GIVEN_UP
-        """States of ``coordinate`` in which nobody is going to run a JobMaster."""
-        self._waits_here = False
 
     def execute(self, context: Context) -> Any:
-        self._nobody, self._waits_here = GIVEN_UP, False
+        self._begin_try()
         return self._go_on(context)
 
-    def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> Any:
+    def execute_complete(
+        self,
+        context: Context,
+        event: dict[str, Any] | None = None,
+        since: str | None = None,
+        ran_well: bool = False,
+        **_: Any,
+    ) -> Any:
         """Called by Airflow when the wait is over. The try goes on as it has begun: what is left to do
         may be something else by now."""
         over = WaitOver("its trigger ended without an event") if event is None else WaitOver.from_json(event)
-        self.log.info("The wait is over: %s", over.reason)
-        self._waits_here = over.is_blind
-        self._nobody = (*GIVEN_UP, "success") if over.is_alone else GIVEN_UP
+        self._go_on_after(over, since, ran_well=ran_well)
         return self._go_on(context)
 
     def _go_on(self, context: Context) -> Any:
         with airflow_failures():
             run = self._start(context)
             state = self._prepared(context, run)
-            if self._standing(state) in _OVER:
+            if self._standing(state) is not Standing.RUNS:
                 return self._result(state)
             try:
                 self._work(context, run, state.deployment)
             except AirflowFailException as error:
                 self._go_on_if_its_own(context, run, state, error)
-            return self._result(self._look(run))
+            return self._result(self._finished(context, run, state) if may_run_again(state) else self._look(run))
 
     def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
         part = ("--worker", self.subtask, "--deployment", str(deployment))
@@ -84,7 +86,7 @@ class SubtaskTaskOperator(GroupTaskOperator):
             more = (*self._timing_flags(run), *_tried(context))
             self._submit(context, run, *more, *part, application=self.subtask)
         except AirflowException:
-            if self._killed:
+            if self._killed or not self.defers:
                 raise
             if run.lacks_master:
                 self._await_master(context, run, deployment)
@@ -98,45 +100,6 @@ class SubtaskTaskOperator(GroupTaskOperator):
         timing = self._timing(run)
         chosen = [name for name in ("poll", "silence") if self._chosen[name] is not None]
         return [word for name in chosen for word in (f"--{name}", f"{getattr(timing, name):g}")]
-
-    def _await_master(self, context: Context, run: TaskRun, deployment: int) -> NoReturn:
-        """A try that began its worker now would be in vain, and a few of them would fail the group (W7)."""
-        pointer = run.pointer
-        self.log.info(
-            "No JobMaster has job %s: deferred until %r runs one again; that costs no try and holds no worker slot",
-            pointer.job_id,
-            self.coordinate,
-        )
-        self._defer(context, run, deployment=deployment, epoch=pointer.epoch or deployment)
-
-    def _await_preparation(self, context: Context, run: TaskRun) -> NoReturn:
-        """Whoever waited in his slot might keep it from the very task that is to prepare the job."""
-        self.log.info(
-            "Job %s is to be prepared again: deferred until %r has done it; that costs no try and holds no worker slot",
-            run.pointer.job_id,
-            self.coordinate,
-        )
-        self._defer(context, run, deployment=0, epoch=0, attempt=run.options.attempt)
-
-    def _defer(self, context: Context, run: TaskRun, **awaited: Any) -> NoReturn:
-        """``awaited``: see :class:`AwaitedMasterTrigger`."""
-        trigger = AwaitedMasterTrigger(
-            job_id=run.pointer.job_id,
-            coordinate=self.coordinate,
-            ckpt_conn_id=self.ckpt_conn_id,
-            root=run.pointer.root,
-            poll_interval=self._poll_interval,
-            **awaited,
-        )
-        self.defer(trigger=trigger, method_name="execute_complete", timeout=self._time_left(context))
-        raise AssertionError("defer() raises")
-
-    def _time_left(self, context: Context) -> timedelta | None:
-        """Of ``execution_timeout``, since the try has begun: Airflow counts it anew in each process of a try."""
-        if self.execution_timeout is None:
-            return None
-        spent = datetime.now(timezone.utc) - context["ti"].start_date
-        return max(self.execution_timeout - spent, timedelta(0))
 
     def _go_on_if_its_own(
         self, context: Context, run: TaskRun, before: JobState, error: AirflowFailException
@@ -152,6 +115,8 @@ class SubtaskTaskOperator(GroupTaskOperator):
             raise AirflowException(f"{error} By a later try of this task, or a worker that somebody began.") from error
         if self._killed:
             raise self._was_killed(run) from error
+        if not self.defers:
+            raise AirflowException(f"{error} The next try joins this Dag run's own next deployment.") from error
         self.log.info("%s That was this Dag run's own next deployment.", error)
         self._await_preparation(context, run)
 
@@ -166,41 +131,86 @@ class SubtaskTaskOperator(GroupTaskOperator):
         while True:
             state = self._look_patiently(run)
             standing = None if state is None else self._standing(state)
-            if state is not None and standing in _OVER:
+            if state is not None and self._is_over(run, state):
                 return state
-            if state is not None and standing is Standing.TAKEN:
-                raise self._taken(run, state)
-            if state is not None and standing is Standing.FAILED:
-                cause = cause_first(state.cause or "unknown")
-                raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
-            self._refuse_alone()
-            if state is not None and standing is Standing.RUNS:
+            self._refuse_alone(GIVEN_UP if state is None else self._nobody)
+            if state is not None and standing is Standing.KEPT:
+                self._keep(context, run, state, state.deployment)
+            if state is not None and standing in (Standing.RUNS, Standing.KEPT):
                 return state
             if state is not None and not self._waits_here:
                 self._await_preparation(context, run)
             if time.monotonic() >= until:
-                raise AirflowException(f"Nobody has prepared job {run.pointer.job_id} again within {silence:g} s")
+                problem = "could not be read" if state is None else "was not prepared again"
+                raise AirflowException(f"Job {run.pointer.job_id} {problem} within {silence:g} s")
             time.sleep(_LOOK)
+
+    def _is_over(self, run: TaskRun, state: JobState) -> bool:
+        """Nothing is left to do. Raises AirflowFailException for a job that is not to go on, or not for this task, and
+        JobDeletedError."""
+        standing = self._standing(state)
+        if standing in _OVER:
+            return True
+        state.refuse_deleted()
+        if standing is Standing.TAKEN:
+            raise self._taken(run, state)
+        if standing is Standing.FAILED:
+            cause = cause_first(state.cause or "unknown")
+            raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
+        return False
 
     def _look_patiently(self, run: TaskRun) -> JobState | None:
         try:
-            return self._look(run)
+            state = self._look(run)
         except TransientError as error:
             self.log.warning("The journal cannot be read now: %s", error)
             return None
+        if is_whole(state):
+            return state
+        self.log.warning("The journal cannot be read now: %s", "; ".join(state.damage) or "it is not there")
+        return None
 
     def _standing(self, state: JobState) -> Standing:
+        if state.has_finished:
+            return Standing.DONE  # also of one that is deleted by now: whoever cleans up need not wait for this task
         return self._group_run.standing(state, subtasks_of(state, self.subtask))
 
-    def _refuse_alone(self) -> None:
-        """Without the JobMaster's task nobody prepares anything, nor commits it. Raises AirflowFailException."""
+    def _refuse_alone(self, nobody: Sequence[str]) -> None:
+        """Without the JobMaster's task nobody prepares anything, nor commits it. ``nobody``: its states then; one that
+        is successful may have run a job to its end that cannot be looked at now. Raises AirflowFailException."""
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
         found = self._siblings.states().get(self.coordinate)
-        if found in self._nobody:
+        if found in nobody:
             raise AirflowFailException(f"Task {self.coordinate!r} is {found}: nobody coordinates {self.subtask}")
 
     # ---- the end
+
+    def _finished(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
+        """The job's state when nothing is left to do. ``ran``: what the worker ran in, which has ended well: in that
+        deployment it does not run again, whether the journal tells it yet or not."""
+        state = self._look_patiently(run)
+        if state is None or not self._is_over(run, state):
+            self._keep(context, run, state or ran, ran.deployment)
+        return state or ran
+
+    def _keep(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
+        """Defer until the job is over, or a later deployment than this one wants the result again. Returns if that
+        would hold up others, or no triggerer can tell: then it is for whoever clears the group."""
+        if self._waits_here:
+            why = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
+            self.log.warning("%s %s", why, _GREEN)
+        elif self._lacks_room(len(state.graph().subtasks), context["ti"].map_index):
+            self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
+        else:
+            self._await_the_end(run, subtasks_of(state, self.subtask), deployment)
+
+    def _lacks_room(self, count: int, map_index: int | None) -> bool:
+        """Airflow runs fewer instances of a mapped task at a time than these, and counts those that are deferred: the
+        last ones would never begin."""
+        bounds = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
+        is_mapped = map_index is not None and map_index >= 0
+        return is_mapped and any(bound is not None and bound < count for bound in bounds)
 
     def _result(self, state: JobState) -> dict[str, Any]:
         status = None if state.status is None else str(state.status)

@@ -29,3 +29,12 @@ class DeploymentOverError(OvertakenError):
     """Of a worker: somebody else runs the job now, or it is over."""
 
     template = "deployment {deployment} of job {job_id!r} is over: {why}"
+
+
+class SubtaskTakenError(OvertakenError):
+    """Of a worker: another one runs its subtask in the same deployment. The others, and the job, are as they were."""
+
+    template = (
+        "another worker has a subtask of this one, which leaves (deployment {deployment} of job {job_id!r}): {why}. "
+        "Each subtask is for one worker: to run it here, end the other one first"
+    )

@@ -34,7 +34,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
-from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
 from airflow_provider_ckpt.remote.hosted import Hosted
 from airflow_provider_ckpt.remote.liveness import Liveness
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
@@ -189,7 +189,10 @@ class Worker:
     def _refuse_fenced(self, cause: str, by: AttemptId | None) -> None:
         """Unless it was the next attempt, begun here."""
         if by is None or by.nonce not in self._nonces:
-            raise DeploymentOverError(job_id=self._job_id, deployment=self._part.deployment, why=cause)
+            deployment = self._part.deployment
+            is_here = by is not None and by.epoch == deployment
+            error = SubtaskTakenError if is_here else DeploymentOverError
+            raise error(job_id=self._job_id, deployment=deployment, why=cause)
 
     def _note(self, report: Report, gateway: TaskGateway) -> None:
         hosted = self._hosted.get(report.subtask)

@@ -32,6 +32,7 @@ class LineKind(str, Enum):
     SUBTASK_FAILED = "subtask_failed"
     SUBTASK_RESTARTING = "subtask_restarting"
     RESCALED = "rescaled"
+    RECONFIGURED = "reconfigured"
     RECONCILED = "reconciled"
     LATE_FILES = "late_files"
     WARNING = "warning"

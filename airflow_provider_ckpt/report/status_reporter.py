@@ -18,6 +18,8 @@ from airflow_provider_ckpt.journal.events import (
     GraphChanged,
     JobReconciled,
     LateFilesFound,
+    ReconfigurationEnded,
+    Reconfigured,
     SourceDropped,
     SourceEnded,
     SubtaskFinished,
@@ -26,6 +28,7 @@ from airflow_provider_ckpt.journal.events import (
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.reconciled import told_of
+from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]
@@ -145,6 +148,12 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, GraphChanged):
         parts = ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
         return LineKind.RESCALED, f"rescaled: {parts} (plan {event.number})"
+    if isinstance(event, Reconfigured):
+        changed = "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items()))
+        return LineKind.RECONFIGURED, f"reconfiguration {event.number} is decided; from here on {changed}"
+    if isinstance(event, ReconfigurationEnded):
+        what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
+        return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
     if isinstance(event, JobReconciled):
         return LineKind.RECONCILED, told_of(event)
     if isinstance(event, LateFilesFound):

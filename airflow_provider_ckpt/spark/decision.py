@@ -17,6 +17,7 @@ from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothi
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.storage.storage import Storage
@@ -36,6 +37,7 @@ class Decision:
     may_begin_anew: bool
     graph: JobGraph
     rescaled: Mapping[str, int]
+    settings: Settings
     begins_anew: str | None
     """Why nothing is kept of the runs before, though nothing stands against it; None: that is not wanted."""
     reconciliation: Reconciliation | None
@@ -69,6 +71,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         may_begin_anew=state.plan is not None and nothing_is_covered(state),
         graph=state.graph(),
         rescaled={} if state.plan is None else state.plan.rescaled,
+        settings=state.settings,
         begins_anew=anew,
         reconciliation=reconciliation,
         state=state,

@@ -136,6 +136,7 @@ class Deployment:
             epoch=claimed.taken.epoch,
             post=self._inbox.put,
             check_fenced=claimed.journal.check_fenced,
+            logic=claimed.prepared.logic,
         )
 
     def _make_factory(self) -> SparkTaskFactory:

@@ -22,7 +22,6 @@ if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
@@ -44,6 +43,7 @@ from airflow_provider_ckpt.spark.errors import (
     SparkGoneError,
 )
 from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
+from airflow_provider_ckpt.spark.query.logic import ship_functions
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal, leaves_on_signal
 from airflow_provider_ckpt.spark.task.jvm import is_gone
@@ -108,7 +108,7 @@ def _started(options: RunOptions, location: Location, on_status: OnStatus, work:
 
 def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
     loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
-    _ship_functions(loaded)
+    ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)
     root, journal = look(options, location)
@@ -150,12 +150,6 @@ def load_with_spark(
             raise
     build_session(name, conf)
     return load(reference, params)
-
-
-def _ship_functions(loaded: LoadedJob) -> None:
-    """What the executors cannot import as it was loaded here, its functions are sent by value."""
-    if loaded.by_value:
-        cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]
 
 
 def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:

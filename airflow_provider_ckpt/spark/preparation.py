@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.reconfigured import reconfigured
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
@@ -19,6 +20,7 @@ from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
+from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
 from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits
 from airflow_provider_ckpt.spark.session import build_session
@@ -30,7 +32,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 class PreparedJob:
     """Everything that could be checked was. ``base``: what was decided from the journal; ``anew``: why the
     job does not go on from what it has, but begins anew; ``refused``: that it is refused otherwise. ``location``: of
-    the root."""
+    the root. ``logic``: reads the functions that operators were given while the job ran, or are yet."""
 
     job: Job
     options: RunOptions
@@ -39,6 +41,7 @@ class PreparedJob:
     plan: JobPlan
     base: Decision
     sinks: Mapping[str, BoundSink]
+    logic: LogicLoader
     anew: str | None = None
     refused: InvalidInputError | None = None
 
@@ -56,6 +59,9 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
     """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
     job.runs_under(location)
     spark = build_session(options.job_id, options.conf)
+    logic = LogicLoader(options.params, location)
+    settings = decision.state.settings
+    job = job.with_operators(reconfigured(job.operators, decision.graph.vertices, settings, logic))
     plan, refused = _plan(spark, job, options, storage, decision)
     anew = decision.begins_anew if refused is None else f"it does not fit what ran before: {refused}"
     refuse_own_output(job, plan.reads, location)
@@ -63,7 +69,7 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
     if decision.is_new or anew:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_lost_output(decision.state, sinks)
-    return PreparedJob(job, options, location, spark, plan, decision, sinks, anew, refused)
+    return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, anew, refused)
 
 
 def _plan(

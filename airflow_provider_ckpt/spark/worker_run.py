@@ -210,6 +210,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         epoch=state.deployment,
         post=worker.post,
         check_fenced=lambda: None,
+        logic=prepared.logic,
     )
 
 
@@ -241,9 +242,12 @@ def _told_late(status: StatusReporter, state: JobState, deployment: int) -> Exit
 
 
 def _told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
-    """Whether trying again helps is for the JobMaster to decide, who has heard of it too."""
+    """Whether trying again helps is for the JobMaster to decide, who has heard of it too. That a result is gone which
+    it reads is not this worker's fault, and ends the run."""
     message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
-    more = {} if failure.traceback is None else {"traceback": failure.traceback}
+    more: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
+    if failure.result_is_lost:
+        more[RUN_OVER] = True
     status.say(LineKind.FAILED, message, state, terminal=False, **more)
     return ExitCode.FAILED
 

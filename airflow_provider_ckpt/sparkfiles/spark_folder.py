@@ -24,6 +24,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 # commits first: whatever a copied commit points to was written before it, so it is there to be copied
 _COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")
 
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _NAMES_SCHEMAS = re.compile(r"state/[^/]+/_metadata/")
 _SCHEMA = re.compile(r"state/[^/]+/_stateSchema/.+$")
 
@@ -118,6 +119,54 @@ class SparkFolder:
         body = json.loads(self._lines(f"commits/{batch_id}")[1])
         return int(body.get("nextBatchWatermarkMs", 0)) or None
 
+    def state_partitions(self, batch_id: int | None = None) -> int | None:
+        """Into how many parts the state of the query is cut, as of a committed batch, by default the newest one; None
+        if it keeps none that says so. Spark's metadata of the operators tells how many there were first."""
+        return max(self.parts_of_state(batch_id), default=None)
+
+    def parts_of_state(self, batch_id: int | None = None) -> set[int]:
+        """The same of its operators: Spark keeps some in one part, whatever it is told (a count without keys)."""
+        batch = self.newest_commit() if batch_id is None else batch_id
+        is_there = batch is not None and self.is_committed(batch)
+        ids = json.loads(self._lines(f"commits/{batch}")[1]).get("stateUniqueIds") if is_there else None
+        return {len(parts) for parts in (ids or {}).values()}
+
+    def is_cut_anew(self, batch_id: int) -> bool:
+        """Whether the committed batch is none of the query's: it cuts the state into another number of parts, and
+        nothing else (R21)."""
+        parts, before = self.state_partitions(batch_id), self.state_partitions(batch_id - 1)
+        return parts is not None and before is not None and parts != before
+
+    def follows(self, batch_id: int) -> int:
+        """The batch of the query that a committed one comes behind, -1 if it is the first."""
+        before = batch_id - 1
+        while before >= 0 and self.is_cut_anew(before):
+            before -= 1
+        return before
+
+    def name_shuffle_partitions(self, number: int) -> None:
+        """Have the newest committed plan say into how many parts the state was cut: a query that has not been started
+        again since its first batch does not (4.2.0), and Spark's ``repartition`` fails then. Own folder only."""
+        newest = self.newest_commit()
+        if newest is None:
+            return
+        lines = self._lines(f"offsets/{newest}")
+        meta = json.loads(lines[1])
+        meta["conf"] = {_SHUFFLE_PARTITIONS: str(number), **(meta.get("conf") or {})}
+        body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
+        checksum.replace(self.storage, f"{self.path}/offsets/{newest}", body.encode())
+
+    def call(self, query_id: str) -> None:
+        """Spark ends a query when another one of its id starts: a copy that is to run beside it needs one of its own.
+        Own folder only."""
+        checksum.replace(self.storage, f"{self.path}/metadata", json.dumps({"id": query_id}).encode())
+
+    def plan_empty_batch(self) -> None:
+        """Plan a batch that reads nothing, behind the newest committed one. Own folder only, at a boundary."""
+        if (newest := self.newest_commit()) is not None:
+            body = self.storage.read(f"{self.path}/offsets/{newest}")
+            checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
+
     def plan_final_batch(self, after: int, now_ms: int) -> int:
         """Plan a batch without data at the maximal watermark, so that Spark fires every window (R12).
 
@@ -179,14 +228,18 @@ class SparkFolder:
         return [number for number, uri in taken if glob_name([normal_path(uri)]) or colon_name([uri])]
 
     def forget_planned(self) -> None:
-        """Drop a planned batch that never committed (only late files of an ended source)."""
-        newest, commit = self.newest_offsets(), self.newest_commit()
-        if newest is not None and newest != commit:
-            checksum.delete(self.storage, f"{self.path}/offsets/{newest}")
+        """Drop what is planned behind the newest commit, as late files of an ended source. It is one batch, but in a
+        copy that was made while the query went on: the commit between two plans may be missing there."""
+        commit = self.newest_commit()
+        for number in sorted(self._numbers("offsets"), reverse=True):
+            if commit is None or number > commit:
+                checksum.delete(self.storage, f"{self.path}/offsets/{number}")
 
     def _newest(self, log: str) -> int | None:
-        numbers = [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]
-        return max(numbers, default=None)
+        return max(self._numbers(log), default=None)
+
+    def _numbers(self, log: str) -> list[int]:
+        return [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]
 
     def _lines(self, name: str) -> list[str]:
         return self.storage.read(f"{self.path}/{name}").decode().splitlines()

@@ -90,10 +90,12 @@ class GatedPublication(Publication):
         handles: Mapping[str, Mapping[str, Any]],
         watermark: int | None = None,
         rows: int | None = None,
+        follows: int | None = None,
     ) -> None:
-        """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. The caller holds the
-        lock. Raises BatchGapError."""
-        self._refuse_gap(batch_id)
+        """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. ``follows``: the
+        number of the batch that it comes behind, where that is not the number before: the state was cut anew in between
+        (R21). The caller holds the lock. Raises BatchGapError."""
+        self._refuse_gap(batch_id, batch_id - 1 if follows is None else follows)
         self.inputs.advance(offsets)
         self.act_on_inputs()  # unaligned, a barrier that has arrived is put now, and not behind this batch
         self.publish(
@@ -111,12 +113,11 @@ class GatedPublication(Publication):
         self.inputs.published()
         self.act_on_inputs()  # aligned, the batch may have been all that the snapshot waited for
 
-    def _refuse_gap(self, batch_id: int) -> None:
+    def _refuse_gap(self, batch_id: int, follows: int) -> None:
         """Spark numbers the batches of a folder one after the other: one that is missing was in an entry that is
         gone."""
         last = self.log.state.last_batch
-        following = 0 if last is None else last.batch_id + 1
-        if batch_id > following:
+        if follows > (-1 if last is None else last.batch_id):
             raise BatchGapError(batch_id=batch_id, log=self.log.path, last="none" if last is None else last.batch_id)
 
     def _positions(self) -> dict[str, int]:

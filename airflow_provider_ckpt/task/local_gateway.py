@@ -14,6 +14,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
+    PrepareReconfiguration,
     RestartSubtask,
     ResumeSubtask,
     TriggerBarrier,
@@ -155,6 +156,8 @@ def _tell(task: Task, command: Command) -> None:
             task.trigger(command.checkpoint)
         case PauseSubtask():
             task.pause(command.reason)
+        case PrepareReconfiguration():
+            task.prepare(command.number, command.plan)
         case ResumeSubtask():
             task.resume(command.plan)
         case DrainSubtask():

@@ -33,6 +33,9 @@ class Task(Protocol):
 
     def resume(self, plan: VertexPlan) -> None: ...
 
+    def prepare(self, number: int, plan: VertexPlan) -> None:
+        """Of a reconfiguration: make and try the query of ``plan`` beside the one that runs, and say how it went."""
+
     def drain(self) -> None:
         """End the unbounded sources where they stand."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
+    from airflow_provider_ckpt.journal.state import JobState
 
 _NAME = re.compile(r"(?P<group>.*)~t(?P<number>\d+)\.(?P<part>[^~]*)", re.DOTALL)
 
@@ -15,6 +16,14 @@ def is_of_group(mine: str, attempt: str) -> bool:
     """Whether ``attempt`` is of a task of the group, in the Dag run, of ``mine``."""
     own, theirs = _NAME.fullmatch(mine), _NAME.fullmatch(attempt)
     return attempt == mine or (theirs is not None and own is not None and theirs["group"] == own["group"])
+
+
+def is_held_by_group(mine: str, state: JobState) -> bool:
+    """Whether the job's deployment of now, or the one before, which nobody has followed, was prepared by a task of the
+    group, in the Dag run, of ``mine``; or is being prepared by one. See ``GroupRun.owns``: a release by hand, which has
+    the name of the last claim and something behind it, takes nothing over."""
+    own = _NAME.fullmatch(mine)
+    return own is not None and (state.prepared_by or state.attempt or "").startswith(f"{own['group']}~t")
 
 
 def is_twin_of(mine: str, attempt: str) -> bool:

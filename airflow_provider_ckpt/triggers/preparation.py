@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.comeback import WaitOver
-from airflow_provider_ckpt.triggers.group_attempt import is_of_group
+from airflow_provider_ckpt.triggers.group_attempt import is_held_by_group
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Preparation:
         """See :meth:`Comeback.judge`. A task that has run its JobMaster to a good end has nothing to prepare."""
         if state.deployment:
             return WaitOver(f"the job is prepared, in the deployment of epoch {state.deployment}")
-        if not is_of_group(self._attempt, state.prepared_by or state.attempt or ""):
+        if not is_held_by_group(self._attempt, state):
             return WaitOver(f"{state.attempt} has the job")
         if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
             return WaitOver(f"the job is {state.status}")

@@ -11,6 +11,8 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 GIVEN_UP = ("failed", "upstream_failed", "skipped", "removed")
 """States from which Airflow takes no task by itself."""
+ASK_EVERY = 60.0
+"""Seconds between two questions of a task that waits for the state of the JobMaster's task."""
 
 
 @dataclass(frozen=True)

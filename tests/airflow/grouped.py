@@ -3,16 +3,26 @@ group over it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ckpt import FileSink
-from airflow_provider_ckpt.journal.events import DeploymentPrepared, PlanRecorded, StatusChanged, SubtaskFinished
+from airflow_provider_ckpt.journal.events import (
+    DeletionBegun,
+    DeploymentPrepared,
+    JobDeleted,
+    PlanRecorded,
+    Restored,
+    StatusChanged,
+    SubtaskFinished,
+)
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 
@@ -28,13 +38,41 @@ GRAPH = JobGraph(
 SUBTASKS = ["history/0", "history/1", "rows/0"]
 
 
-def prepared(journal: Journal, attempt: str = f"{NAME}~t1.plan", sink: FileSink | None = None) -> Journal:
-    """As a planner leaves it; of an old release, unless ``sink`` is told: the one called "out"."""
+def prepared(
+    journal: Journal,
+    attempt: str = f"{NAME}~t1.plan",
+    sink: FileSink | None = None,
+    mode: RuntimeMode | None = None,
+    again: Sequence[str] = (),
+) -> Journal:
+    """As a planner leaves it; of an old release, unless ``sink`` is told, the one called "out", or ``mode``. ``again``:
+    subtasks whose results are gone."""
     epoch = journal.claim(attempt, Worker(), 1.0)
     sinks = {} if sink is None else {"out": SinkDefinition("every_checkpoint", sink.definition())}
-    definition = None if sink is None else JobDefinition("streaming", {}, {}, sinks)
+    definition = None if sink is None and mode is None else JobDefinition(mode or "streaming", {}, {}, sinks)
     journal.write(PlanRecorded(GRAPH, {}, 1.0, definition))
+    if again:
+        resets = tuple(Reset(SubtaskId(one), ((0, 1),), SubtaskId("rows/0")) for one in again)
+        journal.write(JobReconciled(epoch, (), {}, resets, 1.5))
     journal.write(DeploymentPrepared(epoch, 2.0))
+    return journal
+
+
+def prepared_anew(journal: Journal, attempt: str = f"{NAME}~t2.coordinate") -> Journal:
+    """In batch mode, from nothing: ``batch_recovery`` is off."""
+    epoch = journal.claim(attempt, Worker(), 1.0)
+    journal.write(Restored(0, {}, 1.0, anew=True))
+    journal.write(PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
+    journal.write(DeploymentPrepared(epoch, 2.0))
+    return journal
+
+
+def deleted(journal: Journal) -> Journal:
+    """Of a job that is over."""
+    state = journal.refresh()
+    journal.claim(f"{state.attempt}~delete", Worker(), 6.0, releases_only=True)
+    journal.write(DeletionBegun(state.status, 6.0))
+    journal.write(JobDeleted(7.0))
     return journal
 
 

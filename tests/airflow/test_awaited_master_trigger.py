@@ -16,9 +16,9 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers.awaited_master import ASK_EVERY, AwaitedMasterTrigger
+from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
-from airflow_provider_ckpt.triggers.siblings import Siblings
+from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from tests.airflow.grouped import NAME, coordinated, ended, prepared
 

@@ -186,7 +186,7 @@ def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
         await asyncio.to_thread(steps[len(slept)])
 
     monkeypatch.setattr(AwaitedMasterTrigger, "_sleep", staticmethod(sleep))
-    monkeypatch.setattr(preparation, "is_of_group", lambda mine, attempt: True)  # the Dag run has no id yet
+    monkeypatch.setattr(preparation, "is_held_by_group", lambda mine, state: True)  # the Dag run has no id yet
     with DAG("shop_group_fails", schedule=None) as dag, TaskGroup("orders"):
         subtask = SubtaskTaskOperator(
             task_id="subtask",

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt import CheckpointedSparkJobGroup
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.storage import Storage
@@ -84,6 +85,18 @@ def test_a_cleared_subtask_is_another_attempt_of_it_and_touches_no_other(
         operator.execute(context(store, try_number=number, max_tries=max_tries))
     assert [call.argv[-4:] for call in spark_submit.calls] == [["--worker", "history/0", "--deployment", "1"]] * 2
     assert (orders.refresh().epoch, root.list(f"{NAME}/requests")) == (2, [])
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_cleared_subtask_of_a_job_that_has_finished_succeeds_at_once(
+    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals, mode: RuntimeMode
+) -> None:
+    ended(coordinated(prepared(journal(NAME), mode=mode)), "FINISHED")
+    operator = SubtaskTaskOperator(task_id="s", subtask="history/0", coordinate="orders.coordinate", **given)
+    store = StateStore()
+    assert operator.execute(context(store))["status"] == "FINISHED"
+    assert operator.execute(context(store, try_number=2, max_tries=4))["status"] == "FINISHED"
+    assert spark_submit.calls == []
 
 
 @pytest.mark.parametrize("subtasks", [None, ["history", "rows/0"]])

@@ -80,6 +80,15 @@ def test_how_often_they_look_and_when_one_counts_as_lost_is_said_for_all_tasks()
     assert task(dag, "orders.coordinate")._chosen == given
 
 
+def test_subtasks_are_never_deferred_if_the_group_says_so() -> None:
+    """For an Airflow without a triggerer; ``coordinate`` is asked by itself."""
+    never = {"subtask": {"deferrable": False}, "coordinate": {"deferrable": False}}
+    assert task(group(**never), "orders.subtask").partial_kwargs["deferrable"] is False
+    dag = group(subtasks=["history", "rows/0"], **never)
+    assert {task(dag, f"orders.{name}").defers for name in ("history", "rows-0", "coordinate")} == {False}
+    assert task(group(subtasks=["rows/0"]), "orders.rows-0").defers
+
+
 def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
     with DAG("shop", schedule=None) as dag:
         first = CheckpointedSparkJobGroup("first", job=JOB)

@@ -11,13 +11,17 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_ckpt.journal.events import PlanRecorded, RequestAnswered
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
+from airflow_provider_ckpt.journal.events import PlanRecorded, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.operators.job_request import (
     CheckpointedJobDrainOperator,
+    CheckpointedJobReconfigureOperator,
     CheckpointedJobRescaleOperator,
     CheckpointedJobStopOperator,
     JobRequestOperator,
@@ -179,3 +183,85 @@ def test_a_rescale_that_can_never_be_fails_for_good(
     by_split(journal)
     with pytest.raises(AirflowFailException, match="can be rescaled, to 1 or more: history"):
         ask(rescale(root, parallelism, source))
+
+
+# ---- reconfigure
+
+
+DAILY = JobVertex("daily", ("live", "daily"), ("live",), (), (), bounded=False)
+
+
+def streaming(journal: JobOf) -> Journal:
+    job = driver(journal("orders"))
+    job.write(PlanRecorded(JobGraph((DAILY,), ()), {}, 5.0))
+    return job
+
+
+def reconfigure(root: Storage, **arguments: Any) -> CheckpointedJobReconfigureOperator:
+    given = arguments or {"assign_workload": {"daily": {"state_partitions": "16", "trigger_interval": "2s"}}}
+    return CheckpointedJobReconfigureOperator(task_id="ask", job_id="orders", root=root.uri, timeout="1m", **given)
+
+
+CHANGED = {"daily": VertexSettings(state_partitions=16, trigger_interval=2.0)}
+
+
+def test_it_waits_until_the_queries_run_so(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    with answering(job, root, RequestOutcome.completed("daily stood still for 1.2 s"), None):
+        assert ask(reconfigure(root))["status"] == "RUNNING"
+    (asked,) = pending_requests(root, "orders", 1, ())
+    assert asked.changes == CHANGED
+
+
+def test_what_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    failed = RequestOutcome.failed("daily: it has other columns; the job goes on as it was")
+    with answering(job, root, failed, None), pytest.raises(AirflowException, match="it has other columns") as told:
+        ask(reconfigure(root, assign_execution_logic={"daily": "v2.py:job"}))
+    assert not isinstance(told.value, AirflowFailException)
+
+
+def test_a_retry_of_one_that_took_place_asks_nothing(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    job.write(Reconfigured(1, CHANGED, 6.0))
+    assert ask(reconfigure(root))["status"] == "RUNNING"
+    assert pending_requests(root, "orders", 1, ()) == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"assign_workload": {"nobody": {"state_partitions": 4}}},
+        {"assign_resources": {"daily": {"executors": 4}}},
+        {"assign_workload": {"daily": {"state_partitions": "many"}}},
+    ],
+)
+def test_a_change_that_can_never_be_fails_for_good(root: Storage, journal: JobOf, given: dict[str, Any]) -> None:
+    streaming(journal)
+    with pytest.raises(AirflowFailException):
+        ask(reconfigure(root, **given))
+
+
+def test_the_hook_asks_when_the_block_ends(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    hook = CheckpointHook(None, root=root.uri)
+    with answering(job, root, RequestOutcome.completed("so it runs"), None), hook.reconfigure("orders") as change:
+        change.assign_workload("daily", state_partitions=16, trigger_interval="2s")
+        assert pending_requests(root, "orders", 1, ()) == []
+    (asked,) = pending_requests(root, "orders", 1, ())
+    assert asked.changes == CHANGED
+
+
+def test_the_hook_says_that_the_job_goes_on_as_it_was(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    refused = RequestOutcome.refused("daily has come to its end")
+    with answering(job, root, refused, None), pytest.raises(ReconfigurationFailedError, match="has come to its end"):
+        with CheckpointHook(None, root=root.uri).reconfigure("orders") as change:
+            change.assign_resources("daily", pool_weight=2)
+
+
+def test_a_block_that_fails_asks_nothing(root: Storage, journal: JobOf) -> None:
+    streaming(journal)
+    with pytest.raises(ZeroDivisionError), CheckpointHook(None, root=root.uri).reconfigure("orders") as change:
+        change.assign_resources("daily", pool_weight=1 // 0)
+    assert pending_requests(root, "orders", 1, ()) == []

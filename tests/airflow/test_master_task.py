@@ -360,6 +360,49 @@ def test_a_clear_goes_on_with_a_job_that_was_stopped_or_failed_for_good_and_a_re
     assert spark_submit.calls[0].options["resume_failed"] is (end == "FAILED")
 
 
+def test_one_that_is_cleared_alone_behind_the_end_of_a_job_fails_for_good_as_nobody_runs_the_subtasks(
+    coordinate: Any,
+    played: PlayedMaster,
+    orders: Journal,
+    spark_submit: FakeSparkSubmit,
+    root: Storage,
+    tmp_path: Path,
+    told: Told,
+) -> None:
+    """They are green: the job that was STOPPED had left them so."""
+    restarting(orders, root, tmp_path, spark_submit, "STOPPED")
+    store = StateStore()
+    coordinate().execute(context(store))
+    told.states = {f"orders.subtask_{number}": "success" for number in range(len(SUBTASKS))}
+
+    def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        coordinated(orders)
+        assert played.is_hopeless.wait(60)
+        return ExitCode.FAILED
+
+    played.plays = [play]
+    with pytest.raises(AirflowFailException, match="the job needs them again: clear the whole group"):
+        coordinate().execute(context(store, try_number=2, max_tries=3))
+
+
+def test_one_that_is_cleared_alone_while_the_job_runs_goes_on_with_it(
+    coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
+) -> None:
+    """Its workers are left alone."""
+    store, ends = StateStore(), plays(prepared(orders), "FINISHED", ExitCode.FINISHED)
+
+    def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        coordinated(orders)
+        return ExitCode.FAILED
+
+    played.plays = [dies, ends]
+    with pytest.raises(AirflowException):
+        coordinate().execute(context(store))
+    result = coordinate().execute(context(store, try_number=2, max_tries=4))
+    assert (result["status"], result["epoch"]) == ("FINISHED", 3)
+    assert spark_submit.calls == []
+
+
 def test_a_job_that_has_finished_is_not_run_again(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
 ) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
+from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
+from airflow_provider_ckpt.triggers.group_looks import GroupLooks
 from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
 from airflow_provider_ckpt.triggers.spark_application import SparkApplicationTrigger
 from tests.costs import looks
@@ -124,3 +127,29 @@ def test_a_task_that_waits_for_a_jobmaster_looks_at_the_journal_and_at_the_beat(
     monkeypatch.setattr(trigger, "_watch", watch)
     monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     assert hour.of(trigger) == looks.awaiting_task(10)
+
+
+def test_a_task_that_has_finished_in_batch_mode_costs_what_a_sensor_does_and_hundreds_no_more_than_two(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.journal.claim("shop.orders.r1~t1.plan", Worker(), 1.0)
+    trigger: Any = FinishedSubtaskTrigger(
+        job_id=JOB,
+        coordinate="c",
+        ckpt_conn_id=None,
+        root=watched.storage.uri,
+        attempt="shop.orders.r1~t1.subtask",
+        subtasks=["history/0"],
+        deployment=0,
+    )
+    seconds = itertools.count(0.0, 10.0)
+
+    async def looks_of_group() -> Any:
+        return GroupLooks(watched.client.look, lambda: "deferred", clock=lambda: next(seconds))
+
+    hour = Hour(watched, monkeypatch, first=1)
+    monkeypatch.setattr(trigger, "_group_looks", looks_of_group)
+    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
+    one = hour.of(trigger)
+    assert one == looks.sensor(10) == looks.finished_tasks(1, 10)
+    assert one.gets < looks.finished_tasks(300, 10).gets <= 2 * one.gets

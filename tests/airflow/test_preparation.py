@@ -46,6 +46,11 @@ def test_so_does_somebody_else_who_has_the_job(orders: Journal) -> None:
     assert over(orders) == WaitOver("shop.orders.r2~t1.plan has the job")
 
 
+def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
+    orders.claim(f"{orders.state.attempt}~release", Worker(), 6.0, releases_only=True)
+    assert over(orders) is None
+
+
 @pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
 def test_without_a_task_that_prepares_it_nobody_is_waited_for(orders: Journal, state: str) -> None:
     found = over(orders, state)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.airflow_real.browser import Browser
 from tests.airflow_real.component import Component
 from tests.airflow_real.rest import Rest
 from tests.support.processes import ROOT, is_alive, send
@@ -106,6 +107,9 @@ class Airflow(Rest):
         for pid in left:
             send(pid, signal.SIGKILL)
         return left
+
+    def log_in_to(self, browser: Browser) -> None:
+        browser.log_in(self.url, self._token)
 
     def processes(self) -> list[int]:
         mark = f"AIRFLOW_HOME={self.home}".encode()

@@ -1,15 +1,19 @@
-"""A group of tasks in a whole Airflow, whose subtasks are applications of a standalone Spark cluster."""
+"""A group of tasks in a whole Airflow, whose subtasks are applications of a standalone Spark cluster. Airflow is in
+parts on PostgreSQL, as it is deployed, where a server is installed; else it is ``airflow standalone`` on SQLite."""
 
 from __future__ import annotations
 
 import copy
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.airflow_real.deployment import Deployment
+from tests.airflow_real.postgres import PostgreSQL, initdb
 from tests.airflow_real.server import Airflow
 from tests.airflow_real.watched_group import WatchedGroup
 from tests.chaos.data import Feeder
@@ -71,8 +75,18 @@ def airflow(world: World, cluster: Standalone, tmp_path_factory: pytest.TempPath
         "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "{cluster.url}"}}',
         "AIRFLOW_CONN_CKPT_DEFAULT": f'{{"conn_type": "ckpt", "host": "{world.root}"}}',
     }
-    with Airflow(tmp_path_factory.mktemp("airflow"), env) as running:
+    with _installed(tmp_path_factory.mktemp("airflow"), env) as running:
         (running.dags / "dags.py").write_text(DAGS)
+        yield running
+
+
+@contextmanager
+def _installed(home: Path, env: Mapping[str, str]) -> Iterator[Airflow]:
+    if initdb() is None:
+        with Airflow(home, env) as running:
+            yield running
+        return
+    with PostgreSQL() as postgres, Deployment(home, env, postgres.url) as running:
         yield running
 
 

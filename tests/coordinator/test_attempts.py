@@ -112,7 +112,7 @@ def test_r20_a_change_that_is_in_the_journal_holds_for_the_next_attempt() -> Non
     assert h.running(plan=0) == []
     assert h.c.dropped_messages == {"stale": 1}
     assert not only(PauseSubtask, h.running(plan=1))
-    assert h.c.pause is None
+    assert not h.c.pauses
     h.source_at_end("h")
     assert len(only(PauseSubtask, h.effects)) == 1
 

@@ -138,7 +138,7 @@ def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_t
     assert h.at(50.0) == []
     assert h.c.next_deadline(50.0) is None
     assert names(_stopped_at(h, "h")) == ["SourceDropped", "ResumeSubtask"]
-    assert h.c.pause == Pause(V0, DropSource("h"))
+    assert h.c.pauses == (Pause(V0, DropSource("h")),)
     assert names(h.running()) == ["CheckpointTriggered", "TriggerBarrier"]
 
 
@@ -169,7 +169,7 @@ def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -
     h.source_at_end("h")
     h.ack()
     h.running()
-    assert h.c.pause == Pause(V0, DropSource("h"))
+    assert h.c.pauses == (Pause(V0, DropSource("h")),)
     assert h.c.dropped_messages == {"stale": 1}
 
 
@@ -180,9 +180,9 @@ def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() 
     _stopped_at(h, "h")
     h.running(plan=0)
     assert h.c.dropped_messages == {"stale": 1}
-    assert h.c.pause == Pause(V0, DropSource("h"))
+    assert h.c.pauses == (Pause(V0, DropSource("h")),)
     h.running(plan=1)
-    assert h.c.pause is None
+    assert not h.c.pauses
 
 
 def test_a_resume_says_all_that_is_left_out() -> None:

@@ -31,8 +31,8 @@ class Another(PlanChanges[Mark]):
     def __init__(self) -> None:
         self.waiting, self.is_done = [AGAIN], False
 
-    def wanted(self) -> list[Pause[Mark]]:
-        return list(self.waiting)
+    def wanted(self) -> list[tuple[Pause[Mark]]]:
+        return [(pause,) for pause in self.waiting]
 
     def begun(self, pause: Pause[Mark]) -> None:
         self.waiting.remove(pause)
@@ -59,24 +59,26 @@ def two_kinds() -> tuple[Pauses, Another]:
 def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
     pauses, another = two_kinds()
     (first, sources), (second, by) = pauses.wanted()
-    assert (first, second, by) == (HISTORY, AGAIN, another)
+    assert (first, second, by) == ((HISTORY,), (AGAIN,), another)
     assert pauses.plan(V0) == VertexPlan(0, ())
 
     pauses.begin(first, sources)
-    assert isinstance(pauses.stood_still(3, 1.0), SourceDropped)
+    on = pauses.stood_still(V0, 3, 1.0)
+    assert [type(event) for event in on.events] == [SourceDropped]
+    assert on.subtasks == (V0,)
     assert pauses.plan(V0) == VertexPlan(1, ("history",))
-    pauses.over(V0)
+    pauses.over(V0, 1.5)
 
     pauses.begin(second, by)
-    assert pauses.stood_still(4, 2.0) == SourceDropped("v", "changed", 4, 2.0)
+    assert pauses.stood_still(V0, 4, 2.0).events == (SourceDropped("v", "changed", 4, 2.0),)
     assert pauses.plan(V0) == VertexPlan(2, ("history", "changed"))
     assert not pauses.wanted()
 
 
 def test_a_next_attempt_is_asked_again_by_the_kind_whose_pause_it_has_not_heard_of() -> None:
     pauses, another = two_kinds()
-    pauses.begin(AGAIN, another)
-    pauses.begin_again(V0)
-    assert pauses.current is None
-    assert [pause for pause, _ in pauses.wanted()] == [HISTORY, AGAIN]
+    pauses.begin((AGAIN,), another)
+    pauses.begin_again(V0, 1.0)
+    assert not pauses.current
+    assert [wanted for wanted, _ in pauses.wanted()] == [(HISTORY,), (AGAIN,)]
     assert pauses.plan(V0) == VertexPlan(0, ())

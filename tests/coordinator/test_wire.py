@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
+    PrepareReconfiguration,
     RestartSubtask,
     ResumeSubtask,
     TriggerBarrier,
@@ -24,6 +25,8 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     DataAvailable,
+    ReconfigurationPrepared,
+    ReconfigurationUnfit,
     SourceAtEnd,
     SplitsCompleted,
     SplitsReturned,
@@ -38,10 +41,11 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.pause_reason import DropSource
+from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 WORLD = (3, SubtaskId("v/0"), AttemptId(3, 2, "ab"))
 SNAPSHOT = Snapshot(
@@ -54,6 +58,7 @@ SNAPSHOT = Snapshot(
     finished=False,
     finished_on_restore=False,
 )
+SETTINGS = VertexSettings(trigger_interval=0.0, state_partitions=4, logic={"v": "v2.py:job"})
 MESSAGES: list[Any] = [
     SubtaskOpened(*WORLD),
     SubtaskRunning(*WORLD),
@@ -69,6 +74,9 @@ MESSAGES: list[Any] = [
     BarrierDeclined(*WORLD, 2, "IO_EXCEPTION", "disk full"),
     SourceAtEnd(*WORLD, "history", 4, droppable=False),
     SubtaskPaused(*WORLD, DropSource("history"), 4),
+    SubtaskPaused(*WORLD, Reconfigure(2), 4),
+    ReconfigurationPrepared(*WORLD, 2),
+    ReconfigurationUnfit(*WORLD, 2, "it has other columns"),
     SplitsCompleted(*WORLD, ("2026-01",), 4),
     SplitsCompleted(*WORLD, ("2026-01", "2026-02"), 4, together=2),
     SplitsReturned(*WORLD, ("2026-03",), together=1),
@@ -76,6 +84,8 @@ MESSAGES: list[Any] = [
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),
     PauseSubtask(*WORLD, DropSource("history")),
+    PauseSubtask(*WORLD, Reconfigure(2)),
+    PrepareReconfiguration(*WORLD, 2, VertexPlan(1, (), settings=SETTINGS)),
     ResumeSubtask(*WORLD, VertexPlan(1, ("history",))),
     DrainSubtask(*WORLD),
     FinishSubtask(*WORLD),

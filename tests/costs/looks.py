@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 from collections.abc import Callable
@@ -22,12 +23,14 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.storage.root import open_root
-from airflow_provider_ckpt.triggers.awaited_master import ASK_EVERY
 from airflow_provider_ckpt.triggers.comeback import Comeback
 from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
+from airflow_provider_ckpt.triggers.finished_subtask import shared_age
+from airflow_provider_ckpt.triggers.group_looks import GroupLooks
 from airflow_provider_ckpt.triggers.look import Look
+from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 from tests.costs.meter import Cost, Meter
 
 JOB = "orders"
@@ -95,6 +98,24 @@ def awaiting_task(poll: float, ask_every: float = ASK_EVERY) -> Cost:
     request to the storage."""
     watched = Watched()
     return watched.hour(comeback(watched, poll=poll, ask_every=ask_every).look, round(3600 / poll))
+
+
+def finished_tasks(count: int, poll: float) -> Cost:
+    """Of :class:`FinishedSubtaskTrigger`, of so many tasks of a group in one triggerer, one after the other begun: they
+    share their looks."""
+    watched, now = Watched(), 0.0
+    shared = GroupLooks(watched.client.look, lambda: "deferred", clock=lambda: now)
+
+    async def wait(seconds: float) -> None:
+        nonlocal now
+        for _ in range(round(seconds / poll) * count):
+            await shared.reading(shared_age(poll))
+            now += poll / count
+
+    asyncio.run(wait(4 * poll))
+    watched.meter.taken()
+    asyncio.run(wait(3600.0))
+    return watched.meter.taken()
 
 
 def comeback(watched: Watched, *, poll: float, ask_every: float = ASK_EVERY) -> ComebackWatch:

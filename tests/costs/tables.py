@@ -13,7 +13,7 @@ from pathlib import Path
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, REMOTE_POLL, Timing
 from tests.costs.deployment import Idle
 from tests.costs.driver import IdleDriver
-from tests.costs.looks import awaiting_task, deferred_task, sensor
+from tests.costs.looks import awaiting_task, deferred_task, finished_tasks, sensor
 from tests.costs.meter import Cost
 from tests.docs.examples import ROOT
 
@@ -63,6 +63,7 @@ def looks() -> Mapping[tuple[str, str], Cost]:
         (task, idle): deferred_task(10, 60),
         (task, busy): deferred_task(10, 60, 120),
         ("a subtask's task that waits for a JobMaster, every 10 s", "has none"): awaiting_task(10),
+        ("300 subtasks' tasks that have finished in batch mode, every 10 s", idle): finished_tasks(300, 10),
     }
 
 

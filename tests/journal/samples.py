@@ -6,12 +6,15 @@ import random
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
+from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
+from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 
 GRAPH = JobGraph(
@@ -94,6 +97,23 @@ def of_rescaling() -> list[ev.Event]:
         ev.GraphChanged(1, after, {"history": 4}, 110.0),
         ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
         ev.PlanRecorded(after, {}, 120.0, None, {"history": 4}),
+    ]
+
+
+def of_reconfiguration() -> list[ev.Event]:
+    """A query is given another function and another cut of its state; the next driver says so once more."""
+    settings = {"daily": VertexSettings(trigger_interval=2.0, state_partitions=8, logic={"daily": "v2.py:job"})}
+    took = {"daily": PhaseTimes(1.25, 0.5, 0.0, 1.5)}
+    done = RequestOutcome.parse("completed: daily stood still for 1.5 s")
+    definition = JobDefinition("streaming", {}, {"daily": VertexDefinition("update", True, shuffle_partitions=200)}, {})
+    cut = JobDefinition("streaming", {}, {"daily": VertexDefinition("update", True, shuffle_partitions=8)}, {})
+    return [
+        ev.PlanRecorded(GRAPH, {}, 101.0, definition),
+        ev.Reconfigured(1, settings, 110.0),
+        ev.ReconfigurationEnded(1, "r-3", done, took, 112.0),
+        ev.RequestAnswered("r-3", "reconfigure", done, 112.0),
+        ev.ReconfigurationEnded(0, "r-4", RequestOutcome.parse("failed: no"), {}, 113.0),
+        ev.PlanRecorded(GRAPH, {}, 120.0, cut, {}, settings),
     ]
 
 

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.journal.requests import (
     pending_requests,
     write_request,
 )
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -106,6 +107,30 @@ def test_the_golden_request_of_a_rescale(storage: Storage) -> None:
     ]
     name = write_request(storage, "orders", "rescale", 7, rescale=asked, now=lambda: 1767225600.25)
     assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+
+
+def test_the_golden_request_of_a_reconfiguration(storage: Storage) -> None:
+    golden = (GOLDEN / "reconfigure.json").read_bytes()
+    storage.create("orders/requests/8f3e.json", golden)
+    settings = VertexSettings(
+        max_files_per_batch=4, trigger_interval=0.5, state_partitions=8, logic={"daily": "v2.py:job"}
+    )
+    changes = {"daily": settings}
+    assert pending_requests(storage, "orders", 7, set()) == [
+        Request("8f3e", "reconfigure", 7, 1767225600.25, changes=changes)
+    ]
+    name = write_request(storage, "orders", "reconfigure", 7, changes=changes, now=lambda: 1767225600.25)
+    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+
+
+@pytest.mark.parametrize("more", ['"changes": 3', '"changes": {"daily": 4}', '"changes": {"daily": {"colour": "red"}}'])
+def test_a_reconfiguration_that_cannot_be_understood_is_answered_as_that(storage: Storage, more: str) -> None:
+    head = '{"format": "airflow-provider-ckpt/request", "version": 1, "kind": "reconfigure", "epoch": 1, "at": 1'
+    storage.create("orders/requests/r.json", f"{head}, {more}}}".encode())
+    (found,) = pending_requests(storage, "orders", 1, set())
+    assert (found.kind, found.changes) == ("invalid", {})
+    assert found.problem is not None
+    assert found.problem.startswith("changes ")
 
 
 @pytest.mark.parametrize("more", ['"uid": "history"', '"uid": 3, "parallelism": 4', '"uid": "h", "parallelism": true'])

@@ -44,6 +44,16 @@ def test_another_driver_hands_out_anew_and_what_is_done_stays_done() -> None:
     assert (progress.done, progress.assigned, progress.left) == (2, 0, 8)
 
 
+def test_of_a_source_at_its_end_all_are_done_though_the_driver_died_before_it_told_the_last_ones() -> None:
+    """They are in the logs, and nobody tells of them any more. Who looks must not think that some are missing."""
+    first, second = (SubtaskId(f"history/{number}") for number in range(2))
+    ended = ev.SubtaskFinished(first, "0001-ab", 6.0)
+    (one_reads_yet,) = folded(*of_splits(), ended).split_progress()
+    assert (one_reads_yet.done, one_reads_yet.left) == (2, 4)
+    (progress,) = folded(*of_splits(), ended, ev.SubtaskEndOfData(second, "0001-ab", 6.0)).split_progress()
+    assert (progress.total, progress.done, progress.assigned, progress.left) == (10, 10, 0, 0)
+
+
 def test_r14_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
     """Its coverage is written in one entry with its completion; a full write buffer may part the two."""
     state = folded(*of_splits(), completed(2), ev.SplitsCovered("history", 3, ((5, 6),)))

@@ -30,6 +30,7 @@ from tests.journal.samples import (
     WORKER,
     of_a_deletion,
     of_deployment,
+    of_reconfiguration,
     of_recovery,
     of_rescaling,
     of_restarts,
@@ -57,6 +58,7 @@ def test_every_event_survives_its_json() -> None:
         *of_restarts(),
         *of_recovery(),
         *of_rescaling(),
+        *of_reconfiguration(),
         *of_a_deletion(),
         *of_deployment(),
         ev.StateSnapshot(folded(one_of_each()), 3.0),
@@ -294,7 +296,8 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 
 
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
-    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_deployment()])
+    begun = [*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()]
+    state = folded([*begun, *of_reconfiguration(), *of_deployment()])
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
     state.reconciled = ev.JobReconciled(2, (), {}, (), 1.0)

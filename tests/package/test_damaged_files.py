@@ -117,6 +117,8 @@ READERS: list[tuple[str, str, Read]] = [
     ("request-v1/request.json", "orders/requests/r.json", request),
     ("request-v1/leaving.json", "orders/requests/r.json", request),
     ("request-v1/rescale.json", "orders/requests/r.json", request),
+    ("request-v1/reconfigure.json", "orders/requests/r.json", request),
+    ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("rescaling-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("run-options-v1.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
     ("run-options-v1-params.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
@@ -145,7 +147,7 @@ FREE = re.compile(
 )
 """What any JSON may stand in, or what is not read."""
 PARTS = re.compile(
-    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|run-options|job-definition|execution-graph|file-handle|root|request-"
+    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|root|request-"
 )
 """What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
 

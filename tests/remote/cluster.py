@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from random import Random
 
+from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
@@ -76,6 +77,8 @@ class Cluster:
         self.sinks: dict[str, BoundSink] = {
             uid: KeptRowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
         }
+        self.operators: tuple[SinkOperator, ...] = ()
+        """The sinks as the job declares them, where a test is about that."""
         self.restart_attempts, self.patience = 10_000, 60.0
         self.restarts = True
         """A worker has what fails begun again; else it leaves, and whoever supervises begins another one."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.clock import Clock
@@ -46,8 +47,9 @@ class Planner(Process):
         tidy_up(storage, JOB, epoch)
         graph, splits = cluster.graph, cluster.world.splits
         sources = {uid: SourceDefinition(True, parallelism=graph.vertex(uid).parallelism) for uid in splits}
+        definition = JobDefinition(cluster.mode, sources, {}, sink_definitions(cluster.operators))
         logs = load_logs(storage, JOB, graph)
-        record_plan(journal, JOB, graph, JobDefinition(cluster.mode, sources, {}, {}), {}, {})
+        record_plan(journal, JOB, graph, definition, {}, {})
         for uid, named in splits.items():
             if uid not in journal.state.frozen:
                 path = f"frozen/{uid}.json"
@@ -92,7 +94,9 @@ class MasterProcess(Process):
             retained_checkpoints=1,
             attempt=self.name,
         )
-        remote = RemoteJob(SimpleNamespace(sinks=()), options, Location(self.storage.uri), cluster.timing)
+        remote = RemoteJob(
+            SimpleNamespace(sinks=cluster.operators), options, Location(self.storage.uri), cluster.timing
+        )
         journal = Journal(self.storage, JOB, flush_interval=0.5, clock=cluster.clock)
         with mock.patch("airflow_provider_ckpt.remote.master.bind_sinks", return_value=cluster.sinks):
             self.master = Master(remote, self.storage, journal, StatusReporter(lambda line: None, JOB, None))

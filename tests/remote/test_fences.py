@@ -14,7 +14,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.remote.errors import DeploymentOverError, NotPlannedError
+from airflow_provider_ckpt.remote.errors import DeploymentOverError, NotPlannedError, SubtaskTakenError
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from tests.remote.cluster import Cluster
@@ -106,7 +106,7 @@ def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[...
     cluster.run(lambda: len(claims(cluster)) == 2 and cluster.state.status is JobStatus.RUNNING)
     second = cluster.add(cluster.worker(cluster.groups[0]))
     cluster.run(lambda: first.is_over)
-    assert isinstance(first.error, DeploymentOverError)
+    assert isinstance(first.error, SubtaskTakenError), "the deployment goes on, and nobody is told that it is over"
     cluster.finish()
     assert isinstance(second, WorkerProcess)
     assert second.end in (WorkerEnd.DONE, WorkerEnd.JOB_OVER)
@@ -126,7 +126,7 @@ def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: C
     attempts = {task.attempt for task in later.tasks}
     cluster.add(late)
     cluster.run(lambda: late.is_over)
-    assert isinstance(late.error, DeploymentOverError)
+    assert isinstance(late.error, SubtaskTakenError)
     assert "was opened by a later try" in str(late.error)
     assert late.tasks == []
     cluster.finish()

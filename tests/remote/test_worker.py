@@ -14,7 +14,7 @@ from airflow_provider_ckpt.journal.events import EpochClaimed, StatusChanged, Su
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from tests.remote.bench import (
     AT_END,
@@ -208,7 +208,7 @@ def test_w20_it_is_overtaken_by_any_other_deployment(bench: Bench) -> None:
 def test_it_is_overtaken_by_another_process_for_its_subtask(bench: Bench) -> None:
     deployed(bench, RUNNING)
     bench.fenced_by = SECOND
-    with pytest.raises(DeploymentOverError):
+    with pytest.raises(SubtaskTakenError):
         bench.turn()
 
 
@@ -218,7 +218,7 @@ def test_it_is_not_overtaken_by_itself(bench: Bench) -> None:
     bench.turn()
     assert bench.turn(rp.SubtaskFenced(*WORLD, "fenced", bench.fenced_by)) == []
     bench.fenced_by = None
-    with pytest.raises(DeploymentOverError):
+    with pytest.raises(SubtaskTakenError):
         bench.turn(rp.SubtaskFenced(*WORLD, "fenced", THIRD))
 
 

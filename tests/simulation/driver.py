@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
+    PrepareReconfiguration,
     RestartSubtask,
     ResumeSubtask,
     TriggerBarrier,
@@ -23,6 +24,7 @@ from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Release
 from airflow_provider_ckpt.coordinator.messages import (
     Message,
+    ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
     RescaleRequested,
@@ -102,7 +104,8 @@ def planned(world: World, mode: str, random: Random) -> Planned:
             wanted[uid] = random.randint(1, before)
     graph = graph.rescaled(widths)
     definition = JobDefinition("batch" if mode == "batch" else "streaming", sources, {}, {})
-    return Planned(graph, wanted, ev.PlanRecorded(graph, {}, world.now, definition, rescaled))
+    event = ev.PlanRecorded(graph, {}, world.now, definition, rescaled, state.settings)
+    return Planned(graph, wanted, event)
 
 
 class Driver:
@@ -348,8 +351,9 @@ class Driver:
                 message.epoch, message.subtask, message.attempt, message.checkpoint, "IO_EXCEPTION"
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
-        if isinstance(message, (StopRequested, RescaleRequested)) and message.request and not self.coordinator.is_over:
-            self.asked.add(message.request)
+        asks = isinstance(message, StopRequested | RescaleRequested | ReconfigureRequested) and message.request
+        if asks and not self.coordinator.is_over:
+            self.asked.add(asks)
         if isinstance(message, (SubtaskRunning, SubtaskAtEndOfData, SubtaskDone)):
             self.world.has_come(message.epoch, message.subtask)
         for _ in range(times):
@@ -391,6 +395,9 @@ class Driver:
                 self.releases.append(effect.checkpoint)
             case PauseSubtask():
                 self._tell(effect, lambda runner: runner.pause(effect.reason))
+            case PrepareReconfiguration():
+                fits = not self.faulty or self.random.random() < 0.9
+                self._tell(effect, lambda runner: runner.prepare(effect.number, effect.plan, fits=fits))
             case ResumeSubtask():
                 self._tell(effect, lambda runner: runner.resume(effect.plan))
             case DrainSubtask():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.reports import Report, SourceAtEnd
+from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report, SourceAtEnd
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -103,6 +103,10 @@ class Runner:
 
     def resume(self, plan: VertexPlan) -> None:
         self.told = plan
+
+    def prepare(self, number: int, plan: VertexPlan, *, fits: bool) -> None:
+        """``fits``: what comes of it, at a later step. What reads all there is cannot be changed."""
+        self.outbox.append(ReconfigurationUnfit(*self.task_id, number, "it ends by itself"))
 
     def drain(self) -> None:
         raise NotImplementedError
@@ -213,6 +217,11 @@ class StreamingRunner(Runner):
         super().resume(plan)
         self._carry_out(self.machine.resume(plan))
 
+    def prepare(self, number: int, plan: VertexPlan, *, fits: bool) -> None:
+        world = (*self.task_id, number)
+        answer: Report = ReconfigurationPrepared(*world) if fits else ReconfigurationUnfit(*world, "other columns")
+        self.work.append(lambda: self.outbox.append(answer))
+
     def drain(self) -> None:
         self._carry_out(self.machine.drain(self._seen()))
 
@@ -245,6 +254,7 @@ class StreamingRunner(Runner):
         offsets = {uid: q.offset_json(end - 1) for uid, end in ends.items()}
         self.query.offsets = ends
         self.publication.publish_batch(batch_id, offsets, **self._staged(batch_id, rows))
+        self.world.ran_with(self.subtask, self.publication.plan.settings)
         self._carry_out(self.machine.advance(self._seen()))
 
     def _carry_out(self, actions: Iterable[Action]) -> None:

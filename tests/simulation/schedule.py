@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import Message, RescaleRequested, StopRequested
+from airflow_provider_ckpt.coordinator.messages import Message, ReconfigureRequested, RescaleRequested, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.simulation.driver import Driver
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.world import BrokenError, World
@@ -86,8 +90,22 @@ def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
     return JobGraph(tuple(vertices), tuple(edges))
 
 
+def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
+    """Most vertices read something that does not end: what ends soon is hardly ever changed while it runs."""
+    vertices: list[JobVertex] = []
+    for one in graph.vertices:
+        live = f"l{one.uid[1:]}"
+        if live not in one.sources and random.random() < 0.7:
+            one = replace(one, operators=(*one.sources, live, one.uid), sources=(*one.sources, live))
+        upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
+        whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
+        vertices.append(replace(one, bounded=whole))
+    return JobGraph(tuple(vertices), graph.edges)
+
+
 class Simulation:
-    """``rescales``: somebody asks for another number of subtasks of sources with splits, again and again."""
+    """``rescales``: somebody asks for another number of subtasks of sources with splits, again and again;
+    ``reconfigures``: for other settings of some queries."""
 
     def __init__(
         self,
@@ -97,6 +115,7 @@ class Simulation:
         *,
         splits: bool = False,
         rescales: bool = False,
+        reconfigures: bool = False,
     ) -> None:
         self.random = Random(seed)
         graph = random_graph(self.random)
@@ -104,7 +123,9 @@ class Simulation:
             graph = by_split(graph, self.random)
         if rescales:
             graph = with_open_source(graph, self.random)
-        self.rescales = rescales
+        if reconfigures:
+            graph = with_live_sources(graph, self.random)
+        self.rescales, self.reconfigures = rescales, reconfigures
         rows = {
             (f"{v.uid}/{i}", uid): self.random.randint(0, 12)
             for v in graph.vertices
@@ -137,7 +158,7 @@ class Simulation:
 
     def run(self) -> None:
         """Raises BrokenError (or CutViolatedError through FAILED) as soon as an invariant does not hold."""
-        for _ in range(FAULTY_STEPS):
+        for _ in range(2 * FAULTY_STEPS if self.reconfigures else FAULTY_STEPS):
             if "FINISHED" in self.ends:
                 break
             self._step_with_faults()
@@ -165,6 +186,8 @@ class Simulation:
             self._misdeliver()
         elif self.rescales and dice < 0.06 and self.driver.coordinator is not None:
             self._ask_to_rescale()
+        elif self.reconfigures and 0.06 < dice < 0.12 and self.driver.coordinator is not None:
+            self._ask_to_reconfigure()
 
     def _step(self, driver: Driver) -> None:
         driver.step()
@@ -188,6 +211,29 @@ class Simulation:
         if self.random.random() < 0.15:
             self.driver.crash_in_effects = True
 
+    def _ask_to_reconfigure(self) -> None:
+        """Of some operators, or of one that there is not. Some need another attempt."""
+        assert self.driver.coordinator is not None
+        statuses = self.driver.coordinator.subtask_statuses()
+        running = [one for one in self.world.graph.vertices if self._all_run(one, statuses)]
+        likely = running if self.random.random() < 0.9 else self.world.graph.vertices
+        known = [self.random.choice(one.operators) for one in likely]
+        known += ["nobody"] if not known or self.random.random() < 0.1 else []
+        chosen = self.random.sample(known, min(len(known), self.random.choice((1, 1, 2, 3))))
+        changes = {uid: self._settings() for uid in chosen}
+        self._ask(ReconfigureRequested(changes, f"c{next(self.requests)}"))
+        if self.random.random() < 0.15:
+            self.driver.crash_in_effects = True
+
+    @staticmethod
+    def _all_run(vertex: JobVertex, statuses: Mapping[SubtaskId, SubtaskStatus]) -> bool:
+        return all(statuses.get(one) is SubtaskStatus.RUNNING for one in vertex.subtasks)
+
+    def _settings(self) -> VertexSettings:
+        if self.random.random() < 0.3:
+            return VertexSettings(state_partitions=self.random.randint(1, 3))
+        return VertexSettings(pool_weight=self.random.randint(1, 3))
+
     def _ask(self, request: Message) -> None:
         self.driver.inbox.append(request)
 
@@ -201,6 +247,8 @@ class Simulation:
     def _finish_without_faults(self) -> None:
         self.zombies.clear()
         steps = STEPS_TO_FINISH + STEPS_TO_FINISH_A_SUBTASK * len(self.world.subtasks)
+        if self.reconfigures:
+            steps *= 2  # more of them live on until they are drained
         for step in range(steps):
             if "FINISHED" in self.ends:
                 return

@@ -23,6 +23,8 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointTriggered,
     GraphChanged,
     PlanRecorded,
+    ReconfigurationEnded,
+    Reconfigured,
     RequestAnswered,
 )
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -62,8 +64,44 @@ def test_every_schedule_in_which_sources_with_splits_are_rescaled_does_so_too(fi
         _run(seed, splits=True, rescales=True)
 
 
-def _run(seed: int, *, splits: bool = False, rescales: bool = False) -> Simulation:
-    simulation = Simulation(seed, splits=splits, rescales=rescales)
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_in_which_queries_are_reconfigured_does_so_too(first: int) -> None:
+    """R21: several at once, again and again, what does not fit among them, and drivers die in the middle of it."""
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed, reconfigures=True)
+
+
+def test_the_schedules_of_reconfigurations_are_not_tame() -> None:
+    missing = {"completed", "refused", "failed", "does not fit", "several", "anew", "left before it ended"}
+    missing |= {"failed meanwhile", "is in progress", "is being ended"}
+    for seed in range(400):
+        missing -= _of_reconfiguring(_run(seed, reconfigures=True))
+        if not missing:
+            return
+    pytest.fail(f"in no schedule: {missing}")
+
+
+def _of_reconfiguring(simulation: Simulation) -> set[str]:
+    journal = [event for _, event in simulation.world.journal]
+    answers = [event for event in journal if isinstance(event, RequestAnswered) and event.kind == "reconfigure"]
+    seen = {answer.outcome.result.value for answer in answers}
+    told = " ".join(str(answer.outcome) for answer in answers)
+    seen |= {text for text in ("failed meanwhile", "is in progress", "is being ended") if text in told}
+    changes = [event for event in journal if isinstance(event, Reconfigured)]
+    ended = {event.number for event in journal if isinstance(event, ReconfigurationEnded)}
+    if "other columns" in told:
+        seen.add("does not fit")
+    if any(len(event.settings) > 1 for event in changes):
+        seen.add("several")
+    if any(one.state_partitions for event in changes for one in event.settings.values()):
+        seen.add("anew")
+    if {event.number for event in changes} - ended:
+        seen.add("left before it ended")
+    return seen
+
+
+def _run(seed: int, *, splits: bool = False, rescales: bool = False, reconfigures: bool = False) -> Simulation:
+    simulation = Simulation(seed, splits=splits, rescales=rescales, reconfigures=reconfigures)
     try:
         simulation.run()
     except Exception as error:

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.journal.events import (
     Event,
     GraphChanged,
     PlanRecorded,
+    Reconfigured,
     RequestAnswered,
     SplitsAssigned,
     StatusChanged,
@@ -28,6 +29,7 @@ from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_state import fold, live
 from airflow_provider_ckpt.partitions.records import (
@@ -90,6 +92,8 @@ class World:
         self._readers = {name: subtask_entries(self.storage, self._path(name)) for name in self.subtasks}
         self.journal: list[tuple[int, Event]] = []
         self.targets = {sink: Target() for v in graph.vertices for sink in v.sinks}
+        self.final_only: frozenset[str] = frozenset()
+        """Sinks that release at the end of the job alone: what they hold is looked at then."""
         self.now = 0.0
         self._checked = 0
         self._log_checked = dict.fromkeys(self.subtasks, 0)
@@ -119,6 +123,13 @@ class World:
     def begun(self, epoch: int) -> Collection[SubtaskId]:
         """Subtasks that began in the epoch, and were not in the graph as that began."""
         return self._begun.get(epoch, {}).keys()
+
+    def ran_with(self, subtask: SubtaskId, settings: VertexSettings | None) -> None:
+        """The subtask has published a batch: with what is decided, and with all of it (R21)."""
+        decided = [event.settings for _, event in self.journal if isinstance(event, Reconfigured)]
+        now = decided[-1].get(subtask.vertex) if decided else None
+        if settings != now:
+            raise BrokenError(f"R21: {subtask} ran with {settings}, and {now} is decided")
 
     def has_come(self, epoch: int, subtask: SubtaskId) -> None:
         """The subtask has told the coordinator that it runs, or that it is over."""
@@ -266,7 +277,11 @@ class World:
         that ended otherwise."""
         answers: dict[str, list[RequestOutcome]] = {request: [] for request in asked}
         status = ""
-        rescales = {ev.request for _, ev in self.journal if isinstance(ev, RequestAnswered) and ev.kind == "rescale"}
+        changes = {
+            event.request
+            for _, event in self.journal
+            if isinstance(event, RequestAnswered) and event.kind in ("rescale", "reconfigure")
+        }
         for e, event in self.journal:
             if e == epoch and isinstance(event, RequestAnswered):
                 answers[event.request].append(event.outcome)
@@ -276,7 +291,7 @@ class World:
             last = [outcome for outcome in outcomes if outcome.is_last]
             if len(last) != 1 or outcomes[-1] != last[0]:
                 raise BrokenError(f"request {request} of epoch {epoch} was answered {outcomes}")
-            if request not in rescales and last[0].took_place and status not in ("FINISHED", "STOPPED"):
+            if request not in changes and last[0].took_place and status not in ("FINISHED", "STOPPED"):
                 raise BrokenError(f"request {request} is completed, but the run ended {status}")
 
     def _check_cut(self, epoch: int, event: CheckpointCompleted) -> None:
@@ -311,7 +326,7 @@ class World:
         """Exactly once: a target holds what lies before the cut, each row once."""
         event = self._completed[checkpoint]
         for vertex in self.graph.vertices:
-            for sink in vertex.sinks:
+            for sink in [one for one in vertex.sinks if one not in self.final_only]:
                 if self.targets[sink].last_released > checkpoint:
                     continue  # a driver that was declared dead released on
                 expected = []

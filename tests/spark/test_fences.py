@@ -57,6 +57,7 @@ from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.spark.task.trials import Trials
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -159,7 +160,8 @@ class Subtask:
 
     def runner(self, build: Callable[[], object]) -> StreamingRunner:
         builder: Any = SimpleNamespace(build=lambda dropped: build())
-        return StreamingRunner(self.context, self.publisher(), builder)
+        trials = Trials(self.context, V, self.folder, f"{self.folder.path}/trial", reads_whole=False)
+        return StreamingRunner(self.context, self.publisher(), lambda settings: builder, trials)
 
     def plan(self, batch: int) -> None:
         self.storage.create(f"{self.folder.path}/offsets/{batch}", b'v2\n{"batchWatermarkMs":0}')

@@ -12,7 +12,9 @@ from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage
 
 
@@ -68,3 +70,24 @@ def test_r12_the_final_batch_never_takes_the_place_of_one_that_is_planned(storag
     with pytest.raises(AlreadyExistsError):
         SparkFolder(storage, "v/1").plan_final_batch(0, 1_700_000_000_000)
     assert storage.read("v/1/offsets/1") == b"planned"
+
+
+def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_made(storage: Storage) -> None:
+    """The query runs on: while the copy looks around, it may commit the batch that was planned, and plan another."""
+    run_batch(storage, 0)
+
+    class GoesOn(WrappedStorage):
+        def files(self, path: str) -> Sizes:
+            before = super().files(path)
+            if path != "v/1" or self.inner.exists("v/1/commits/1"):
+                return before
+            run_batch(storage, 1)
+            storage.create("v/1/offsets/2", b'v2\n{"batchWatermarkMs":0}')
+            return [one for one in super().files(path) if one[0] != "commits/1"]
+
+    copy = SparkFolder(GoesOn(storage), "v/2")
+    copy.copy_from(SparkFolder(GoesOn(storage), "v/1"))
+    assert (copy.newest_commit(), copy.newest_offsets()) == (0, 2)
+    copy.forget_planned()
+    copy.plan_empty_batch()
+    assert (copy.newest_commit(), copy.newest_offsets()) == (0, 1)

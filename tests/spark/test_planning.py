@@ -169,7 +169,7 @@ def builder(spark: SparkSession, world: World, job: Job) -> QueryBuilder:
     def no_edge(uid: str) -> DataFrame:
         raise AssertionError(uid)
 
-    return QueryBuilder(job, vertex, (), calls, no_edge)
+    return QueryBuilder(job.operators, vertex, (), calls, no_edge)
 
 
 def test_r2_a_query_without_its_finished_source_reads_the_rest(spark: SparkSession, world: World) -> None:

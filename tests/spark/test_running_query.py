@@ -106,6 +106,7 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         log=SimpleNamespace(state=SimpleNamespace(last_batch=None)),
         folder=SimpleNamespace(location=""),
         vertex=SimpleNamespace(uid="vertex"),
+        publication=SimpleNamespace(plan=SimpleNamespace(settings=None)),
     )
     context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1)
     query = RunningQuery(context, publisher, lambda: None)
@@ -120,7 +121,7 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         assert type(query.failure(ended)) is CkptError  # while the next one is being started,
         return SimpleNamespace(id=2)
 
-    built: Any = SimpleNamespace(frame=SimpleNamespace(writeStream=Spark(start)), output_mode="append")
+    built: Any = SimpleNamespace(frame=SimpleNamespace(writeStream=Spark(start)), output_mode="append", stateful=False)
     query._launch(built, {"once": True})
     assert type(query.failure(ended)) is CkptError  # and when it is
     assert type(query.cause(RuntimeError())) is QueryFailedError  # of that one nothing is known

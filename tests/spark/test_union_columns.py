@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,6 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, Str
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.jobmaster import recorded_plan
 from airflow_provider_ckpt.journal.events import PlanRecorded
-from airflow_provider_ckpt.model.definition import JobDefinition
-from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.sinks.file_writer import Format
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError
@@ -303,11 +301,11 @@ def test_a_column_that_nobody_sees_may_be_read_as_well(world: World) -> None:
 def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last release recorded no unions: the same order goes on, another one is refused by name."""
 
-    def without_unions(
-        graph: JobGraph, schemas: Mapping[str, str], at: float, definition: JobDefinition, rescaled: Mapping[str, int]
-    ) -> PlanRecorded:
-        vertices = {uid: replace(vertex, unions=()) for uid, vertex in definition.vertices.items()}
-        return PlanRecorded(graph, schemas, at, replace(definition, vertices=vertices), rescaled)
+    def without_unions(*fields: Any) -> PlanRecorded:
+        plan = PlanRecorded(*fields)
+        assert plan.definition is not None
+        vertices = {uid: replace(vertex, unions=()) for uid, vertex in plan.definition.vertices.items()}
+        return replace(plan, definition=replace(plan.definition, vertices=vertices))
 
     schemas = CASES["order"]
     fill(world, *schemas)

@@ -35,9 +35,9 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
             more.extend(world.put_ids("live", 3, 10, 1_010))
         if line["kind"] == "released":
             state = world.state()
-            seen[line["checkpoint"]] = come = state.watermark(line["checkpoint"])
+            seen[line["released"]] = come = state.watermark(line["released"])
             passed = {start for start in starts if come is not None and (start + 10) * 1000 <= come}
-            released = set(world.released_ids(up_to=line["checkpoint"]))
+            released = set(world.released_ids(up_to=line["released"]))
             assert released >= passed, (come, released)
         drain(line)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, format_line, parse_line
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
-from airflow_provider_ckpt.spark.worker_run import _told
+from airflow_provider_ckpt.spark.worker_run import _told, _told_failed
 
 
 @pytest.mark.parametrize("end", [WorkerEnd.NO_MASTER, WorkerEnd.ASKED, WorkerEnd.SPARK_LOST])
@@ -34,3 +37,16 @@ def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: Jo
     read = parse_line(format_line(said[0]))
     assert read is not None
     assert read.run_is_over is (status is JobStatus.RESTARTING)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_one_that_misses_a_result_which_it_reads_blames_the_run(is_lost: bool) -> None:
+    """It ends with that, and the next one produces the result again: in Airflow that costs the reader no try."""
+    said: list[StatusLine] = []
+    attempt = AttemptId.parse("0002-01-deadbeef")
+    failure = SubtaskFailed(2, SubtaskId("report/0"), attempt, "0.parquet is gone", result_is_lost=is_lost)
+    code = _told_failed(StatusReporter(said.append, "orders", None), JobState("orders"), failure)
+    assert code is ExitCode.FAILED
+    read = parse_line(format_line(said[0]))
+    assert read is not None
+    assert read.run_is_over is is_lost

@@ -129,6 +129,9 @@ class SyntheticTask:
     def resume(self, plan: VertexPlan) -> None:
         self._do(lambda: self._runner.resume(plan))
 
+    def prepare(self, number: int, plan: VertexPlan) -> None:
+        self._do(lambda: self._runner.prepare(number, plan, fits=True))
+
     def drain(self) -> None:
         self._do(self._runner.drain)
 

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 
 
@@ -82,6 +83,8 @@ class PlanRecorded(JournalEvent):
     rescaled: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
     """Source with splits -> how many subtasks are to read it, where somebody has asked for that while the job ran: it
     holds for later runs as long as the job declares the ``parallelism`` that it did then."""
+    settings: Mapping[str, VertexSettings] = field(default_factory=dict, metadata=LATER)
+    """What somebody has changed while the job ran, by vertex: it holds until it is changed again."""
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:

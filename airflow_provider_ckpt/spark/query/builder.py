@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.errors import tells_what_to_do
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.spark.query.active_session import activate
@@ -124,14 +123,14 @@ class QueryBuilder:
 
     def __init__(
         self,
-        job: Job,
+        operators: Mapping[str, Operator],
         vertex: JobVertex,
         edges: Iterable[JobEdge],
         calls: SourceCalls,
         edge_frame: EdgeFrame,
         known: Unions | None = None,
     ) -> None:
-        self._operators: Mapping[str, Operator] = job.operators
+        self._operators = operators
         self._vertex = vertex
         self._edges = {(edge.operator, edge.producer): edge.uid for edge in edges}
         self._calls = calls

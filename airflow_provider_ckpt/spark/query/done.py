@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.job.options import RuntimeMode
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.spark.query.edge_schema import marked
 from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
 
@@ -29,6 +30,8 @@ class Done:
     schemas: Mapping[str, StructType] = field(default_factory=dict)
     mode: RuntimeMode | None = None
     unions: Mapping[str, Unions] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    """What somebody has changed while the job ran."""
 
     @staticmethod
     def of(state: JobState) -> Done:
@@ -51,13 +54,14 @@ class Done:
                 for vertex, uids in state.dropped.items()
                 if uids and vertex in definition.vertices
             },
+            state.settings,
         )
 
     @staticmethod
     def again(state: JobState) -> Done:
         """For a job that goes back to a checkpoint: what is over may be running again, how it runs stays."""
         known = Done.of(state)
-        return Done(inline=known.inline, mode=known.mode)
+        return Done(inline=known.inline, mode=known.mode, settings=known.settings)
 
 
 def _schema(uid: str, state: JobState, definition: JobDefinition) -> StructType:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
+class UnfitQueryError(InvalidInputError):
+    """Of a query that was to take the place of one that runs, which goes on."""
+
+    template = "the new query of {vertex} cannot take the place of the one that runs: {problem}"
+
+
 class FunctionFailedError(InvalidInputError):
     """The user's function raised; its own traceback is kept as ``__cause__``."""
 

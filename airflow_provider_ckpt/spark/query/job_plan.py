@@ -192,7 +192,9 @@ class _Planner:
             return self._placeholder(edge, self.schemas[edges[edge]])
 
         known = self._done.unions.get(vertex.uid)
-        builder = QueryBuilder(self._job, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder, known)
+        builder = QueryBuilder(
+            self._job.operators, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder, known
+        )
         dropped = self._done.dropped.get(vertex.uid, frozenset())
         built = builder.build(dropped)
         self._check_supported(vertex, built)
@@ -209,7 +211,7 @@ class _Planner:
         mark = event_time(self.schemas[vertex.uid])
         self.unions[vertex.uid] = builder.unions
         unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
-        parts = self._shuffle_partitions(built)
+        parts = self._shuffle_partitions(vertex.uid, built)
         self.vertices[vertex.uid] = VertexDefinition(
             built.output_mode, built.stateful, mark, parts, unions, built.watermark, built.joins_streams
         )
@@ -224,10 +226,13 @@ class _Planner:
         self._mixed.add(vertex.uid)
         self._check_sinks(vertex, frame, "append")
 
-    def _shuffle_partitions(self, built: BuiltQuery) -> int | None:
-        """Of a streaming query that keeps state. Spark does not record it in offsets that are keyed by source."""
+    def _shuffle_partitions(self, uid: str, built: BuiltQuery) -> int | None:
+        """Of a streaming query that keeps state. Spark does not record it in all offsets that are keyed by source."""
         if not (built.stateful and self._calls.streaming):
             return None
+        settings = self._done.settings.get(uid)
+        if settings is not None and settings.state_partitions is not None:
+            return settings.state_partitions
         return int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
 
     def _follow_event_time(

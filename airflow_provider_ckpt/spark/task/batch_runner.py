@@ -117,7 +117,7 @@ class BatchRunner(BoundedRunner):
     def _frame(self) -> DataFrame:
         context = self._run
         calls = SourceCalls(context.spark, streaming=False, frozen=self._frozen_files)
-        builder = QueryBuilder(context.job, self.vertex, self._edges, calls, self._edge_frame)
+        builder = QueryBuilder(context.job.operators, self.vertex, self._edges, calls, self._edge_frame)
         return builder.build().frame
 
     def _files(self, producer: SubtaskId) -> list[PartitionFile]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from airflow_provider_ckpt.coordinator.reports import ReconfigurationUnfit
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -37,6 +38,10 @@ class BoundedRunner:
 
     def resume(self, plan: VertexPlan) -> None:
         raise AssertionError(f"{plan}: a task that reads what there is does not stand still")
+
+    def prepare(self, number: int, plan: VertexPlan) -> None:
+        cause = "it reads all there is, and ends"
+        self._run.post(ReconfigurationUnfit(*self._context.task_id, number, cause))
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
         raise AssertionError(f"{splits}: {self.subtask} reads what was frozen")

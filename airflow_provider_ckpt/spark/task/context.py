@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.coordinator.reports import TaskReport
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.reconfigured import Logic
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.storage.storage import Storage
+
+
+def _no_other(reference: str) -> Mapping[str, Operator]:
+    raise AssertionError(f"nobody can read {reference} here")
 
 
 @dataclass(frozen=True)
 class RunContext:
     """``storage`` is the root's. ``graph``: as the epoch began; a task's plan says what has changed since. ``post``
     hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
-    (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14)."""
+    (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14).
+    ``job``: with what was changed of it before this run; ``logic``: reads the functions that it is given yet."""
 
     spark: SparkSession
     storage: Storage
@@ -31,3 +38,4 @@ class RunContext:
     post: Callable[[TaskReport], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
     supervised: SupervisedTry | None = None
+    logic: Logic = _no_other

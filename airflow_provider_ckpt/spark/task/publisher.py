@@ -85,7 +85,7 @@ class Publisher:
         with self.lock:
             commit = self.folder.newest_commit()
             self.publication.resume()
-            if commit is None or commit <= self.publication.last_batch():
+            if commit is None or commit <= self.publication.last_batch() or self.folder.is_cut_anew(commit):
                 return
             prepared = next((one for one in before if one is not None and one.batch_id == commit), None)
             if prepared is None:
@@ -121,9 +121,15 @@ class Publisher:
                 handles=prepared.handles,
                 watermark=self._watermark(prepared.batch_id),
                 rows=prepared.rows,
+                follows=self._follows(prepared.batch_id),
             )
             self._pending = None
             return True
+
+    def _follows(self, batch_id: int) -> int:
+        """The folder is asked only if it is not the batch that is published last: each look is a few requests."""
+        before = batch_id - 1
+        return before if before <= self.publication.last_batch() else self.folder.follows(batch_id)
 
     def _watermark(self, batch_id: int) -> int | None:
         """Windows are closed by the batch that is planned with the watermark, which the one before it has come to."""

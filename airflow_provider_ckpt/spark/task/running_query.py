@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.batch_function import BatchFunction
 from airflow_provider_ckpt.spark.task.causes import find_cause
@@ -24,6 +25,7 @@ from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_end import QueryEnd
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
+from airflow_provider_ckpt.spark.task.session_settings import starting
 
 _STOPPED_WITHIN = 10.0
 """Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
@@ -183,19 +185,21 @@ class RunningQuery:
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
         context, publisher = self._context, self._publisher
         uid = publisher.vertex.uid
-        add_pool(context.spark, uid)
-        context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", uid)
+        settings = publisher.publication.plan.settings or VertexSettings()
+        pool = add_pool(context.spark, uid, settings.pool_weight)
+        context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
         failure = self._end.failure
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()
-        query = (
-            built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
-            .outputMode(built.output_mode)
-            .option("checkpointLocation", publisher.folder.location)
-            .foreachBatch(BatchFunction(self.foreach_batch))
-            .trigger(**trigger)
-            .start()
-        )
+        with starting(context.spark, settings.state_partitions if built.stateful else None):
+            query = (
+                built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
+                .outputMode(built.output_mode)
+                .option("checkpointLocation", publisher.folder.location)
+                .foreachBatch(BatchFunction(self.foreach_batch))
+                .trigger(**trigger)
+                .start()
+            )
         self._query, self.id = query, str(query.id)
         if self._end.is_for_good:  # while it was being started
             query.stop()

@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from airflow_provider_ckpt.coordinator.reports import SourceAtEnd
+from airflow_provider_ckpt.coordinator.reports import ReconfigurationUnfit, SourceAtEnd
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
@@ -29,6 +30,7 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.trials import Trials
 from airflow_provider_ckpt.task.actions import (
     Action,
     AnnounceEnd,
@@ -47,18 +49,22 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 class StreamingRunner:
     """One attempt of one subtask. ``forget_earlier``: called once, when it has published a batch: until then a person
     may want what the attempt before has left (a query that Spark refuses, a schema that state does not fit).
+    ``make_builder``: of the query with such settings; ``trials``: where queries are tried that may take its place.
     ``widen``: called before a query is built, with the lock held: its inputs show all that the plan has it read."""
 
     def __init__(
         self,
         context: RunContext,
         publisher: Publisher,
-        builder: QueryBuilder,
+        make_builder: Callable[[VertexSettings | None], QueryBuilder],
+        trials: Trials,
         forget_earlier: Callable[[], None] | None = None,
         widen: Callable[[VertexPlan], None] = lambda plan: None,
     ) -> None:
         self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
-        self._context, self._builder = context, builder
+        self._context, self._make_builder, self._trials = context, make_builder, trials
+        self._builder: QueryBuilder | None = None
+        self._settings: VertexSettings | None = None
         self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
         self._lock, self._publication = publisher.lock, publisher.publication
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
@@ -92,6 +98,15 @@ class StreamingRunner:
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
         raise AssertionError(f"{self.subtask}: a query is handed no splits")
 
+    def prepare(self, number: int, plan: VertexPlan) -> None:
+        """In a thread of its own: the query of now is not to wait for it."""
+        with self._lock:
+            now, task_id = self._built, self._publication.task_id
+        if now is None:
+            self._publication.tell(ReconfigurationUnfit(*task_id, number, "it has not started yet"))
+            return
+        self._trials.submit(task_id, number, plan, now, self._make_builder, self._publication.tell)
+
     def drain(self) -> None:
         with self._lock:
             self._carry_out(self._machine.drain(self._seen()))
@@ -118,9 +133,11 @@ class StreamingRunner:
     def stop(self) -> None:
         """Stop the query where it is: an unpublished batch runs again in the next attempt."""
         self._query.stop()
+        self._trials.stop()
 
     def close(self) -> None:
-        """Returns when the runner's thread has ended: nothing of this attempt runs on behind the driver."""
+        """Returns when the runner's threads have ended: nothing of this attempt runs on behind the driver."""
+        self._trials.close()
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
@@ -202,7 +219,7 @@ class StreamingRunner:
                     self._publication.end_of_partition()
                     self._carry_out(self._machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
-                    droppable = can_drop(self._builder, uid, self._publication.plan.without)
+                    droppable = can_drop(self._current_builder(), uid, self._publication.plan.without)
                     self._publication.tell(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
                 case Tell(report):
                     self._publication.tell(report)
@@ -219,7 +236,9 @@ class StreamingRunner:
         with self._lock:
             self._publication.goes_on(plan)
             self._widen(plan)
-        built = self._builder.build(plan.without)
+        if plan.settings != self._settings:
+            self._builder = None
+        built = self._current_builder().build(plan.without)
         with self._lock:
             self._built = built
             reads = {*built.reads, *self._inputs.edge_sources}
@@ -227,7 +246,7 @@ class StreamingRunner:
 
     def _run(self) -> None:
         assert self._built is not None
-        interval = f"{int(self._context.options.trigger_interval * 1000)} milliseconds"
+        interval = f"{int(self._trigger_interval * 1000)} milliseconds"
         self._query.run(self._built, {"availableNow": True} if self._runs_out else {"processingTime": interval})
         with self._lock:
             self._carry_out(self._machine.started(self._seen()))
@@ -247,8 +266,21 @@ class StreamingRunner:
             self._publication.end_of_data(mode)
             self._carry_out(self._machine.data_ended())
 
+    @property
+    def _trigger_interval(self) -> float:
+        settings = self._publication.plan.settings
+        chosen = None if settings is None else settings.trigger_interval
+        return self._context.options.trigger_interval if chosen is None else chosen
+
+    def _current_builder(self) -> QueryBuilder:
+        """Of the plan of now; one that goes straight to its end has built nothing yet."""
+        if self._builder is None:
+            settings = self._publication.plan.settings
+            self._builder, self._settings = self._make_builder(settings), settings
+        return self._builder
+
     def _build_anew(self) -> BuiltQuery:
-        return self._builder.build(self._publication.plan.without)
+        return self._current_builder().build(self._publication.plan.without)
 
     def _submit(self, work: Callable[[], None]) -> None:
         self._thread.submit(self._guard, work)

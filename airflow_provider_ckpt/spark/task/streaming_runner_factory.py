@@ -9,11 +9,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.job.operators import SourceOptions
+from airflow_provider_ckpt.job.reconfigured import of_vertex
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.prepared_store import PreparedStore
@@ -30,7 +33,9 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.state_cut import cut_anew
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.spark.task.trials import Trials
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before, published_last
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed, data_folder, feed_folder
@@ -108,12 +113,19 @@ class StreamingRunnerFactory:
         )
         gone_on = published_last(log.records())
         publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))
+        if plan.settings is not None:
+            cut_anew(context.spark, folder, plan.settings.state_partitions)
         of_attempt.check_fenced()  # nothing was appended yet that would have told
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
         widen = functools.partial(self._widen, subtask, publisher.inputs)
-        return StreamingRunner(context, publisher, self._builder(vertex, edges), forget_earlier, widen)
+        context.storage.delete_tree(f"{home}/trial")  # of one that died in it
+        # one that is overtaken cleans up yet: not what this attempt tries
+        trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
+        return StreamingRunner(
+            context, publisher, functools.partial(self._builder, vertex, edges), trials, forget_earlier, widen
+        )
 
     def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
         """Have ``inputs`` show the channels, too, that the plan has and they have not. See :meth:`Inputs.read_also`."""
@@ -178,10 +190,15 @@ class StreamingRunnerFactory:
         storage = self._context.storage
         return Inputs(edges, bounded, gate, lambda uid: SeenFiles(storage, f"{folder.path}/sources/{uid}"))
 
-    def _builder(self, vertex: JobVertex, edges: Mapping[str, EdgeInput]) -> QueryBuilder:
-        context = self._context
+    def _builder(
+        self, vertex: JobVertex, edges: Mapping[str, EdgeInput], settings: VertexSettings | None
+    ) -> QueryBuilder:
+        """Raises UnfitLogicError."""
+        context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
         calls = SourceCalls(context.spark, streaming=True, limit=limit)
+        changed = of_vertex(context.job.operators, vertex, settings, context.logic)
+        operators = {**context.job.operators, **changed}
 
         locations = {edge.edge.uid: (edge.edge.producer, edge.feed.location) for edge in edges.values()}
 
@@ -192,11 +209,12 @@ class StreamingRunnerFactory:
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
             options: dict[str, Any] = {"recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
             if not self._whole:
-                options["maxBytesPerTrigger"] = limit
+                limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
+                options |= limits.to_spark() or {"maxBytesPerTrigger": str(limit)}
             return with_watermark(reader.options(**options).parquet(location), schema)
 
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
-        return QueryBuilder(context.job, vertex, edges_in, calls, edge_frame, known)
+        return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known)
 
     def outputs(self, subtask: SubtaskId, attempt: AttemptId) -> Outputs:
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)

@@ -10,7 +10,9 @@ from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.garbage import GARBAGE
 from tests.mutants.catalogue.journal import JOURNAL
+from tests.mutants.catalogue.kept import KEPT
 from tests.mutants.catalogue.partitions import PARTITIONS
+from tests.mutants.catalogue.reconfiguring import RECONFIGURING
 from tests.mutants.catalogue.recovery import RECOVERY
 from tests.mutants.catalogue.remote import REMOTE
 from tests.mutants.catalogue.rescaling import RESCALING
@@ -27,7 +29,9 @@ MUTANTS = (
     *GARBAGE,
     *COORDINATOR,
     *RESCALING,
+    *RECONFIGURING,
     *REMOTE,
+    *KEPT,
     *RECOVERY,
     *SINKS,
     *SPARK_FILES,

@@ -336,19 +336,22 @@ COORDINATOR = (
         "resumed-before-the-drop-is-durable",
         "R2",
         "coordinator/subtask_lifecycle.py",
-        "        if change is not None:\n            parts.out.append(Append(change))\n"
-        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))",
-        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n"
-        "        if change is not None:\n            parts.out.append(Append(change))",
-        ("tests/coordinator/test_finishing.py",),
+        "        parts.out.extend(map(Append, on.events))\n        for subtask in on.subtasks:\n"
+        "            if not parts.reconfiguring.waits_to_begin_anew(subtask):\n"
+        "                parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n",
+        "        for subtask in on.subtasks:\n"
+        "            if not parts.reconfiguring.waits_to_begin_anew(subtask):\n"
+        "                parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n"
+        "        parts.out.extend(map(Append, on.events))\n",
+        ("tests/coordinator/test_finishing.py", "tests/coordinator/test_reconfiguring.py"),
         "a query ran without its source, and the next driver names it again",
     ),
     Mutant(
         "dropped-with-a-checkpoint-pending",
         "R20",
         "coordinator/subtask_lifecycle.py",
-        "        busy = self._parts.cycle.pending is not None or pauses.current is not None",
-        "        busy = pauses.current is not None",
+        "        busy = self._parts.cycle.pending is not None or bool(pauses.current)",
+        "        busy = bool(pauses.current)",
         _ALL,
         "a query is stopped that a barrier waits for",
     ),
@@ -356,7 +359,7 @@ COORDINATOR = (
         "two-planned-restarts-at-once",
         "R20",
         "coordinator/subtask_lifecycle.py",
-        "        busy = self._parts.cycle.pending is not None or pauses.current is not None",
+        "        busy = self._parts.cycle.pending is not None or bool(pauses.current)",
         "        busy = self._parts.cycle.pending is not None",
         _ALL,
         "of two restarts one is forgotten",

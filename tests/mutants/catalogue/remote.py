@@ -290,6 +290,75 @@ REMOTE = (
         "the JobMaster of a task that was cleared fences that of its next try, and then nobody has the job",
     ),
     Mutant(
+        "remote-older-journal",
+        "R9",
+        "remote/master.py",
+        "        refuse_older_journal(self._journal, self._sinks)\n",
+        "",
+        ("tests/remote/test_taking_over.py::test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more",),
+        "a root that was brought back from a backup under a prepared job releases once more what is in the output",
+    ),
+    Mutant(
+        "remote-sinks-unasked",
+        "R9",
+        "remote/master.py",
+        "        check_sinks(self._job, state, definition, self._sinks)\n",
+        "",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_had_been_released",
+        ),
+        "a JobMaster goes on over an output that is gone, and what was in it is never seen again",
+    ),
+    Mutant(
+        "remote-final-sink-released-early",
+        "R16",
+        "remote/master.py",
+        'final_only=frozenset(one.uid for one in self._job.sinks if one.release == "final")',
+        "final_only=frozenset()",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then",
+        ),
+        "a sink that is to show all of a job or nothing shows a part of it",
+    ),
+    Mutant(
+        "remote-cut-log",
+        "R16",
+        "remote/master.py",
+        "        check_whole(state, logs)\n",
+        "",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_nobody",
+        ),
+        "a JobMaster goes on over a log that has lost entries, whose numbers are given out once more",
+    ),
+    Mutant(
+        "remote-end-unnoted",
+        "R11",
+        "remote/master.py",
+        "        note_finished(journal, logs)\n",
+        "",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_could_say_so",
+        ),
+        "a subtask whose worker died behind its end waits for a worker that has nothing to run",
+    ),
+    Mutant(
+        "remote-previous-workers",
+        "W13",
+        "remote/master.py",
+        "previous_worker_timeout if in_batch else None",
+        "previous_worker_timeout if False else None",
+        (
+            "tests/remote/test_taking_over.py::"
+            "test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own",
+        ),
+        "execution.batch.job-recovery.previous-worker.recovery.timeout is read, and goes nowhere",
+    ),
+    Mutant(
         "remote-hung-holds-up-all",
         "W7",
         "remote/turns.py",
@@ -313,7 +382,7 @@ REMOTE = (
     Mutant(
         "remote-wait-for-nobody",
         "W7",
-        "operators/subtask_task.py",
+        "operators/waiting_task.py",
         '(*GIVEN_UP, "success") if over.is_alone else GIVEN_UP',
         "GIVEN_UP",
         ("tests/airflow/test_awaiting_subtask.py::test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good",),
@@ -358,7 +427,7 @@ REMOTE = (
     Mutant(
         "remote-wait-fires-too-soon",
         "W7",
-        "triggers/awaited_master.py",
+        "triggers/group_wait.py",
         "        await self._sleep(SETTLING)\n",
         "",
         (
@@ -418,9 +487,9 @@ REMOTE = (
     Mutant(
         "remote-wait-needs-a-task",
         "W7",
-        "triggers/awaited_master.py",
-        "        return None if ti is None else Siblings",
-        "        return Siblings",
+        "triggers/group_wait.py",
+        "        if ti is None:\n            return lambda: None\n",
+        "",
         (
             "tests/airflow/test_awaited_master_trigger.py::"
             "test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone",

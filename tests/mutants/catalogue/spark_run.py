@@ -47,7 +47,7 @@ _PUBLISHING = (
         "committed-batch-not-recovered",
         "R1",
         "spark/task/publisher.py",
-        "            if commit is None or commit <= self.publication.last_batch():",
+        "            if commit is None or commit <= self.publication.last_batch() or self.folder.is_cut_anew(commit):",
         "            if True:",
         _FENCES,
         "Spark goes on behind a batch whose rows were never published",

@@ -1,0 +1,43 @@
+"""What ``ckpt reconfigure`` is given, and what it says beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_provider_ckpt.cli.errors import BadChangeError
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview, as_numbers
+
+WORKLOAD = ("max_bytes_per_batch", "max_files_per_batch", "trigger_interval", "state_partitions")
+RESOURCES = ("pool_weight",)
+LOGIC = "logic"
+
+
+def read_changes(given: Iterable[str]) -> Reconfiguration:
+    """Raises BadChangeError, NotReconfigurableError, BadSizeError and BadDurationError."""
+    found = Reconfiguration()
+    for text in given:
+        left, equals, value = text.partition("=")
+        uid, dot, name = left.rpartition(".")
+        if not (equals and dot and uid and value):
+            raise BadChangeError(given=text, known=", ".join((*WORKLOAD, *RESOURCES, LOGIC)))
+        if name == LOGIC:
+            found.assign_execution_logic(uid, value)
+            continue
+        setting = as_numbers({name: value})
+        if name in RESOURCES:
+            found.assign_resources(uid, **setting)
+        else:
+            found.assign_workload(uid, **setting)
+    return found
+
+
+def print_preview(preview: ReconfigurationPreview) -> None:
+    for one in preview.affected:
+        print(f"stands still  {one.vertex}")
+        for name, value in one.after.items():
+            before = one.before.get(name, "as declared")
+            print(f"              {name}: {before} -> {value}")
+        if one.state is not None:
+            parts = "an unknown number of" if one.state[0] is None else one.state[0]
+            print(f"              its state is cut anew: {parts} parts -> {one.state[1]}")
+    print(f"goes on       {', '.join(preview.unaffected) or 'nothing else'}")

@@ -1,0 +1,49 @@
+"""Whom a reconfiguration affects: from the graph alone, for the coordinator and for whoever asks what it would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+
+def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[str, VertexSettings]:
+    """``changes``: by operator; what they change is of the query in which it runs. Raises
+    ReconfigurationRefusedError."""
+    found: dict[str, VertexSettings] = {}
+    for uid, change in changes.items():
+        vertex = _vertex_of(graph, uid)
+        if change.is_declared:
+            raise ReconfigurationRefusedError(why=f"nothing is said of {uid}")
+        if {*change.logic} - {uid}:
+            raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
+        before = found.get(vertex.uid, VertexSettings())
+        _refuse_contradiction(vertex.uid, before, change)
+        found[vertex.uid] = before.changed(change)
+    if not found:
+        raise ReconfigurationRefusedError(why="it changes nothing")
+    return found
+
+
+def _vertex_of(graph: JobGraph, uid: str) -> JobVertex:
+    for vertex in graph.vertices:
+        if uid in vertex.sinks:
+            raise ReconfigurationRefusedError(why=f"{uid} is a sink, and has no query of its own: name {vertex.uid}")
+        if uid in vertex.operators:
+            if vertex.splits:
+                why = f"{uid} is read split by split: only the number of its subtasks can be changed, by a rescale"
+                raise ReconfigurationRefusedError(why=why)
+            return vertex
+    known = ", ".join(uid for vertex in graph.vertices for uid in vertex.operators)
+    raise ReconfigurationRefusedError(why=f"{uid} is no operator of the job; there are: {known or 'none'}")
+
+
+def _refuse_contradiction(vertex: str, one: VertexSettings, other: VertexSettings) -> None:
+    for name in (field.name for field in fields(VertexSettings) if field.name != "logic"):
+        values = {getattr(one, name), getattr(other, name)} - {None}
+        if len(values) > 1:
+            shown = " and ".join(sorted(map(str, values)))
+            raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is to be {shown}")

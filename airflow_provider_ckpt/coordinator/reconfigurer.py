@@ -1,0 +1,179 @@
+"""Carries out what somebody asks: that queries of the running job take other work, other resources or other functions.
+
+Only the queries that the change affects stand still, and for no longer than they have to. In this order (R21):
+
+1. *prepare*: each of them makes its new query, and tries it on a copy of its state, while the old one runs. Whatever
+   speaks against it is said now, and nothing has happened.
+2. *sync*: with no checkpoint pending, all of them are told to stand still behind a micro-batch.
+3. *update*: when the last of them does, the change is in the journal: its commit point. Before it they can all go on
+   as they were, and do if one of them fails; after it there is no other way than on.
+4. *resume*: each goes on by itself. One whose state is cut anew does so in its next attempt, which makes it of a copy.
+
+Partial pause-and-resume, and the four steps, are Trisk's (SoCC 2021).
+"""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.commands import PrepareReconfiguration, RestartSubtask
+from airflow_provider_ckpt.coordinator.effects import Append
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.coordinator.failover import Failover
+from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
+from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.reconfiguring import ReconfigurationInProgress
+from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit
+from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.journal.events import ReconfigurationEnded, RequestAnswered
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import Settings, merged
+
+KIND = "reconfigure"
+
+
+class Reconfigurer:
+    """``has_workers``: the subtasks run in processes of their own."""
+
+    def __init__(
+        self, parts: Parts, job: JobLifecycle, failover: Failover, lifecycle: SubtaskLifecycle, *, has_workers: bool
+    ) -> None:
+        self._parts, self._job, self._failover, self._lifecycle = parts, job, failover, lifecycle
+        self._has_workers = has_workers
+
+    def requested(self, message: ReconfigureRequested, now: float) -> None:
+        try:
+            change = by_vertex(self._parts.graph.now, message.changes)
+            affected = self._affected(change)
+        except ReconfigurationRefusedError as error:
+            self._answer(message.request, RequestOutcome.refused(error.data["why"]), now)
+            return
+        parts, deadline = self._parts, now + self._parts.options.timeout
+        current = parts.reconfiguring.begin(message.request, change, affected, now, deadline)
+        parts.requests.note(message.request, KIND)
+        self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
+        for subtask in affected:
+            plan = parts.reconfiguring.planned(parts.pauses.plan(subtask), subtask.vertex)
+            parts.send(PrepareReconfiguration(*parts.task_id(subtask), current.number, plan))
+
+    def prepared(self, message: ReconfigurationPrepared, now: float) -> None:
+        self._parts.reconfiguring.prepared(message.subtask, message.number, now)
+
+    def unfit(self, message: ReconfigurationUnfit, now: float) -> None:
+        current = self._parts.reconfiguring.current
+        if current is not None and current.decided is None:
+            self._give_up(current, f"{message.subtask.vertex}: {message.cause}", now)
+
+    def next_deadline(self) -> float | None:
+        current = self._parts.reconfiguring.current
+        return None if current is None or current.is_told else current.deadline
+
+    def advance(self, now: float) -> None:
+        """Does the next step that can be done as things stand."""
+        current = self._parts.reconfiguring.current
+        if current is None:
+            return
+        if current.decided is None:
+            why = self._what_came_between(current, now)
+            if why is not None:
+                self._give_up(current, why, now)
+            return
+        for subtask in current.affected:
+            self._begin_anew(current, subtask, now)
+        if all(self._runs(subtask) for subtask in current.affected):
+            self._complete(current, now)
+
+    # -- what can be refused
+
+    def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
+        """Raises ReconfigurationRefusedError: it cannot be done, or not now; the job goes on as it is."""
+        parts = self._parts
+        if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
+            raise ReconfigurationRefusedError(why="the job is being ended")
+        if parts.options.is_batch:
+            raise ReconfigurationRefusedError(why="the job is in batch mode, and its queries read all there is and end")
+        self._refuse_second()
+        if merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
+            raise ReconfigurationRefusedError(why="it changes nothing: that is how the job runs")
+        found = [one for uid in change for one in parts.graph.now.vertex(uid).subtasks]
+        for subtask in found:
+            if parts.subtasks.has_ended(subtask):
+                raise ReconfigurationRefusedError(why=f"{subtask.vertex} has come to its end")
+            if parts.subtasks.status(subtask) not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
+                why = f"{subtask} does not run now, it is {parts.subtasks.status(subtask).value}; ask again"
+                raise ReconfigurationRefusedError(why=why)
+            if self._has_workers and change[subtask.vertex].state_partitions is not None:
+                why = "state_partitions cannot be changed while workers run the job, as a worker begins no attempt anew"
+                raise ReconfigurationRefusedError(why=why)
+        return tuple(found)
+
+    def _refuse_second(self) -> None:
+        current, rescale = self._parts.reconfiguring.current, self._parts.rescaling.current
+        if current is not None:
+            names = ", ".join(current.change)
+            raise ReconfigurationRefusedError(
+                why=f"reconfiguration {current.number} (of {names}, request {current.request}) is in progress"
+            )
+        if rescale is not None:
+            raise ReconfigurationRefusedError(
+                why=f"{rescale.uid} is being rescaled to {rescale.parallelism} (request {rescale.request})"
+            )
+
+    # -- steps
+
+    def _what_came_between(self, current: ReconfigurationInProgress, now: float) -> str | None:
+        """Why it is given up; None: it goes on."""
+        parts = self._parts
+        if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
+            return "the job is being ended"
+        for subtask in current.affected:
+            status = parts.subtasks.status(subtask)
+            if parts.subtasks.has_ended(subtask):
+                return f"{subtask.vertex} came to its end meanwhile"
+            if status not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
+                return f"{subtask} failed meanwhile"
+        if not current.is_told and now >= current.deadline:
+            late = [str(one) for one in current.affected if one not in current.prepared]
+            waited = f"{', '.join(late)} had not made its new query" if late else "there was no moment for it"
+            return f"{waited} within {parts.options.timeout:g} s"
+        return None
+
+    def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
+        self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))
+        self._end(current, 0, RequestOutcome.failed(f"{why}; the job goes on as it was"), now)
+
+    def _begin_anew(self, current: ReconfigurationInProgress, subtask: SubtaskId, now: float) -> None:
+        parts = self._parts
+        if not current.moves_state(subtask) or subtask in current.begun_anew or parts.subtasks.has_ended(subtask):
+            return
+        current.begun_anew.add(subtask)
+        if parts.subtasks.status(subtask) is not SubtaskStatus.PAUSED:
+            return  # it failed in between: its next attempt is on its way
+        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
+        parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
+        self._failover.awaits(subtask, now)
+
+    def _complete(self, current: ReconfigurationInProgress, now: float) -> None:
+        took = current.times()
+        paused = ", ".join(f"{uid} stood still for {one.update + one.resume:.1f} s" for uid, one in took.items())
+        self._end(current, current.number, RequestOutcome.completed(paused or "nobody had to stand still"), now)
+
+    def _end(self, current: ReconfigurationInProgress, number: int, outcome: RequestOutcome, now: float) -> None:
+        parts = self._parts
+        parts.reconfiguring.over()
+        parts.out.append(Append(ReconfigurationEnded(number, current.request, outcome, current.times(), now)))
+        parts.requests.close_one(current.request)
+        self._answer(current.request, outcome, now)
+
+    # -- small things
+
+    def _runs(self, subtask: SubtaskId) -> bool:
+        """Again: from when they are told to stand still they are PAUSED."""
+        subtasks = self._parts.subtasks
+        return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
+
+    def _answer(self, request: str | None, outcome: RequestOutcome, now: float) -> None:
+        if request is not None:
+            self._parts.out.append(Append(RequestAnswered(request, KIND, outcome, now)))

@@ -1,0 +1,141 @@
+"""A reconfiguration in progress, and what is changed by all before it (R21). Who decides on it is
+:class:`~.reconfigurer.Reconfigurer`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskTable
+from airflow_provider_ckpt.journal.events import Event, Reconfigured
+from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
+from airflow_provider_ckpt.model.pause_reason import Reconfigure
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged
+
+
+@dataclass
+class ReconfigurationInProgress:
+    """``change``: by vertex; ``affected``: its subtasks. The times say when each of them has come how far: ``prepared``
+    its new query, ``stood`` still, ``ran`` again. ``is_told``: they are told to stand still. ``decided``: when it came
+    into the journal. ``begun_anew``: those whose state moves, and whose next attempt is on its way."""
+
+    number: int
+    request: str | None
+    change: Settings
+    affected: tuple[SubtaskId, ...]
+    begun: float
+    deadline: float
+    prepared: dict[SubtaskId, float] = field(default_factory=dict)
+    is_told: bool = False
+    stood: dict[SubtaskId, float] = field(default_factory=dict)
+    decided: float | None = None
+    begun_anew: set[SubtaskId] = field(default_factory=set)
+    ran: dict[SubtaskId, float] = field(default_factory=dict)
+
+    def moves_state(self, subtask: SubtaskId) -> bool:
+        return self.change[subtask.vertex].state_partitions is not None
+
+    def times(self) -> dict[str, PhaseTimes]:
+        """By vertex, of those that have run again; the slowest subtask counts."""
+        found: dict[str, PhaseTimes] = {}
+        for subtask in (one for one in self.affected if one in self.ran and one in self.stood):
+            decided = self.stood[subtask] if self.decided is None else self.decided
+            marks = (self.begun, self.prepared[subtask], self.stood[subtask], decided, self.ran[subtask])
+            took = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
+            before = found.get(subtask.vertex, took)
+            found[subtask.vertex] = max(before, took, key=lambda one: one.update + one.resume)
+        return found
+
+
+class Reconfiguring(PlanChanges[Reconfigure]):
+    """One at a time. Its subtasks stand still together: none of them goes on before it is in the journal, and then
+    each does by itself."""
+
+    def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int) -> None:
+        """``settings``: all that is changed by now; ``number``: of the last change that was decided. The next one has
+        a number of its own, whatever became of those before: an answer to one that was given up is none to it."""
+        self._subtasks = subtasks
+        self._settings, self._last_begun = dict(settings), number
+        self.current: ReconfigurationInProgress | None = None
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def begin(
+        self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, deadline: float
+    ) -> ReconfigurationInProgress:
+        self._last_begun += 1
+        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, deadline)
+        return self.current
+
+    def over(self) -> None:
+        self.current = None
+
+    def prepared(self, subtask: SubtaskId, number: int, now: float) -> None:
+        if self._is_of_current(subtask, number) and self.current is not None:
+            self.current.prepared.setdefault(subtask, now)
+
+    def is_current(self, subtask: SubtaskId, number: int) -> bool:
+        """Whether the subtask has still to say something about its preparation."""
+        now = self.current
+        return now is not None and self._is_of_current(subtask, number) and subtask not in now.prepared
+
+    def stood_still(self, subtask: SubtaskId, now: float) -> None:
+        if self.current is not None and self.current.is_told and subtask in self.current.affected:
+            self.current.stood.setdefault(subtask, now)
+
+    def runs(self, subtask: SubtaskId, now: float) -> None:
+        """Again, if it has stood still."""
+        if self.current is not None and self.current.decided is not None and subtask in self.current.affected:
+            self.current.ran.setdefault(subtask, now)
+
+    def planned(self, plan: VertexPlan, vertex: str) -> VertexPlan:
+        """``plan`` with what the reconfiguration in progress changes."""
+        assert self.current is not None
+        return replace(plan, settings=merged(self._settings, self.current.change)[vertex])
+
+    def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
+        """It stands still, the change is decided, and it goes on in another attempt, whose state is cut anew. That one
+        may have to stand still for something else, before the others run."""
+        now = self.current
+        if now is None or now.decided is None or subtask not in now.affected:
+            return False
+        return now.moves_state(subtask) and subtask not in now.begun_anew
+
+    def _is_of_current(self, subtask: SubtaskId, number: int) -> bool:
+        return self.current is not None and self.current.number == number and subtask in self.current.affected
+
+    # -- reasons to stand still
+
+    def wanted(self) -> list[tuple[Pause[Reconfigure], ...]]:
+        now = self.current
+        if now is None or now.is_told or not self._all_prepared(now):
+            return []
+        there = [one for one in now.affected if not self._subtasks.has_ended(one)]
+        return [tuple(Pause(one, Reconfigure(now.number)) for one in there)] if there else []
+
+    def _all_prepared(self, now: ReconfigurationInProgress) -> bool:
+        return all(one in now.prepared or self._subtasks.has_ended(one) for one in now.affected)
+
+    def begun(self, pause: Pause[Reconfigure]) -> None:
+        if self.current is not None:
+            self.current.is_told = True
+
+    def begin_again(self, subtask: SubtaskId, unheard: Pause[Reconfigure] | None) -> None:
+        """Whoever decides has given it up already, or it is in the journal."""
+
+    def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
+        current = self.current
+        if current is None or current.decided is not None:
+            return None
+        current.decided = now
+        self._settings = merged(self._settings, current.change)
+        return Reconfigured(current.number, self._settings, now)
+
+    def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
+        settings: VertexSettings | None = self._settings.get(subtask.vertex)
+        return plan if settings is None else replace(plan, settings=settings)

@@ -1,0 +1,68 @@
+"""The operators of a job as they run after what was changed while it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.job.operators import Operator, SourceOptions
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
+
+Operators = Mapping[str, Operator]
+Logic = Callable[[str], Operators]
+"""The operators of the job that a reference names (``path/to/file.py:job``)."""
+
+
+def reconfigured(
+    operators: Operators, vertices: Iterable[JobVertex], settings: Settings, logic: Logic
+) -> dict[str, Operator]:
+    """``operators`` with the functions and the limits of ``settings``; of vertices that are there. Raises
+    UnfitLogicError."""
+    found = dict(operators)
+    for vertex in vertices:
+        if vertex.uid in settings:
+            found |= of_vertex(found, vertex, settings[vertex.uid], logic)
+    return found
+
+
+def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings, logic: Logic) -> dict[str, Operator]:
+    """The operators of one vertex that are others than in ``operators``. Raises UnfitLogicError."""
+    found: dict[str, Operator] = {}
+    for uid, reference in settings.logic.items():
+        if uid in operators:  # else the job has it no longer
+            found[uid] = _with_logic(operators[uid], reference, _loaded(uid, reference, logic))
+    limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
+    if limits != SourceOptions():
+        for uid in vertex.sources:
+            if uid in operators:
+                found[uid] = replace(found.get(uid, operators[uid]), options=limits)
+    return found
+
+
+def _loaded(uid: str, reference: str, logic: Logic) -> Operators:
+    """Whoever runs the job again knows its own file, and not that an operator was given another one."""
+    try:
+        return logic(reference)
+    except InvalidInputError as error:
+        problem = f"cannot be loaded, and {uid} was given it while the job ran. {error}"
+        raise UnfitLogicError(uid=uid, reference=reference, problem=problem) from error
+
+
+def _with_logic(operator: Operator, reference: str, operators: Operators) -> Operator:
+    """``operator`` with the function of the one that has its uid in another version of the job. What else is declared
+    of it decides about graph, state and event time, and has to be the same."""
+    other = operators.get(operator.uid)
+    if other is None:
+        known = ", ".join(operators) or "none"
+        raise UnfitLogicError(uid=operator.uid, reference=reference, problem=f"has no such operator; it has: {known}")
+    for field in ("kind", "inputs", "bounded", "watermark", "output_mode"):
+        mine, theirs = getattr(operator, field), getattr(other, field)
+        if mine != theirs:
+            problem = f"declares another {field.replace('_', ' ')}: {theirs} instead of {mine}"
+            raise UnfitLogicError(uid=operator.uid, reference=reference, problem=problem)
+    if (operator.splits is None) is not (other.splits is None):
+        raise UnfitLogicError(uid=operator.uid, reference=reference, problem="reads it by splits, or does no longer")
+    return replace(operator, function=other.function, location=other.location)

@@ -1,0 +1,84 @@
+"""Reconfigurations of a running job: what is changed by now, and what each of the last ones took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_ckpt.journal.kinds.epochs import Epochs
+from airflow_provider_ckpt.journal.kinds.event import JournalEvent
+from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
+
+REMEMBERED = 20
+"""So many of the last reconfigurations are remembered, for display."""
+
+
+@dataclass(frozen=True)
+class PhaseTimes:
+    """Of one vertex, in seconds. ``prepare``: the new query is made and tried, while the old one runs; ``sync``: until
+    it stands still; ``update``: until all that are affected do, and the change is in the journal; ``resume``: until it
+    runs again. The vertex stands still in the last two."""
+
+    prepare: float
+    sync: float
+    update: float
+    resume: float
+
+
+@dataclass
+class Reconfigurations(Epochs):
+    reconfigured: int = field(default=0, metadata=LATER)
+    """The number of the last change that is decided."""
+    reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=LATER)
+    """The last ones that were decided, oldest first."""
+
+
+@dataclass(frozen=True)
+class Reconfigured(JournalEvent):
+    """From here on the job runs with ``settings``, which are all that is changed by now, by vertex: the commit point of
+    that change (R21). Later runs go by them, too. ``number``: of the reconfiguration, from 1 in the life of the job."""
+
+    number: int
+    settings: Mapping[str, VertexSettings]
+    at: float
+
+    def apply(self, state: Reconfigurations) -> None:
+        state.reconfigured = self.number
+        if state.plan is not None:
+            definition = state.plan.definition
+            if definition is not None:
+                vertices = {
+                    uid: replace(one, shuffle_partitions=parts)
+                    if (parts := _state_partitions(self.settings, uid)) is not None and one.stateful
+                    else one
+                    for uid, one in definition.vertices.items()
+                }
+                definition = replace(definition, vertices=vertices)
+            state.plan = replace(state.plan, settings=self.settings, definition=definition)
+
+
+@dataclass(frozen=True)
+class ReconfigurationEnded(JournalEvent):
+    """How a reconfiguration went, in which every vertex that was affected runs again. ``number``: 0 if it came to
+    nothing; ``took``: by vertex."""
+
+    number: int
+    request: str | None
+    outcome: RequestOutcome
+    took: Mapping[str, PhaseTimes]
+    at: float
+
+    @property
+    def decides(self) -> bool:
+        return False
+
+    def apply(self, state: Reconfigurations) -> None:
+        if self.number:
+            state.reconfigurations = [*state.reconfigurations, self][-REMEMBERED:]
+
+
+def _state_partitions(settings: Settings, uid: str) -> int | None:
+    one = settings.get(uid)
+    return None if one is None else one.state_partitions

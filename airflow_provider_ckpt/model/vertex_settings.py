@@ -1,0 +1,56 @@
+"""What somebody has changed of a vertex while its job ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+
+@dataclass(frozen=True)
+class VertexSettings:
+    """What is None, or empty, is as the job declares it. Of a query, that is, of every operator that is chained in it;
+    ``logic`` alone is by operator.
+
+    The three kinds are Trisk's: workload (how much of the input is taken when, by how many), resources, and execution
+    logic.
+    """
+
+    max_bytes_per_batch: int | None = None
+    """Bytes of each file source, and of each result partition that is read, in one micro-batch."""
+    max_files_per_batch: int | None = None
+    """The same in files. Spark takes one of the two."""
+    trigger_interval: float | None = None
+    """Seconds from the start of a micro-batch to that of the next one."""
+    state_partitions: int | None = None
+    """Into how many parts the query's state is cut."""
+    pool_weight: int | None = None
+    """Of the query's pool in Spark's FAIR scheduler."""
+    logic: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Operator -> the job, as in ``path/to/file.py:job``, whose operator of that uid gives the function."""
+
+    def changed(self, change: VertexSettings) -> VertexSettings:
+        """With what ``change`` says; what it does not speak of stays. One limit of a micro-batch takes the place of
+        the other."""
+        given = {one.name: value for one in fields(change) if (value := getattr(change, one.name)) not in (None, {})}
+        limits = {"max_bytes_per_batch", "max_files_per_batch"}
+        if limits & given.keys():
+            given = {**dict.fromkeys(limits), **given}
+        logic = {**self.logic, **change.logic}
+        return replace(self, **{**given, "logic": logic})
+
+    @property
+    def is_declared(self) -> bool:
+        """Nothing is changed."""
+        return self == VertexSettings()
+
+    def named(self) -> dict[str, object]:
+        """What is changed, by the names that a user gives."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) not in (None, {})}
+
+
+Settings = Mapping[str, VertexSettings]
+"""By vertex, of those of which something is changed."""
+
+
+def merged(before: Settings, change: Settings) -> dict[str, VertexSettings]:
+    return {**before, **{uid: before.get(uid, VertexSettings()).changed(one) for uid, one in change.items()}}

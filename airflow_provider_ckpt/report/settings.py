@@ -1,0 +1,14 @@
+"""What is changed of a query, in words."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+
+def shown(settings: VertexSettings) -> str:
+    """``state_partitions=8, logic of daily from v2.py:job``."""
+    named = dict(settings.named())
+    named.pop("logic", None)
+    parts = [f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in named.items()]
+    parts += [f"logic of {uid} from {reference}" for uid, reference in sorted(settings.logic.items())]
+    return ", ".join(parts) or "nothing"

@@ -1,0 +1,177 @@
+"""Queries that may take the place of the one that runs: made, compared and tried, and nothing of it is seen
+(R21)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.task_id import TaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder
+from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
+from airflow_provider_ckpt.spark.query.fitness import check_fits
+from airflow_provider_ckpt.spark.task.batch_function import BatchFunction
+from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.jvm import is_gone
+from airflow_provider_ckpt.spark.task.session_settings import starting
+from airflow_provider_ckpt.spark.task.state_cut import cut_anew
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+
+log = logging.getLogger(__name__)
+
+LAST_TRIAL = 10.0
+"""Seconds that a trial gets when its attempt is over: the function it calls is a user's, and may never return."""
+
+MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
+
+
+class Trials:
+    """Of one attempt of a subtask, one after the other, in threads of their own. ``folder``: of the query that runs;
+    ``path``: where copies of it are made, each with its number behind. ``reads_whole``: no limit holds for the
+    result partitions that it reads."""
+
+    def __init__(
+        self, context: RunContext, vertex: JobVertex, folder: SparkFolder, path: str, *, reads_whole: bool
+    ) -> None:
+        self._context, self._vertex, self._folder, self._path = context, vertex, folder, path
+        self._reads_whole = reads_whole
+        self._threads: list[threading.Thread] = []
+        self._one_at_a_time = threading.Lock()
+        self._query: StreamingQuery | None = None
+        self._is_stopped = False
+
+    def submit(
+        self,
+        task_id: TaskId,
+        number: int,
+        plan: VertexPlan,
+        now: BuiltQuery,
+        make_builder: MakeBuilder,
+        tell: Callable[[Report], None],
+    ) -> None:
+        """``now``: what runs. Answers ReconfigurationPrepared or ReconfigurationUnfit by ``tell``. Returns at once."""
+
+        def run() -> None:
+            try:
+                with self._one_at_a_time:
+                    self._try(number, plan, now, make_builder)
+            except Exception as error:
+                tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
+            else:
+                tell(ReconfigurationPrepared(*task_id, number))
+
+        if not self._is_stopped:
+            # a daemon: one that hangs keeps neither the next attempt nor the driver from their end
+            thread = threading.Thread(target=run, name=f"ckpt-trial-{self._vertex.uid}", daemon=True)
+            self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+            thread.start()
+
+    def stop(self) -> None:
+        """The attempt is over."""
+        self._is_stopped = True
+        query = self._query
+        if query is not None and not is_gone() and query.isActive:
+            query.stop()
+
+    def close(self) -> None:
+        """Returns when nothing is tried any more, or :data:`LAST_TRIAL` is over."""
+        self._is_stopped = True
+        until = time.monotonic() + LAST_TRIAL
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_TRIAL)
+
+    # ---- the threads
+
+    def _try(self, number: int, plan: VertexPlan, now: BuiltQuery, make_builder: MakeBuilder) -> None:
+        settings = plan.settings or VertexSettings()
+        other = make_builder(plan.settings).build(plan.without)
+        check_fits(self._vertex.uid, now, other)
+        self._check_limits(settings, other)
+        self._check_state(settings, other)
+        if other.stateful and not self._is_stopped:
+            self._start_on_copy(number, settings, other)
+
+    def _check_limits(self, settings: VertexSettings, other: BuiltQuery) -> None:
+        if settings.max_bytes_per_batch is None and settings.max_files_per_batch is None:
+            return
+        edges = self._context.graph.inputs(self._vertex.uid)
+        if any(reads.is_file for reads in other.reads.values()) or (edges and not self._reads_whole):
+            return
+        problem = (
+            "what its producers give is read as a whole, as the job follows event time: no limit holds for it"
+            if edges
+            else "it reads no files, and no limit of bytes or files holds for anything else"
+        )
+        raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _check_state(self, settings: VertexSettings, other: BuiltQuery) -> None:
+        if settings.state_partitions is None:
+            return
+        if not other.stateful:
+            raise UnfitQueryError(vertex=self._vertex.uid, problem="it keeps no state that could be cut anew")
+        if self._folder.state_partitions() is None:
+            problem = "no micro-batch of it is committed yet, so there is no state to cut anew; ask again"
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _start_on_copy(self, number: int, settings: VertexSettings, other: BuiltQuery) -> None:
+        """State that does not fit shows in the first batch: one without rows, on a copy of the state of now."""
+        copy = SparkFolder(self._folder.storage, f"{self._path}-{number}")
+        try:
+            copy.copy_from(self._folder)
+            copy.forget_planned()
+            if copy.newest_commit() is None:
+                return
+            copy.call(str(uuid.uuid4()))
+            cut_anew(self._context.spark, copy, settings.state_partitions)
+            copy.plan_empty_batch()
+            self._run(copy, settings, other)
+            self._check_parts(copy, settings.state_partitions)
+        finally:
+            copy.storage.delete_tree(copy.path)
+
+    def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
+        """Spark cuts whatever it is told to, and what an operator that keeps one part does not find there is lost."""
+        if wanted is not None and not self._is_stopped and copy.parts_of_state() != {wanted}:
+            shown = " and ".join(map(str, sorted(copy.parts_of_state())))
+            problem = (
+                f"Spark runs it on state in {shown} parts, not {wanted}: an operator without keys has one part alone"
+            )
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _run(self, folder: SparkFolder, settings: VertexSettings, other: BuiltQuery) -> None:
+        context = self._context
+        with starting(context.spark, settings.state_partitions):
+            query = (
+                other.frame.writeStream.queryName(f"{context.job_id}:{self._vertex.uid}:trial-{uuid.uuid4().hex[:8]}")
+                .outputMode(other.output_mode)
+                .option("checkpointLocation", folder.location)
+                .foreachBatch(BatchFunction(self._read_and_forget))
+                .trigger(once=True)
+                .start()
+            )
+        self._query = query
+        if self._is_stopped:
+            query.stop()
+        query.awaitTermination()
+        self._query = None
+
+    def _read_and_forget(self, frame: DataFrame, batch_id: int) -> None:
+        frame.write.format("noop").mode("overwrite").save()
+
+
+def _cause(error: Exception) -> str:
+    return str(error) if isinstance(error, CkptError) else find_cause(error).message

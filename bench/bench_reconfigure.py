@@ -1,0 +1,236 @@
+"""A query of a running job is changed: by a reconfiguration, against a stop with a savepoint and a new run.
+
+    python bench/bench_reconfigure.py [--rounds 3] [--keys 100000] [--bytes 100] [--only logic …]
+
+Two queries over one live feed, each with a sink: ``marked`` keeps no state, ``keyed`` remembers a payload of so many
+bytes for each of so many keys, filled before the clock runs (after Trisk's own micro-benchmark).
+
+logic   marked: another function          state   keyed: another function over the same state
+pace    marked: another trigger interval  cut     keyed: its state in 8 parts instead of 4
+
+ours     `JobClient.reconfigure` while the job runs
+restart  `JobClient.stop`, and as soon as it has stopped the job is begun again with what is changed (a new JVM). A
+         state cannot be cut so at all: there the restart changes nothing, and stands for what one costs.
+
+gap      the longest time between two published batches of the query that is changed, from the request on
+other    the same of the other query; usual: the median of those times before the request
+took     from the request to its answer (to RUNNING)
+
+Targets: gap at most 0.3 of the restart's (0.6 with 1 GB of state), other at most 1.2 of usual, logic of marked 1 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.options import RunOptions
+from bench import data, plans
+from bench.one_run import CONF, JOB_ID
+
+VARIABLE = "CKPT_BENCH_RECONFIGURE"
+BEFORE, AFTER = 8, 6
+"""Published batches of each query before the request, and of both behind it."""
+HOME = str(Path(__file__).resolve().parent.parent)
+KINDS = {"logic": "marked", "pace": "marked", "state": "keyed", "cut": "keyed"}
+"""Of a change -> the query that it is of."""
+
+
+def build(given: dict[str, Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    from airflow_provider_ckpt import FileSink, Job
+
+    job, work, version = Job(JOB_ID), Path(given["work"]), os.environ.get("CKPT_BENCH_VERSION", "one")
+
+    @job.source
+    def live(read: Any) -> Any:
+        return read.schema(plans.SCHEMA).parquet(str(work / "live"))
+
+    @job.source(uid="fill_and_live")
+    def fill(read: Any) -> Any:
+        return read.schema(plans.SCHEMA).parquet(str(work / "live"))
+
+    @job.transform(inputs=[live])
+    def marked(rows: Any) -> Any:
+        return rows.withColumn("version", F.lit(version))
+
+    @job.transform(inputs=[fill], output_mode="update")
+    def keyed(rows: Any) -> Any:
+        payload = F.repeat(F.substring(F.sha2(F.col("order_id").cast("string"), 256), 1, 50), given["bytes"] // 50)
+        counted = rows.groupBy("customer").agg(F.count("*").alias("n"), F.max(payload).alias("payload"))
+        added = F.col("n") + (0 if version == "one" else 1_000_000)
+        return counted.select("customer", added.alias("n"), "payload")
+
+    job.sink("out_marked", marked, FileSink(str(work / "out_marked")))
+    job.sink("out_keyed", keyed.uid, FileSink(str(work / "out_keyed")))
+    return job
+
+
+if VARIABLE in os.environ:
+    job = build(json.loads(os.environ[VARIABLE]))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Seconds."""
+
+    gap: float
+    other: float
+    usual: float
+    took: float
+
+
+class Case:
+    def __init__(self, work: Path, keys: int, size: int) -> None:
+        self.work, self.keys, self.size = work, keys, size
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        self.client = JobClient(str(work / "ckpt"), JOB_ID)
+        self.version = work / "v2.py"
+        self.version.write_text(
+            "import os\nos.environ['CKPT_BENCH_VERSION'] = 'two'\n"
+            "from bench import bench_reconfigure as b\nimport json\n"
+            f"job = b.build(json.loads(os.environ['{VARIABLE}']))\n"
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, reference: str | None = None, **more: Any) -> None:
+        options = RunOptions(
+            job=reference or f"{__file__}:job",
+            root=str(self.work / "ckpt"),
+            job_id=JOB_ID,
+            checkpoint_interval=1.0,
+            retained_checkpoints=100,  # the times of what is published are read off the logs
+            conf={**CONF, "spark.sql.shuffle.partitions": "4"},
+            **more,
+        )
+        command = [
+            *(sys.executable, "-m", "airflow_provider_ckpt.spark.main"),
+            *("--options", json.dumps(options.to_json())),
+        ]
+        given = json.dumps({"work": str(self.work), "bytes": self.size})
+        environ = {**os.environ, VARIABLE: given, "PYTHONPATH": HOME}
+        errors = open(self.work / "stderr", "ab")  # noqa: SIM115 - the process's
+        self._process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=errors)
+
+    def measure(self, kind: str, how: str) -> Figures:
+        with data.LiveFeed(self.work / "live"):
+            self._fill()
+            self.start()
+            try:
+                self._wait(lambda: min(len(self.published(one)) for one in ("marked", "keyed")) >= BEFORE)
+                return self._changed(KINDS[kind], lambda: self._ours(kind) if how == "ours" else self._restart(kind))
+            finally:
+                assert self._process is not None
+                self._process.kill()
+                self._process.wait()
+
+    def _fill(self) -> None:
+        """A row for each key."""
+        import numpy as np
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        ids = np.arange(self.keys, dtype=np.int64)
+        table = {"order_id": ids, "customer": ids.astype(np.int32), "amount": ids / 100.0, "ts": ids}
+        parquet.write_table(pa.table(table), self.work / "live" / ".fill")
+        (self.work / "live" / ".fill").rename(self.work / "live" / "fill.parquet")
+
+    def _changed(self, uid: str, change: Callable[[], None]) -> Figures:
+        (other,) = {"marked", "keyed"} - {uid}
+        at = time.time()
+        change()
+        took = time.time() - at
+        self._wait(lambda: all(sum(one > at + took for one in self.published(v)) >= AFTER for v in (uid, other)))
+        usual = statistics.median(b - a for a, b in pairwise(one for one in self.published(other)[2:] if one <= at))
+        return Figures(self._longest(uid, at), self._longest(other, at), usual, took)
+
+    def _longest(self, vertex: str, at: float) -> float:
+        found = self.published(vertex)
+        return max(b - a for a, b in pairwise(found) if b > at)
+
+    def _ours(self, kind: str) -> None:
+        change = Reconfiguration()
+        if kind == "pace":
+            change.assign_workload("marked", trigger_interval="100ms")
+        elif kind == "cut":
+            change.assign_workload("keyed", state_partitions=8)
+        else:
+            change.assign_execution_logic(KINDS[kind], f"{self.version}:job")
+        answer = self.client.answer(self.client.reconfigure(change), 300)
+        if not answer.is_served:
+            raise SystemExit(f"{kind}: {answer.outcome}")
+
+    def _restart(self, kind: str) -> None:
+        self.client.answer(self.client.stop(), 300)
+        assert self._process is not None
+        self._process.wait()
+        more = {"trigger_interval": 0.1} if kind == "pace" else {}
+        self.start(f"{self.version}:job" if kind in ("logic", "state") else None, **more)
+        self._wait(lambda: self.client.look().status == "RUNNING")
+
+    def published(self, vertex: str) -> list[float]:
+        """When each batch was published: when its entry came into being."""
+        log = self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
+        found = []
+        for path in log.glob("[0-9]*.json"):
+            try:
+                if '"Batch"' in path.read_text():
+                    found.append(path.stat().st_mtime)
+            except FileNotFoundError:
+                continue  # truncated meanwhile
+        return sorted(found)
+
+    def _wait(self, until: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 600
+        while not until():
+            has_ended = self._process is not None and self._process.poll() is not None
+            if has_ended or time.monotonic() > deadline:
+                raise SystemExit((self.work / "stderr").read_text()[-3000:])
+            time.sleep(0.02)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--bytes", type=int, default=100)
+    parser.add_argument("--only", nargs="*", default=list(KINDS), choices=list(KINDS))
+    args = parser.parse_args()
+    base = data.scratch() / "reconfigure"
+    for kind in args.only:
+        found: dict[str, list[Figures]] = {"ours": [], "restart": []}
+        for _ in range(args.rounds):
+            for how, rounds in found.items():
+                rounds.append(Case(base / how, args.keys, args.bytes).measure(kind, how))
+        for how, rounds in found.items():
+            middle = {n: statistics.median(getattr(one, n) for one in rounds) for n in Figures.__dataclass_fields__}
+            gaps = ", ".join(f"{one.gap:.2f}" for one in rounds)
+            print(
+                f"{kind:6} {how:8} gap {middle['gap']:.2f} s ({gaps}); other {middle['other']:.2f} s, usual "
+                f"{middle['usual']:.2f} s; took {middle['took']:.2f} s; load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
+        ratio = statistics.median(a.gap / b.gap for a, b in zip(found["ours"], found["restart"], strict=True))
+        print(f"{kind:6} gap ours / restart {ratio:.2f}", flush=True)
+    shutil.rmtree(base)
+
+
+if __name__ == "__main__":
+    main()

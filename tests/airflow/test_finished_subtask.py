@@ -1,0 +1,397 @@
+"""In batch mode a subtask's task whose worker has ended well waits until the job is over: its result may be lost before
+others have read it, and nobody runs a task again that has turned green. Only spark-submit is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.operators import subtask_task
+from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
+from airflow_provider_ckpt.triggers.comeback import WaitOver
+from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
+from airflow_provider_ckpt.triggers.siblings import Siblings
+from tests.airflow.grouped import NAME, Told, coordinated, deleted, ended, finished, prepared, prepared_anew
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+
+DONE = status("finished", "the subtasks of this worker have finished")
+LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=4, no_master=True)
+AGAIN = WaitOver("history/0 has to run again").to_json()
+ALONE = WaitOver("the task that is to run the JobMaster is failed", is_alone=True).to_json()
+BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
+RETRY = f"{NAME}~t2.coordinate"
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    answers = Told({"orders.coordinate": "deferred"})
+    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
+    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
+    return answers
+
+
+@pytest.fixture
+def subtask(
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, told: Told
+) -> Callable[..., SubtaskTaskOperator]:
+    (tmp_path / "orders.py").write_text("")
+    given: dict[str, Any] = {
+        "job": f"{tmp_path}/orders.py:job",
+        "root": root.uri,
+        "spark_binary": spark_submit.path,
+        "ckpt_group": "orders",
+        "subtask": "history/0",
+        "coordinate": "orders.coordinate",
+    }
+    return lambda **more: SubtaskTaskOperator(task_id="subtask", **{**given, **more})
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    """In batch mode; it runs."""
+    return coordinated(prepared(journal(NAME), mode="batch"))
+
+
+def executed(task: SubtaskTaskOperator, run: Any = None) -> TaskDeferred:
+    with pytest.raises(TaskDeferred) as caught:
+        task.execute(context(StateStore()) if run is None else run)
+    return caught.value
+
+
+def resumed(task: SubtaskTaskOperator, event: dict[str, Any], run: Any = None) -> TaskDeferred:
+    with pytest.raises(TaskDeferred) as caught:
+        task.execute_complete(context(StateStore()) if run is None else run, event, ran_well=True)
+    return caught.value
+
+
+def kept(wait: TaskDeferred) -> FinishedSubtaskTrigger:
+    assert isinstance(wait.trigger, FinishedSubtaskTrigger)
+    return wait.trigger
+
+
+# ---- the wait
+
+
+def test_a_task_whose_worker_has_ended_well_is_deferred_while_the_job_runs(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark_submit.play(DONE)
+    told.on_look = lambda number: finished(orders, "history/0")  # it has found by now that it has to run
+    wait = executed(subtask(poll_interval="20s"))
+    _, trigger = kept(wait).serialize()
+    assert trigger == {
+        "job_id": NAME,
+        "coordinate": "orders.coordinate",
+        "ckpt_conn_id": "ckpt_default",
+        "root": trigger["root"],
+        "poll_interval": 20.0,
+        "attempt": f"{NAME}~t1.subtask",
+        "subtasks": ["history/0"],
+        "deployment": 1,
+    }
+    assert "history/0 has finished" in capsys.readouterr().out
+
+
+def test_of_a_vertex_all_of_its_subtasks_are_waited_for(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    spark_submit.play(DONE)
+    assert kept(executed(subtask(subtask="history"))).subtasks == ["history/0", "history/1"]
+
+
+def test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once(
+    subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    """What is lost of it cannot be produced again: checkpoints cover it."""
+    orders = coordinated(prepared(journal(NAME), mode="streaming"))
+    spark_submit.play(DONE)
+    assert subtask().execute(context(StateStore()))["subtask"] == "history/0"
+    finished(orders, "history/0")
+    assert subtask().execute(context(StateStore(), try_number=2))["subtask"] == "history/0"
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_worker_that_left_before_the_journal_told_its_end_has_ended_in_that_deployment(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """Without a JobMaster, say; the next one reads it in its log."""
+    spark_submit.play(DONE)
+    assert kept(executed(subtask())).deployment == 1
+
+
+def test_one_whose_run_has_failed_by_then_waits_too(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+) -> None:
+    told.on_look = lambda number: ended(finished(orders, "history/0"), "RESTARTING")
+    spark_submit.play(DONE)
+    assert kept(executed(subtask())).deployment == 1
+
+
+def test_a_job_that_has_ended_well_by_then_needs_no_wait(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+) -> None:
+    told.on_look = lambda number: ended(orders, "FINISHED")
+    spark_submit.play(DONE)
+    assert subtask().execute(context(StateStore()))["status"] == "FINISHED"
+
+
+def test_a_journal_that_cannot_be_read_when_the_worker_has_ended_costs_no_try(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, broken = JobClient.look, list[bool]()
+
+    def look(client: JobClient) -> JobState:
+        if broken:
+            raise StorageTransientError(verb="read", uri="s3", reason="reset")
+        return real(client)
+
+    monkeypatch.setattr(JobClient, "look", look)
+    told.on_look = lambda number: broken.append(True)
+    spark_submit.play(DONE)
+    assert kept(executed(subtask())).deployment == 1
+
+
+def test_a_retry_or_a_clear_of_one_that_has_finished_waits_without_a_worker(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    finished(orders, "history/0")
+    for number, max_tries in ((2, 2), (3, 5)):
+        run = context(StateStore(), try_number=number, max_tries=max_tries)
+        assert kept(executed(subtask(), run)).attempt == f"{NAME}~t{number}.subtask"
+    assert spark_submit.calls == []
+
+
+def test_one_that_a_new_dag_run_finds_finished_waits_as_well(
+    subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    feed = ended(
+        finished(coordinated(prepared(journal("feed"), "shop.orders.r0~t1.plan", mode="batch")), "history/0"),
+        "RESTARTING",
+    )
+    coordinated(prepared(feed, mode="batch"))
+    assert kept(executed(subtask(job_id="feed"))).deployment == 3
+    assert spark_submit.calls == []
+
+
+def test_a_retry_while_the_job_is_to_be_prepared_again_waits_for_that(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """Whether it has to run again is known then."""
+    ended(finished(orders, "history/0"), "RESTARTING")
+    assert isinstance(executed(subtask(), context(StateStore(), try_number=2)).trigger, AwaitedMasterTrigger)
+
+
+# ---- behind it
+
+
+def test_a_result_that_is_wanted_again_begins_a_worker_in_the_same_try(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    finished(orders, "history/0")
+    coordinated(prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"]), RETRY)
+    spark_submit.play(DONE)
+    assert kept(resumed(subtask(), AGAIN)).deployment == 3, "and waits again"
+    (call,) = spark_submit.calls
+    assert call.argv[-4:] == ["--worker", "history/0", "--deployment", "3"]
+    assert (call.value("--try"), call.options["attempt"]) == ("1", f"{NAME}~t1.subtask")
+
+
+def test_so_does_a_job_that_begins_anew(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+    """``batch_recovery`` is off."""
+    prepared_anew(ended(finished(orders, "history/0"), "RESTARTING"))
+    spark_submit.play(DONE)
+    resumed(subtask(), AGAIN)
+    assert spark_submit.calls[0].argv[-1] == "3"
+
+
+def test_a_deployment_that_was_followed_by_another_one_that_keeps_the_result_is_passed_over(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """Between the event and the process that it begins."""
+    coordinated(prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"]), RETRY)
+    finished(orders, "history/0")
+    prepared(ended(orders, "RESTARTING"), f"{NAME}~t3.coordinate", mode="batch")
+    assert kept(resumed(subtask(), AGAIN)).deployment == 5
+    assert spark_submit.calls == []
+
+
+def test_one_that_is_prepared_once_more_by_then_is_waited_for(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"])
+    ended(orders, "RESTARTING")
+    wait = resumed(subtask(), AGAIN)
+    assert isinstance(wait.trigger, AwaitedMasterTrigger)
+    assert wait.trigger.attempt == f"{NAME}~t1.subtask"
+
+
+@pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
+def test_a_job_that_ended_well_leaves_it_green(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
+) -> None:
+    ended(finished(orders, "history/0"), end)
+    over = WaitOver(f"the job is {end}").to_json()
+    assert subtask().execute_complete(context(StateStore()), over, ran_well=True)["status"] == end
+    assert spark_submit.calls == []
+
+
+def test_so_does_one_that_was_deleted_since(subtask: Any, orders: Journal) -> None:
+    """Whoever cleans up waits for ``coordinate``, and this may be half a minute later."""
+    deleted(ended(finished(orders, "history/0"), "FINISHED"))
+    over = WaitOver("the job is FINISHED").to_json()
+    assert subtask().execute_complete(context(StateStore()), over, ran_well=True)["subtask"] == "history/0"
+
+
+def test_one_that_was_deleted_unfinished_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+    deleted(ended(finished(orders, "history/0"), "RESTARTING"))
+    with pytest.raises(AirflowFailException, match="is DELETED since"):
+        subtask().execute_complete(context(StateStore()), WaitOver("the job is DELETED").to_json(), ran_well=True)
+
+
+def test_a_job_that_failed_for_good_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+    """Green, it would not be among the failed tasks that somebody clears who has corrected the cause."""
+    ended(finished(orders, "history/0"), "FAILED")
+    with pytest.raises(AirflowFailException, match="no such column: shop"):
+        subtask().execute_complete(context(StateStore()), WaitOver("the job is FAILED").to_json(), ran_well=True)
+
+
+def test_a_job_that_somebody_took_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+    prepared(finished(orders, "history/0"), "shop.orders.r2~t1.plan", mode="batch")
+    with pytest.raises(AirflowFailException, match="has taken it over"):
+        subtask().execute_complete(context(StateStore()), WaitOver("r2 has the job").to_json(), ran_well=True)
+
+
+@pytest.mark.parametrize("state", ["failed", "success"])
+def test_a_coordinate_that_nobody_runs_any_more_fails_it_for_good(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
+) -> None:
+    ended(finished(orders, "history/0"), "RESTARTING")
+    told.states = {"orders.coordinate": state}
+    with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
+        subtask().execute_complete(context(StateStore()), ALONE, ran_well=True)
+
+
+def test_a_coordinate_that_was_cleared_in_the_meantime_is_waited_for(subtask: Any, orders: Journal) -> None:
+    finished(orders, "history/0")
+    assert kept(resumed(subtask(), ALONE)).deployment == 1
+
+
+def test_a_coordinate_that_succeeded_is_no_failure_while_the_journal_cannot_be_read(
+    subtask: Any, orders: Journal, root: Storage, told: Told
+) -> None:
+    """The job may be FINISHED: that costs a try, and the next one sees it."""
+    told.states = {"orders.coordinate": "success"}
+    root.delete_tree(f"{NAME}/journal")
+    with pytest.raises(AirflowException, match="could not be read within") as caught:
+        subtask(silence=4.2).execute_complete(context(StateStore()), ALONE, ran_well=True)
+    assert not isinstance(caught.value, AirflowFailException)
+
+
+# ---- what it may not hold up, and what may not hold it up
+
+
+def test_its_wait_is_no_part_of_its_execution_timeout(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """The others may take days. What it is given when it runs again counts from then on, waits for a JobMaster
+    included."""
+    limit = timedelta(hours=2)
+    spark_submit.play(DONE)
+    run = context(StateStore())
+    run["ti"].start_date = datetime.now(timezone.utc) - timedelta(days=3)
+    wait = executed(subtask(execution_timeout=limit), run)
+    assert (wait.timeout, wait.kwargs) == (None, {"ran_well": True})
+    coordinated(prepared(ended(orders, "RESTARTING"), RETRY, mode="batch"), RETRY)
+    spark_submit.play(LEAVES, exit=1)
+    second = resumed(subtask(execution_timeout=limit), AGAIN, run)
+    assert isinstance(second.trigger, AwaitedMasterTrigger)
+    assert limit - timedelta(minutes=5) < second.timeout <= limit
+    spark_submit.play(LEAVES, exit=1)
+    with pytest.raises(TaskDeferred) as caught:
+        subtask(execution_timeout=limit).execute_complete(run, AGAIN, **(second.kwargs or {}))
+    assert timedelta(0) < caught.value.timeout < second.timeout
+    assert caught.value.kwargs == second.kwargs
+
+
+def test_a_try_that_begins_anew_knows_nothing_of_a_wait_before(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """``dag.test()`` uses the same object."""
+    task, run = subtask(execution_timeout=timedelta(hours=2)), context(StateStore())
+    run["ti"].start_date = datetime.now(timezone.utc) - timedelta(hours=1)
+    finished(orders, "history/0")
+    resumed(task, AGAIN, run)
+    prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"])
+    spark_submit.play(LEAVES, exit=1)
+    assert executed(task, run).timeout < timedelta(hours=1)
+
+
+def test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In its slot it might keep others from running, and in the triggerer it would go to and fro for ever."""
+    finished(orders, "history/0")
+    assert subtask().execute_complete(context(StateStore()), BLIND, ran_well=True)["subtask"] == "history/0"
+    assert "clear the group" in capsys.readouterr().out
+    prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"])
+    spark_submit.play(DONE)
+    assert subtask().execute_complete(context(StateStore()), BLIND, ran_well=True)["subtask"] == "history/0"
+    assert len(spark_submit.calls) == 1, "it was needed, and ran"
+
+
+def test_without_a_triggerer_it_is_never_deferred(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``deferrable=False``: it turns green, waits for a preparation in its slot, and what it would wait for else is for
+    the next try."""
+    told.on_look = lambda number: finished(orders, "history/0") if number == 1 else None
+    spark_submit.play(DONE)
+    assert subtask(deferrable=False).execute(context(StateStore()))["subtask"] == "history/0"
+    assert "deferrable=False. This task ends now" in capsys.readouterr().out
+    for left in (LEAVES, status("failed", "job is RESTARTING: this worker leaves", run_over=True)):
+        spark_submit.play(left, exit=1)
+        with pytest.raises(AirflowException, match="this worker leaves") as caught:
+            subtask(deferrable=False, subtask="rows/0").execute(context(StateStore()))
+        assert not isinstance(caught.value, AirflowFailException)
+    ended(orders, "RESTARTING")
+    told.looks, told.on_look = 0, lambda number: prepared(orders, RETRY, mode="batch") if number == 2 else None
+    spark_submit.play(DONE)
+    again = subtask(deferrable=False, subtask="rows/0").execute(context(StateStore(), try_number=2))
+    assert again["subtask"] == "rows/0"
+    assert spark_submit.calls[-1].argv[-1] == "3"
+
+
+@pytest.mark.parametrize("bound", ["max_active_tis_per_dag", "max_active_tis_per_dagrun"])
+def test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, bound: str
+) -> None:
+    """It counts those that are deferred: the last ones would never begin."""
+    finished(orders, "history/0")
+    mapped = context(StateStore())
+    mapped["ti"].map_index = 0
+    assert subtask(**{bound: 2}).execute(mapped)["subtask"] == "history/0"
+    for enough, run in ((3, mapped), (1, context(StateStore()))):  # a task of its own is bounded by nobody
+        assert kept(executed(subtask(**{bound: enough}), run)).subtasks == ["history/0"]
+
+
+def test_a_clear_of_a_task_that_waits_is_another_try_that_waits(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
+) -> None:
+    """Airflow ends the trigger, which holds nothing, and nobody is asked to leave."""
+    finished(orders, "history/0")
+    wait, files = executed(subtask()), root.files("")
+    run = context(StateStore(), try_number=2, max_tries=4)
+    assert kept(executed(subtask(), run)).subtasks == kept(wait).subtasks
+    assert root.files("") == files
+    assert spark_submit.calls == []

@@ -1,0 +1,217 @@
+"""The trigger of a subtask's task that has finished in batch mode: the journal is real, Airflow's answers and the clock
+are played."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
+from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
+from airflow_provider_ckpt.triggers.spark_application import SETTLING
+from tests.airflow.grouped import NAME, coordinated, ended, finished, prepared
+
+RETRY = f"{NAME}~t2.coordinate"
+
+
+class Clock:
+    """``at``: what happens at which second, whoever sleeps then; behind the last of these nobody sleeps on."""
+
+    def __init__(self, at: dict[float, Callable[[], object]] | None = None) -> None:
+        self.now, self.slept = 0.0, list[float]()
+        self._at = dict(sorted((at or {}).items()))
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        until = self.now + seconds
+        assert self.slept == [SETTLING] or self._at or until < 1000, "the trigger goes on waiting"
+        for second in [one for one in self._at if one <= until]:
+            await asyncio.to_thread(self._at.pop(second))
+        self.now = until
+
+
+@pytest.fixture
+def orders(journal: Callable[[str], Journal]) -> Journal:
+    return finished(coordinated(prepared(journal(NAME), mode="batch")), "history/0")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What Airflow is asked for; it says that the task is deferred."""
+    found: list[str] = []
+
+    def state(siblings: Siblings, task_id: str) -> str:
+        found.append(task_id)
+        return "deferred"
+
+    monkeypatch.setattr(Siblings, "state", state)
+    return found
+
+
+def made(root: str, clock: Clock, *, index: int = 0, is_told_whose: bool = True) -> Any:
+    """As another triggerer runs it, which knows what was kept of it."""
+    first = FinishedSubtaskTrigger(
+        job_id=NAME,
+        coordinate="orders.coordinate",
+        ckpt_conn_id="ckpt_default",
+        root=root,
+        attempt=f"{NAME}~t1.subtask",
+        subtasks=["history/0"],
+        deployment=1,
+    )
+    path, kept = first.serialize()
+    module, _, name = path.rpartition(".")
+    trigger = getattr(importlib.import_module(module), name)(**json.loads(json.dumps(kept)))
+    if is_told_whose:
+        trigger._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders.subtask", map_index=index)
+    trigger._sleep, trigger._clock = clock.sleep, lambda: clock.now
+    return trigger
+
+
+async def event(trigger: Any) -> Any:
+    async for one in trigger.run():
+        return json.loads(json.dumps(one.payload))
+    raise AssertionError("the trigger ended without an event")
+
+
+def event_of(root: str, clock: Clock, **more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = asyncio.run(event(made(root, clock, **more)))
+    return found
+
+
+def test_it_fires_when_a_later_deployment_wants_the_result_again_and_writes_nothing(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    def prepare() -> None:
+        prepared(orders, RETRY, mode="batch", again=["history/0"])
+
+    clock = Clock({30: lambda: ended(orders, "RESTARTING"), 60: prepare})
+    told = event_of(root.uri, clock)
+    assert told["reason"] == "history/0 has to run again, in the deployment of epoch 3"
+    assert (told["is_alone"], told["is_blind"]) == (False, False)
+    assert clock.slept == [SETTLING, *[10.0] * 5]
+    files = root.files("")
+    assert event_of(root.uri, Clock()) == told, "elsewhere, again"
+    assert root.files("") == files
+
+
+def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    ended(orders, "FINISHED")
+    clock = Clock()
+    assert event_of(root.uri, clock)["reason"] == "the job is FINISHED"
+    assert clock.slept == [SETTLING] == [12.0]
+
+
+def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone(
+    root: Storage, orders: Journal, asked: list[str]
+) -> None:
+    clock = Clock({500: lambda: ended(orders, "STOPPED")})
+    assert event_of(root.uri, clock, is_told_whose=False)["reason"] == "the job is STOPPED"
+    assert asked == []
+
+
+def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
+    root: Storage, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Siblings, "state", lambda self, task_id: "failed")
+    clock = Clock()
+    assert event_of(root.uri, clock)["is_alone"]
+    assert clock.now >= SETTLING + ASK_EVERY, "it was asked twice"
+
+
+class Together(Clock):
+    """Of ``count`` triggers, each of which has come to the same second before any goes on. ``then``: what happens when
+    an hour is over."""
+
+    def __init__(self, count: int, then: Callable[[], object]) -> None:
+        super().__init__({3600.0: then})
+        self._count, self._here, self._gone = count, 0, asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self._here += 1
+        gone = self._gone
+        if self._here < self._count:
+            await gone.wait()
+            return
+        self._here, self._gone = 0, asyncio.Event()
+        await super().sleep(seconds)
+        gone.set()
+
+
+def test_hundreds_of_them_take_the_looks_of_one(
+    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, looks = JobClient.look, list[JobClient]()
+
+    def look(client: JobClient) -> JobState:
+        looks.append(client)
+        return real(client)
+
+    monkeypatch.setattr(JobClient, "look", look)
+
+    async def all_of_them() -> list[Any]:
+        clock = Together(200, lambda: ended(orders, "FINISHED"))
+        return list(await asyncio.gather(*(event(made(root.uri, clock, index=index)) for index in range(200))))
+
+    assert {one["reason"] for one in asyncio.run(all_of_them())} == {"the job is FINISHED"}
+    assert len(set(looks)) == 1
+    assert len(looks) == 3600 / 10
+    assert len(asked) == 3600 / ASK_EVERY
+
+
+def test_a_storage_that_does_not_answer_is_asked_again(
+    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raised, it would cost the task a try."""
+    real, failing = JobClient.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
+
+    def look(client: JobClient) -> JobState:
+        if failing:
+            raise failing.pop()
+        return real(client)
+
+    monkeypatch.setattr(JobClient, "look", look)
+    ended(orders, "FINISHED")
+    clock = Clock()
+    assert event_of(root.uri, clock)["reason"] == "the job is FINISHED"
+    assert clock.slept == [SETTLING, 10.0, 10.0]
+
+
+def test_a_journal_that_is_away_for_a_while_is_told_once_and_ends_nothing(
+    root: Storage, orders: Journal, asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its file system is not mounted, say."""
+    place, away = Path(root.uri.removeprefix("file://")), tmp_path / "away"
+    ended(orders, "FINISHED")
+    place.rename(away)
+    clock = Clock({100: lambda: away.rename(place)})
+    assert event_of(root.uri, clock)["reason"] == "the job is FINISHED"
+    assert clock.now >= 100
+    assert capsys.readouterr().out.count("cannot be read now: it is not there") == 1
+
+
+def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
+    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(hook: CheckpointHook, job_id: str) -> Any:
+        raise StorageDeniedError(uri="s3://lake", reason="403")
+
+    monkeypatch.setattr(CheckpointHook, "client", denied)
+    told = event_of(root.uri, Clock())
+    assert "s3://lake" in told["reason"]
+    assert (told["is_blind"], told["is_alone"]) == (True, False)

@@ -1,0 +1,96 @@
+"""A subtask of a job in batch mode, in a whole Dag run in this process, whose result is lost while others are to read
+it. Airflow maps, defers and resumes; Spark, the JobMaster and the time between two looks are played."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, TaskGroup
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.operators.group_run import GroupRun
+from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.triggers import kept_result
+from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
+from tests.airflow.grouped import coordinated, ended, finished, prepared, prepared_anew
+from tests.airflow.support import FakeSparkSubmit, status
+
+RETRY = "the retry of coordinate"
+
+
+@pytest.fixture
+def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """Of the job. Whose deployment it is, other tests look at: the Dag run has no id yet."""
+    (tmp_path / "orders.py").write_text("from airflow_provider_ckpt import Job\njob = Job('orders')\n")
+    monkeypatch.setattr(GroupRun, "owns", lambda self, state: bool(state.prepared_by))
+    monkeypatch.setattr(kept_result, "is_held_by_group", lambda mine, state: True)
+    return coordinated(prepared(Journal(open_root(open_storage(tmp_path / "ckpt")), "feed"), mode="batch"))
+
+
+def lost(journal: Journal) -> None:
+    coordinated(prepared(ended(journal, "RESTARTING"), RETRY, mode="batch", again=["history/0"]), RETRY)
+
+
+def anew(journal: Journal) -> None:
+    coordinated(prepared_anew(ended(journal, "RESTARTING"), RETRY), RETRY)
+
+
+@pytest.mark.parametrize("again", [lost, anew], ids=["a result is lost", "batch_recovery is off"])
+@pytest.mark.parametrize("form", ["mapped", "listed"])
+def test_it_runs_again_in_its_first_try_and_its_task_turns_green_with_the_job(
+    run: Callable[..., Any],
+    spark_submit: FakeSparkSubmit,
+    feed: Journal,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    again: Callable[[Journal], None],
+) -> None:
+    """Without retries."""
+    slept: list[float] = []
+
+    async def sleep(self: object, seconds: float) -> None:
+        """What happens meanwhile."""
+        slept.append(seconds)
+        steps: dict[int, Callable[[], object]] = {
+            1: lambda: finished(feed, "history/0"),
+            2: lambda: again(feed),  # behind this the worker begins once more
+            3: lambda: finished(feed, "history/0"),
+            4: lambda: ended(feed, "FINISHED"),
+        }
+        await asyncio.to_thread(steps[len(slept)])
+
+    monkeypatch.setattr(FinishedSubtaskTrigger, "_sleep", sleep)
+    monkeypatch.setattr(FinishedSubtaskTrigger, "_clock", staticmethod(lambda: sum(slept)))
+    given = {
+        "job": f"{tmp_path}/orders.py:job",
+        "job_id": "feed",
+        "root": str(tmp_path / "ckpt"),
+        "spark_binary": spark_submit.path,
+        "coordinate": "orders.coordinate",
+        "ckpt_group": "orders",
+        "poll_interval": 15,
+        "retries": 0,
+    }
+    with DAG(f"shop_batch_{form}_{again.__name__}", schedule=None) as dag, TaskGroup("orders"):
+        coordinate = EmptyOperator(task_id="coordinate")
+        if form == "mapped":
+            SubtaskTaskOperator.partial(task_id="subtask", **given).expand(subtask=["history/0"]) >> coordinate
+        else:
+            SubtaskTaskOperator(task_id="subtask", subtask="history/0", **given) >> coordinate
+    for _ in range(2):
+        spark_submit.play(status("finished"))
+    dag_run, tasks = run(dag)
+    assert dag_run.state == "success"
+    assert tasks["orders.subtask"].try_number == 1
+    worker = ["--worker", "history/0", "--deployment"]
+    assert [call.argv[-4:] for call in spark_submit.calls] == [[*worker, "1"], [*worker, "3"]]
+    assert {call.value("--try") for call in spark_submit.calls} == {"1"}
+    assert slept == [12.0, 15.0, 12.0, 15.0]

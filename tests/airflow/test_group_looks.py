@@ -1,0 +1,111 @@
+"""All that wait in a triggerer for the same job share their looks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.triggers.group_looks import GroupLooks, Reading
+from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
+
+
+class Looks:
+    """``now``: of the clock. ``held``: looks wait for it."""
+
+    def __init__(self) -> None:
+        self.now, self.begun, self.asked = 100.0, 0, 0
+        self.says: str | None = "deferred"
+        self.fails: Exception | None = None
+        self.held = threading.Event()
+        self.held.set()
+        self.shared = GroupLooks(self._look, self._ask, clock=lambda: self.now)
+
+    def _look(self) -> JobState:
+        self.begun += 1
+        number = self.begun
+        assert self.held.wait(30)
+        if self.fails is not None:
+            raise self.fails
+        return JobState("orders", epoch=number)
+
+    def _ask(self) -> str | None:
+        self.asked += 1
+        return self.says
+
+
+async def readings(looks: Looks, count: int, age: float = 5.0) -> list[Reading]:
+    return list(await asyncio.gather(*(looks.shared.reading(age) for _ in range(count))))
+
+
+def test_hundreds_that_look_at_once_are_one_look() -> None:
+    looks = Looks()
+    found = asyncio.run(readings(looks, 300))
+    assert looks.begun == 1
+    assert {one.state.epoch for one in found} == {1}
+
+
+def test_the_next_one_is_taken_when_the_last_is_too_old_for_somebody() -> None:
+    looks = Looks()
+
+    async def go() -> list[int]:
+        found = []
+        for seconds, age in ((0, 5.0), (4, 5.0), (0, 3.0), (4.9, 5.0), (0.1, 5.0)):
+            looks.now += seconds
+            found.append((await looks.shared.reading(age)).state.epoch)
+        return found
+
+    assert asyncio.run(go()) == [1, 1, 2, 2, 3]
+
+
+def test_airflow_is_asked_once_a_minute_before_the_look_and_its_last_answer_is_known_to_all() -> None:
+    looks = Looks()
+
+    async def go() -> list[tuple[str | None, int]]:
+        found = []
+        for seconds, says in ((0, "deferred"), (10, "failed"), (ASK_EVERY - 10, "failed"), (ASK_EVERY, None)):
+            looks.now, looks.says = looks.now + seconds, says
+            reading = await looks.shared.reading(5.0)
+            found.append((reading.coordinate, reading.answer))
+        return found
+
+    assert asyncio.run(go()) == [("deferred", 1), ("deferred", 1), ("failed", 2), ("failed", 2)]
+    assert looks.asked == 3
+
+
+def test_one_that_fails_fails_for_all_and_is_not_tried_more_often() -> None:
+    looks = Looks()
+    looks.fails = StorageTransientError(verb="read", uri="s3", reason="reset")
+
+    async def go() -> int:
+        tries = await asyncio.gather(*(looks.shared.reading(5.0) for _ in range(50)), return_exceptions=True)
+        assert {type(one) for one in tries} == {StorageTransientError}
+        with pytest.raises(StorageTransientError):
+            await looks.shared.reading(5.0)
+        assert looks.begun == 1
+        looks.fails, looks.now = None, looks.now + 5.0
+        return (await looks.shared.reading(5.0)).state.epoch
+
+    assert asyncio.run(go()) == 2
+
+
+def test_a_trigger_that_is_ended_during_a_look_ends_it_for_no_other() -> None:
+    looks = Looks()
+    looks.held.clear()
+
+    async def go() -> Reading:
+        first = asyncio.ensure_future(looks.shared.reading(5.0))
+        second = asyncio.ensure_future(looks.shared.reading(5.0))
+        while not looks.begun:
+            await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        looks.held.set()
+        return await second
+
+    assert asyncio.run(go()).state.epoch == 1
+    assert looks.begun == 1

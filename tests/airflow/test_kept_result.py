@@ -1,0 +1,145 @@
+"""How long a subtask that has finished in batch mode may have to run again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from airflow_provider_ckpt.triggers.comeback import WaitOver
+from airflow_provider_ckpt.triggers.group_looks import Reading
+from airflow_provider_ckpt.triggers.kept_result import KeptResult
+from tests.airflow.grouped import NAME, coordinated, deleted, ended, finished, prepared, prepared_anew
+
+RETRY = f"{NAME}~t2.coordinate"
+
+
+class Wait:
+    """Of ``history/0``, which has finished in deployment 1, as the journal says; it goes on."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self.journal = finished(coordinated(prepared(Journal(storage, NAME), mode="batch")), "history/0")
+        self.kept = KeptResult(f"{NAME}~t1.subtask", ["history/0"], 1)
+
+    def over(self, coordinate: str | None = "deferred", answer: int = 1) -> WaitOver | None:
+        return self.kept.judge(Reading(self.journal.refresh(), coordinate, answer))
+
+
+@pytest.fixture
+def wait() -> Iterator[Wait]:
+    storage = MemoryStorage(f"kept-{uuid.uuid4().hex}")
+    yield Wait(storage)
+    storage.delete_tree("")
+
+
+def test_it_waits_while_the_others_run_and_while_the_run_is_prepared_again(wait: Wait) -> None:
+    assert wait.over() is None
+    finished(wait.journal, "history/1")
+    assert wait.over() is None
+    ended(wait.journal, "RESTARTING")
+    assert wait.over("up_for_retry") is None
+    wait.journal.claim(RETRY, Worker(), 6.0)
+    assert wait.over("running") is None
+
+
+def test_a_deployment_that_keeps_its_result_leaves_it_waiting(wait: Wait) -> None:
+    prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch", again=["history/1"])
+    assert wait.over() is None
+    coordinated(wait.journal, RETRY)
+    assert wait.over() is None
+
+
+def test_one_that_wants_it_again_ends_the_wait_once_it_is_prepared(wait: Wait) -> None:
+    prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch", again=["history/0"])
+    assert wait.over() == WaitOver("history/0 has to run again, in the deployment of epoch 3")
+
+
+def test_so_does_a_job_that_begins_anew(wait: Wait) -> None:
+    """Without ``batch_recovery``."""
+    prepared_anew(ended(wait.journal, "RESTARTING"), RETRY)
+    assert wait.over() == WaitOver("history/0 has to run again, in the deployment of epoch 3")
+
+
+def test_of_a_vertex_any_of_its_subtasks_does(wait: Wait) -> None:
+    wait.kept = KeptResult(f"{NAME}~t1.history", ["history/0", "history/1"], 1)
+    finished(wait.journal, "history/1")
+    assert wait.over() is None
+    prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch", again=["history/1"])
+    assert wait.over() == WaitOver("history/1 has to run again, in the deployment of epoch 3")
+
+
+def test_in_the_deployment_in_which_it_ended_the_journal_may_have_yet_to_say_so(wait: Wait) -> None:
+    """Its worker has left without a JobMaster: the next one reads it in the log."""
+    wait.kept = KeptResult(f"{NAME}~t1.subtask", ["rows/0"], 1)
+    assert wait.over() is None
+    prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch")
+    assert wait.over() == WaitOver("rows/0 has to run again, in the deployment of epoch 3")
+
+
+def test_a_deployment_before_that_one_was_read_too_early(wait: Wait) -> None:
+    """By a look that others have shared."""
+    wait.kept = KeptResult(f"{NAME}~t1.subtask", ["rows/0"], 3)
+    assert wait.over() is None
+
+
+@pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED"])
+def test_the_end_of_the_job_ends_it_whatever_airflow_says(wait: Wait, status: str) -> None:
+    ended(wait.journal, status)
+    assert wait.over("success") == WaitOver(f"the job is {status}")
+
+
+@pytest.mark.parametrize(("status", "told"), [("FINISHED", "FINISHED"), ("RESTARTING", "DELETED")])
+def test_a_job_that_was_deleted_is_over(wait: Wait, status: str, told: str) -> None:
+    """One that had FINISHED is told as that: its output is there."""
+    deleted(ended(wait.journal, status))
+    assert wait.over() == WaitOver(f"the job is {told}")
+
+
+def test_so_is_one_that_somebody_else_has_taken(wait: Wait) -> None:
+    prepared(wait.journal, "shop.orders.r2~t1.plan", mode="batch")
+    assert wait.over() == WaitOver("shop.orders.r2~t1.plan has the job")
+
+
+def test_a_jobmaster_by_hand_and_a_release_by_hand_take_nothing(wait: Wait) -> None:
+    coordinated(wait.journal, "a `ckpt master` by hand")
+    assert wait.over() is None
+    ended(wait.journal, "RESTARTING")
+    wait.journal.claim(f"{RETRY}~release", Worker(), 6.0, releases_only=True)
+    assert wait.over() is None
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
+def test_without_a_task_that_runs_a_jobmaster_it_ends_when_airflow_has_said_so_twice(wait: Wait, state: str) -> None:
+    """One that was marked a moment ago may be about to stop the job, which is a good end."""
+    assert [wait.over(state, 4) for _ in range(9)] == [None] * 9, "one answer"
+    over = wait.over(state, 5)
+    assert over is not None
+    assert over.is_alone
+    assert over.reason.endswith(f"is {state}")
+    assert WaitOver.from_json(over.to_json()) == over
+
+
+def test_a_task_that_was_cleared_in_between_is_there_again(wait: Wait) -> None:
+    assert wait.over("failed", 1) is None
+    assert wait.over("scheduled", 2) is None
+    assert wait.over("failed", 3) is None
+
+
+@pytest.mark.parametrize("state", [None, "scheduled", "queued", "running", "deferred", "up_for_retry", "restarting"])
+def test_a_task_that_may_come_to_run_one_is_waited_for(wait: Wait, state: str | None) -> None:
+    assert [wait.over(state, number) for number in range(9)] == [None] * 9
+
+
+@pytest.mark.parametrize("state", [JobState(NAME), JobState(NAME, epoch=3, deployment=3, damage=["torn"])], ids=str)
+def test_nothing_follows_from_a_journal_that_cannot_be_read(wait: Wait, state: JobState) -> None:
+    """Its root is not mounted, say; what is left of a damaged one is older than what was."""
+    assert wait.kept.judge(Reading(state, "deferred", 1)) is None
+    wait.kept.judge(Reading(state, "failed", 2))
+    over = wait.kept.judge(Reading(state, "failed", 3))
+    assert over is not None
+    assert over.is_alone

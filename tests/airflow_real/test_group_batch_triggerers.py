@@ -1,0 +1,62 @@
+"""A result of a batch job is lost while no triggerer runs: nobody has its JobMaster, nor the wait of who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.airflow_real.deployment import Deployment
+from tests.airflow_real.postgres import NOT_INSTALLED, PostgreSQL, initdb
+from tests.airflow_real.test_group_batch import (
+    DAGS,
+    MAPPED,
+    SUBTASKS,
+    check_it_ran_again,
+    hold_the_reader,
+    let_it_be_read,
+    lose_the_result,
+)
+from tests.airflow_real.watched_group import WatchedGroup
+from tests.chaos.world import World
+from tests.support.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.airflow_real,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(initdb() is None, reason=NOT_INSTALLED),
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(tmp_path_factory.mktemp("world"), MAPPED, history_files=4) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    env = {
+        **world.env,
+        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[1]"}',
+        "AIRFLOW_CONN_CKPT_DEFAULT": f'{{"conn_type": "ckpt", "host": "{world.root}"}}',
+    }
+    with PostgreSQL() as postgres, Deployment(tmp_path_factory.mktemp("airflow"), env, postgres.url) as running:
+        (running.dags / "dags.py").write_text(DAGS)
+        yield running
+
+
+def test_the_next_triggerer_goes_on_with_the_wait_and_no_try_is_lost(airflow: Deployment, world: World) -> None:
+    group = WatchedGroup(airflow, world, "orders", "staged", airflow.start_dag("staged"))
+    with group.logs.watched():
+        begun = hold_the_reader(group, "early/0")
+        epoch = world.state().epoch
+        for triggerer in airflow.triggerers:
+            triggerer.kill()
+        lose_the_result(group)
+        airflow.triggerers[1].start()
+        wait_until(lambda: world.state().epoch > epoch, lambda: f"a JobMaster\n{group.told()}", seconds=200)
+        assert group.states()["early/0"] == "deferred"
+        let_it_be_read(group)
+    check_it_ran_again(group, "early/0", begun)
+    assert group.tries() == {"plan": 1, "coordinate": 2, **dict.fromkeys(SUBTASKS, 1)}

@@ -1,0 +1,95 @@
+"""``ckpt reconfigure``, and what ``ckpt show`` says of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.journal.events import PlanRecorded, ReconfigurationEnded, Reconfigured
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
+from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.cli.conftest import NOON, write
+
+
+@pytest.fixture
+def storage(empty_root: str) -> Storage:
+    return open_storage(empty_root)
+
+
+DAILY = JobVertex("daily", ("live", "daily"), ("live",), (), (), bounded=False)
+OTHER = JobVertex("other", ("other",), (), (), (), bounded=False)
+
+
+def streaming(journal: Journal) -> None:
+    write(journal, PlanRecorded(JobGraph((DAILY, OTHER), ()), {}, NOON))
+
+
+def test_a_reconfiguration_reaches_the_driver(
+    running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    streaming(running)
+    changes = ["daily.state_partitions=16", "live.trigger_interval=2s", "daily.logic=a.b/v2.py:job"]
+    assert main(["reconfigure", "orders", *changes, "other.pool_weight=3", "--root", empty_root]) == 0
+    (request,) = pending_requests(storage, "orders", 1, ())
+    assert request.changes == {
+        "daily": VertexSettings(state_partitions=16, logic={"daily": "a.b/v2.py:job"}),
+        "live": VertexSettings(trigger_interval=2.0),
+        "other": VertexSettings(pool_weight=3),
+    }
+    assert f"asked epoch 1 of job orders to reconfigure (request {request.name})" in capsys.readouterr().out
+
+
+def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
+    running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    streaming(running)
+    write(running, Reconfigured(1, {"daily": VertexSettings(trigger_interval=5.0)}, NOON))
+    changes = ["daily.state_partitions=16", "daily.trigger_interval=2s"]
+    assert main(["reconfigure", "orders", *changes, "--plan", "--root", empty_root]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "stands still  daily",
+        "              trigger_interval: 5.0 -> 2.0",
+        "              state_partitions: as declared -> 16",
+        "              its state is cut anew: an unknown number of parts -> 16",
+        "goes on       other",
+    ]
+    assert pending_requests(storage, "orders", 1, ()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("daily", "daily=8", "=8", "daily.=8", "daily.logic=", "daily.colour=red", "daily.state_partitions=many"),
+        *("nobody.pool_weight=2", "daily.executors=4", "daily.trigger_interval=soon", "daily.parallelism=2"),
+    ],
+)
+def test_a_reconfiguration_that_says_nothing_or_cannot_be_is_refused(
+    change: str, running: Journal, empty_root: str, storage: Storage
+) -> None:
+    streaming(running)
+    assert main(["reconfigure", "orders", change, "--root", empty_root]) == 2
+    assert pending_requests(storage, "orders", 1, ()) == []
+
+
+def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    streaming(running)
+    settings = VertexSettings(state_partitions=16, trigger_interval=2.0, logic={"daily": "v2.py:job"})
+    took = {"daily": PhaseTimes(1.0, 0.5, 0.0, 1.5)}
+    done = RequestOutcome.completed("daily stood still for 1.5 s")
+    write(running, Reconfigured(1, {"daily": settings}, NOON), ReconfigurationEnded(1, "r", done, took, NOON))
+    running.flush()
+    assert main(["show", "orders", "--root", empty_root]) == 0
+    assert "daily: trigger_interval=2, state_partitions=16, logic of daily from v2.py:job" in capsys.readouterr().out
+    assert main(["show", "orders", "--json", "--root", empty_root]) == 0
+    view = json.loads(capsys.readouterr().out)
+    assert view["settings"]["daily"]["state_partitions"] == 16
+    (one,) = view["reconfigurations"]
+    assert (one["number"], one["took"]["daily"]["resume"]) == (1, 1.5)

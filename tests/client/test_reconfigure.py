@@ -1,0 +1,192 @@
+"""Queries of a running job are to be changed: asked for from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.errors import (
+    JobNotRunningError,
+    NotReconfigurableError,
+    NotReconfiguredError,
+    RequestOvertakenError,
+)
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration
+from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import pending_requests, write_request
+from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+
+GRAPH = JobGraph(
+    (
+        JobVertex("clean", ("live", "clean"), ("live",), (), (), bounded=False),
+        JobVertex("daily", ("daily",), (), (), ("lake",), bounded=False),
+    ),
+    (),
+)
+DEFINITION = JobDefinition(
+    "streaming",
+    {},
+    {
+        "clean": VertexDefinition("append", stateful=False),
+        "daily": VertexDefinition("update", stateful=True, shuffle_partitions=8),
+    },
+    {},
+)
+SIXTEEN = {"daily": VertexSettings(state_partitions=16)}
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Journal:
+    journal = Journal(open_root(open_storage(str(tmp_path))), "orders")
+    journal.claim("t", identify(), 1.0)
+    journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, DEFINITION))
+    journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
+    return journal
+
+
+def client(root: Path) -> JobClient:
+    return JobClient(str(root), "orders", sleep=lambda seconds: None)
+
+
+def sixteen() -> Reconfiguration:
+    return Reconfiguration().assign_workload("daily", state_partitions=16)
+
+
+def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
+    change = sixteen().assign_workload("live", max_bytes_per_batch="2m", trigger_interval="0s")
+    change.assign_execution_logic("clean", "v2.py:job").assign_resources("clean", pool_weight=2)
+    asked = client(tmp_path).reconfigure(change)
+    (found,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
+    assert (found.name, found.kind, found.changes) == (asked.name, "reconfigure", change.changes)
+    assert found.changes == {
+        **SIXTEEN,
+        "live": VertexSettings(max_bytes_per_batch=2 << 20, trigger_interval=0.0),
+        "clean": VertexSettings(pool_weight=2, logic={"clean": "v2.py:job"}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("tell", "why"),
+    [
+        (lambda one: one.assign_workload("x", state_partitions=2), "x is no operator of the job"),
+        (lambda one: one.assign_workload("lake", trigger_interval=1), "lake is a sink"),
+        (lambda one: one.assign_workload("clean", state_partitions=2), "it keeps no state that could be cut anew"),
+        (lambda one: one, "it changes nothing"),
+    ],
+    ids=["unknown", "sink", "no state", "nothing"],
+)
+def test_what_can_never_be_done_is_refused_before_anything_is_written(
+    driver: Journal, tmp_path: Path, tell: Callable[[Reconfiguration], Reconfiguration], why: str
+) -> None:
+    with pytest.raises(NotReconfigurableError, match=why):
+        client(tmp_path).reconfigure(tell(Reconfiguration()))
+    assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
+
+
+@pytest.mark.parametrize(
+    ("tell", "why"),
+    [
+        (lambda one: one.assign_workload("a", parallelism=4), "parallelism cannot be changed .* `ckpt rescale`"),
+        (lambda one: one.assign_resources("a", executors=4), "executors cannot be changed .* stop the job"),
+        (lambda one: one.assign_resources("a", executor_memory="4g"), "executor_memory cannot be changed"),
+        (
+            lambda one: one.assign_workload("a", colour="red"),
+            "colour cannot be changed .* there is: max_bytes",
+        ),
+        (lambda one: one.assign_workload("a"), "nothing is given"),
+        (lambda one: one.assign_workload("a", state_partitions=0), "state_partitions is a whole number above 0"),
+        (lambda one: one.assign_workload("a", state_partitions=True), "state_partitions is a whole number above 0"),
+        (lambda one: one.assign_resources("a", pool_weight=1.5), "pool_weight is a whole number above 0"),
+        (lambda one: one.assign_workload("a", max_bytes_per_batch=1, max_files_per_batch=1), "not both"),
+        (lambda one: one.assign_execution_logic("a", "v2.py"), "is no reference of a job"),
+    ],
+)
+def test_what_is_no_change_is_refused_when_it_is_said(
+    tell: Callable[[Reconfiguration], Reconfiguration], why: str
+) -> None:
+    with pytest.raises(NotReconfigurableError, match=why):
+        tell(Reconfiguration())
+
+
+def test_sizes_and_durations_are_refused_by_their_names() -> None:
+    with pytest.raises(BadSizeError, match="max_bytes_per_batch"):
+        Reconfiguration().assign_workload("a", max_bytes_per_batch="much")
+    with pytest.raises(BadDurationError, match="trigger_interval"):
+        Reconfiguration().assign_workload("a", trigger_interval="soon")
+
+
+def test_a_preview_says_who_would_stand_still_and_asks_nobody(driver: Journal, tmp_path: Path) -> None:
+    driver.write(ev.Reconfigured(1, {"daily": VertexSettings(trigger_interval=5.0)}, 2.0))
+    driver.flush()
+    found = client(tmp_path).preview(sixteen().assign_workload("daily", trigger_interval="2s"))
+    after = {"trigger_interval": 2.0, "state_partitions": 16}
+    assert found.affected == (AffectedVertex("daily", {"trigger_interval": 5.0}, after, (8, 16)),)
+    assert found.unaffected == ("clean",)
+    assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "served"),
+    [
+        ("completed: daily stood still for 1.5 s", True),
+        ("failed: it has other columns", False),
+    ],
+)
+def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
+    one = client(tmp_path)
+    asked = one.reconfigure(sixteen())
+    driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse("accepted"), 2.0))
+    driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse(outcome), 3.0))
+    driver.flush()
+    answer = one.answer(asked, 5.0)
+    assert (answer.is_served, str(answer.outcome), answer.state.status) == (served, outcome, JobStatus.RUNNING)
+
+
+def test_a_driver_that_was_lost_behind_the_decision_has_served_it(driver: Journal, tmp_path: Path) -> None:
+    one = client(tmp_path)
+    asked = one.reconfigure(sixteen())
+    driver.write(ev.Reconfigured(1, SIXTEEN, 2.0))
+    Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
+    assert one.answer(asked, 5.0).is_served
+    assert one.runs_with(sixteen())
+
+
+def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Path) -> None:
+    one = client(tmp_path)
+    asked = one.reconfigure(sixteen())
+    Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
+    with pytest.raises(RequestOvertakenError, match="asked to reconfigure"):
+        one.answer(asked, 5.0)
+    assert not one.runs_with(sixteen())
+
+
+def test_an_answer_that_does_not_come_in_time_is_told_as_that(driver: Journal, tmp_path: Path) -> None:
+    one = client(tmp_path)
+    with pytest.raises(NotReconfiguredError, match="does not run with what was asked for yet"):
+        one.answer(one.reconfigure(sixteen()), 0.0)
+
+
+def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
+    driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
+    with pytest.raises(JobNotRunningError, match="cannot be asked to reconfigure: its status is STOPPED"):
+        client(tmp_path).reconfigure(sixteen())
+
+
+def test_a_request_that_says_no_change_is_none(driver: Journal, tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path))
+    with pytest.raises(ValueError, match="reconfigure"):
+        write_request(storage, "orders", "reconfigure", 1)
+    with pytest.raises(ValueError, match="stop"):
+        write_request(storage, "orders", "stop", 1, changes=SIXTEEN)

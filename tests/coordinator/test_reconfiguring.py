@@ -1,0 +1,342 @@
+"""Queries of a running job are changed (R21, R20): prepare, sync, commit, resume; the others hear of nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.commands import (
+    DeploySubtask,
+    PauseSubtask,
+    PrepareReconfiguration,
+    RestartSubtask,
+    ResumeSubtask,
+    TriggerBarrier,
+)
+from airflow_provider_ckpt.coordinator.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
+from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit, SubtaskPaused
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.journal.events import (
+    ReconfigurationEnded,
+    Reconfigured,
+    RequestAnswered,
+    SourceDropped,
+    StatusChanged,
+)
+from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from tests.coordinator.harness import Harness, events, graph, only, vertex
+
+A0, B0, C0 = SubtaskId("a/0"), SubtaskId("b/0"), SubtaskId("c/0")
+THREE = graph(
+    vertex("a", sources="live"),
+    vertex("b", sources="other", sinks="out_b"),
+    vertex("c", sources="third", sinks="out_c"),
+    edges="a>b a>c",
+)
+WEIGHT, CUT = VertexSettings(pool_weight=3), VertexSettings(state_partitions=4)
+
+
+def three(**options: Any) -> Harness:
+    """a (live) -> b and c, each with a sink."""
+    return Harness(THREE, **{"timeout": 60.0, **options})
+
+
+def ask(harness: Harness, request: str = "r", **changes: VertexSettings) -> list[Effect]:
+    return ask_for(harness, changes or {"b": WEIGHT}, request)
+
+
+def ask_for(harness: Harness, changes: dict[str, VertexSettings], request: str = "r") -> list[Effect]:
+    return harness.handle(ReconfigureRequested(changes, request))
+
+
+def prepared(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
+    return harness.handle(ReconfigurationPrepared(**harness.world(subtask), number=number))
+
+
+def stands_still(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
+    return harness.handle(SubtaskPaused(**harness.world(subtask), reason=Reconfigure(number), batch_id=3))
+
+
+def answers(effects: list[Effect]) -> list[str]:
+    return [str(one.outcome) for one in events(RequestAnswered, effects)]
+
+
+def kinds(effects: list[Effect]) -> list[type]:
+    return [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
+
+
+def test_only_the_query_that_is_changed_is_told_anything() -> None:
+    harness = three()
+    effects = ask(harness)
+    assert [(one.subtask, one.plan.settings) for one in only(PrepareReconfiguration, effects)] == [(B0, WEIGHT)]
+    assert answers(effects) == ["accepted"]
+    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "b/0"))] == [B0]
+    effects = stands_still(harness, "b/0")
+    assert kinds(effects) == [Reconfigured, ResumeSubtask]
+    (resume,) = only(ResumeSubtask, effects)
+    assert (resume.subtask, resume.plan.settings, resume.plan.number) == (B0, WEIGHT, 1)
+    effects = harness.running(B0)
+    assert answers(effects) == ["completed: b stood still for 0.0 s"]
+    told = {one.subtask for one in harness.effects if isinstance(one, (PauseSubtask, ResumeSubtask, RestartSubtask))}
+    assert told == {B0}
+
+
+def test_r21_nobody_goes_on_before_all_stand_still_and_it_is_in_the_journal() -> None:
+    harness = three()
+    ask(harness, b=WEIGHT, c=WEIGHT)
+    assert only(PauseSubtask, prepared(harness, "b/0")) == [], "c has not made its query"
+    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "c/0"))] == [B0, C0]
+    assert stands_still(harness, "c/0") == []
+    effects = stands_still(harness, "b/0")
+    assert kinds(effects) == [Reconfigured, ResumeSubtask, ResumeSubtask]
+    (change,) = events(Reconfigured, effects)
+    assert (change.number, change.settings) == (1, {"b": WEIGHT, "c": WEIGHT})
+    assert answers(harness.running(C0)) == [], "b does not run yet"
+    (done,) = events(ReconfigurationEnded, harness.running(B0))
+    assert (done.number, set(done.took)) == (1, {"b", "c"})
+
+
+def test_each_phase_is_timed() -> None:
+    harness = three()
+    ask(harness)
+    harness.at(2.0)
+    prepared(harness, "b/0")
+    harness.at(5.0)
+    stands_still(harness, "b/0")
+    harness.at(6.5)
+    (done,) = events(ReconfigurationEnded, harness.running(B0))
+    took = done.took["b"]
+    assert (took.prepare, took.sync, took.update, took.resume) == (2.0, 3.0, 0.0, 1.5)
+
+
+def test_r20_a_pending_checkpoint_comes_first_and_none_is_taken_meanwhile() -> None:
+    harness = three()
+    harness.at(10.0)
+    (pending,) = {one.checkpoint for one in only(TriggerBarrier, harness.effects)}
+    ask(harness)
+    assert only(PauseSubtask, prepared(harness, "b/0")) == []
+    for subtask in THREE.subtasks:
+        effects = harness.ack(subtask, pending)
+    assert [one.subtask for one in only(PauseSubtask, effects)] == [B0]
+    harness.released()
+    assert only(TriggerBarrier, harness.at(25.0)) == []
+    stands_still(harness, "b/0")
+    assert only(TriggerBarrier, harness.running(B0)) != []
+
+
+def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
+    harness = three()
+    ask(harness, b=CUT)
+    prepared(harness, "b/0")
+    effects = stands_still(harness, "b/0")
+    assert kinds(effects) == [Reconfigured, RestartSubtask]
+    (again,) = only(RestartSubtask, effects)
+    assert (again.subtask, again.delay, again.plan.settings) == (B0, 0.0, CUT)
+    (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
+    assert (deploy.plan.settings, deploy.plan.number) == (CUT, 1)
+    assert answers(harness.running(B0, plan=1)) == ["completed: b stood still for 0.0 s"]
+
+
+# ---- what fails before it is decided: the job goes on as it was
+
+
+def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
+    harness = three()
+    ask(harness, b=WEIGHT, c=WEIGHT)
+    prepared(harness, "b/0")
+    effects = harness.handle(ReconfigurationUnfit(**harness.world("c/0"), number=1, cause="it has other columns"))
+    assert answers(effects) == ["failed: c: it has other columns; the job goes on as it was"]
+    assert [one.number for one in events(ReconfigurationEnded, effects)] == [0]
+    assert only(PauseSubtask, harness.effects) == []
+    assert answers(ask(harness, "again")) == ["accepted"], "another one may come"
+
+
+@pytest.mark.parametrize(
+    "moment", ["while it is prepared", "while it is told to stand still", "while the other stands"]
+)
+def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) -> None:
+    harness = three(restart_attempts=3)
+    ask(harness, b=WEIGHT, c=WEIGHT)
+    if moment != "while it is prepared":
+        prepared(harness, "b/0")
+        prepared(harness, "c/0")
+    if moment == "while the other stands":
+        stands_still(harness, "c/0")
+    effects = harness.fail(B0)
+    assert answers(effects) == ["failed: b/0 failed meanwhile; the job goes on as it was"]
+    if moment == "while the other stands":
+        assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
+    if moment == "while it is told to stand still":  # it comes to stand still, and goes on
+        (resume,) = only(ResumeSubtask, stands_still(harness, "c/0"))
+        assert (resume.subtask, resume.plan.settings) == (C0, None)
+    (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
+    assert deploy.plan.settings is None
+    assert events(Reconfigured, harness.effects) == []
+
+
+def test_a_failure_behind_the_decision_changes_nothing_of_it() -> None:
+    harness = three(restart_attempts=3)
+    ask(harness, b=WEIGHT)
+    prepared(harness, "b/0")
+    stands_still(harness, "b/0")
+    assert answers(harness.fail(B0)) == []
+    (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
+    assert deploy.plan.settings == WEIGHT
+    assert answers(harness.running(B0)) == ["completed: b stood still for 0.0 s"]
+
+
+def test_a_stop_that_comes_before_the_decision_comes_first() -> None:
+    harness = three()
+    ask(harness)
+    effects = harness.request("stop", "s")
+    assert "failed: the job is being ended; the job goes on as it was" in answers(effects)
+    assert only(PauseSubtask, prepared(harness, "b/0")) == []
+
+
+def test_whoever_asked_is_told_that_later_runs_go_by_it() -> None:
+    harness = three()
+    ask(harness)
+    prepared(harness, "b/0")
+    stands_still(harness, "b/0")
+    effects = harness.fail(B0, terminal=True)
+    assert [one.status for one in events(StatusChanged, effects)] == ["FAILED"]
+    assert harness.answers("r") == ["accepted", "failed: the job is FAILED first; later runs go by it"]
+
+
+def test_what_is_not_made_in_time_is_given_up() -> None:
+    harness = three()
+    ask(harness)
+    assert answers(harness.at(59.0)) == []
+    assert answers(harness.at(60.0)) == [
+        "failed: b/0 had not made its new query within 60 s; the job goes on as it was"
+    ]
+
+
+def test_a_query_that_comes_to_its_end_meanwhile_is_not_changed_any_more() -> None:
+    job = graph(vertex("h", sources="h", bounded="h"), vertex("v", sources="live", sinks="s"), edges="h>v")
+    harness = Harness(job)
+    ask(harness, h=WEIGHT)
+    assert answers(harness.end_of_data("h/0")) == ["failed: h came to its end meanwhile; the job goes on as it was"]
+
+
+# ---- one at a time, and what is refused
+
+
+def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
+    harness = three()
+    ask(harness, "first")
+    assert answers(ask(harness, "second", c=WEIGHT)) == [
+        "refused: reconfiguration 1 (of b, request first) is in progress"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"x": WEIGHT}, "x is no operator of the job; there are: live, a, other, b, third, c"),
+        ({"out_b": WEIGHT}, "out_b is a sink, and has no query of its own: name b"),
+        ({"b": VertexSettings()}, "nothing is said of b"),
+        ({"other": WEIGHT, "b": VertexSettings(pool_weight=4)}, "pool_weight of the query b is to be 3 and 4"),
+        ({"b": VertexSettings(logic={"c": "v2.py:job"})}, "the logic of c is no setting of b"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(changes: dict[str, VertexSettings], why: str) -> None:
+    assert answers(ask_for(three(), changes)) == [f"refused: {why}"]
+    with pytest.raises(ReconfigurationRefusedError):
+        by_vertex(THREE, changes)
+
+
+def test_what_is_so_already_is_refused() -> None:
+    harness = Harness(THREE, restored=RestoredState(settings={"b": WEIGHT}, reconfigured=4))
+    assert answers(ask(harness)) == ["refused: it changes nothing: that is how the job runs"]
+    effects = ask(harness, "more", b=VertexSettings(trigger_interval=2.0))
+    (prepare,) = only(PrepareReconfiguration, effects)
+    assert (prepare.number, prepare.plan.settings) == (5, VertexSettings(pool_weight=3, trigger_interval=2.0))
+
+
+def test_a_finished_query_is_refused() -> None:
+    job = graph(vertex("h", sources="h", bounded="h"), vertex("v", sources="live", sinks="s"), edges="h>v")
+    harness = Harness(job)
+    harness.end_of_data("h/0")
+    assert answers(ask(harness, h=WEIGHT)) == ["refused: h has come to its end"]
+
+
+def test_a_query_that_does_not_run_now_is_refused() -> None:
+    harness = three(restart_attempts=3)
+    harness.fail(B0)
+    assert answers(ask(harness)) == ["refused: b/0 does not run now, it is restarting; ask again"]
+
+
+def test_what_was_said_of_an_earlier_one_counts_no_more() -> None:
+    harness = three()
+    ask(harness)
+    harness.handle(ReconfigurationUnfit(**harness.world("b/0"), number=1, cause="no"))
+    ask(harness, "again")
+    before = harness.c.dropped_messages.get("stale", 0)
+    harness.handle(ReconfigurationPrepared(**harness.world("c/0"), number=1))
+    assert harness.c.dropped_messages["stale"] == before + 1
+
+
+# ---- beside other rounds, and behind changes that came to nothing
+
+MIXED = graph(
+    vertex("v", sources="h live", bounded="h", sinks="out_v"),
+    vertex("w", sources="other", sinks="out_w"),
+)
+
+
+def mixed(**options: Any) -> Harness:
+    """v reads what ends (h) and what does not (live); w has nothing to do with it."""
+    return Harness(MIXED, **{"timeout": 60.0, **options})
+
+
+def drops(harness: Harness) -> list[Effect]:
+    return harness.handle(SubtaskPaused(**harness.world("v/0"), reason=DropSource("h"), batch_id=3))
+
+
+def ends(harness: Harness) -> list[Effect]:
+    return harness.source_at_end("h", "v/0")
+
+
+def test_a_change_that_comes_to_nothing_leaves_a_source_that_is_just_dropped_alone() -> None:
+    harness = mixed()
+    ask(harness, w=WEIGHT)
+    ends(harness)
+    harness.ack("v/0")
+    assert [one.reason for one in only(PauseSubtask, harness.ack("w/0"))] == [DropSource("h")]
+    harness.handle(ReconfigurationUnfit(**harness.world("w/0"), number=1, cause="no"))
+    effects = drops(harness)
+    assert kinds(effects) == [SourceDropped, ResumeSubtask]
+    (resume,) = only(ResumeSubtask, effects)
+    assert resume.plan.dropped == ("h",)
+
+
+def test_an_answer_that_comes_late_is_none_to_the_next_change() -> None:
+    harness = three()
+    ask(harness, b=WEIGHT, c=WEIGHT)
+    late = ReconfigurationPrepared(**harness.world("b/0"), number=1)
+    harness.handle(ReconfigurationUnfit(**harness.world("c/0"), number=1, cause="it has other columns"))
+    (prepare,) = only(PrepareReconfiguration, ask(harness, "again", b=CUT))
+    assert only(PauseSubtask, harness.handle(late)) == [], "what is asked now is not tried yet"
+    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "b/0", prepare.number))] == [B0]
+
+
+def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run() -> None:
+    harness = mixed(restart_attempts=3)
+    ask(harness, v=CUT, w=WEIGHT)
+    prepared(harness, "v/0")
+    prepared(harness, "w/0")
+    stands_still(harness, "v/0")
+    stands_still(harness, "w/0")
+    harness.fail("w/0")
+    harness.next_attempt("v/0")
+    harness.running("v/0", plan=1)
+    harness.next_attempt("w/0")
+    assert [one.reason for one in only(PauseSubtask, ends(harness))] == [DropSource("h")]
+    assert kinds(drops(harness)) == [SourceDropped, ResumeSubtask]

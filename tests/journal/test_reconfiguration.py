@@ -1,0 +1,51 @@
+"""What the journal tells of queries that were changed while their job ran (R21)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.kinds.reconfiguration import REMEMBERED
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings, merged
+from tests.journal.samples import of_reconfiguration
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "reconfiguration-v1.json"
+
+
+def test_golden_events_of_reconfigurations_still_read_and_write_the_same() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert [decode(event) for event in golden] == of_reconfiguration()
+    assert [json.loads(encode(event)) for event in of_reconfiguration()] == golden
+
+
+def test_r21_what_is_changed_holds_from_its_entry_on_and_says_how_the_state_is_cut() -> None:
+    state, cuts = JobState("job"), []
+    for event in of_reconfiguration():
+        event.apply(state)
+        assert state.definition is not None
+        cuts.append((state.definition.vertices["daily"].shuffle_partitions, sorted(state.settings)))
+    assert cuts == [(200, []), (8, ["daily"]), (8, ["daily"]), (8, ["daily"]), (8, ["daily"]), (8, ["daily"])]
+    assert state.reconfigured == 1
+    assert [one.request for one in state.reconfigurations] == ["r-3"], "what came to nothing is not remembered"
+    assert state_from_json(state_to_json(state)) == state
+
+
+def test_the_last_ones_are_remembered() -> None:
+    state = JobState("job")
+    for number in range(1, REMEMBERED + 6):
+        ev.ReconfigurationEnded(number, None, RequestOutcome.completed(""), {}, 1.0).apply(state)
+    assert [one.number for one in state.reconfigurations] == list(range(6, REMEMBERED + 6))
+
+
+def test_a_change_leaves_what_it_does_not_speak_of() -> None:
+    before = VertexSettings(max_bytes_per_batch=10, trigger_interval=2.0, logic={"a": "one.py:job"})
+    change = VertexSettings(max_files_per_batch=3, trigger_interval=0.0, logic={"b": "two.py:job"})
+    assert before.changed(change) == VertexSettings(
+        max_files_per_batch=3, trigger_interval=0.0, logic={"a": "one.py:job", "b": "two.py:job"}
+    ), "one limit takes the place of the other"
+    assert merged({"v": before}, {"w": change}) == {"v": before, "w": change}

@@ -1,0 +1,141 @@
+"""In batch mode a subtask that has finished may have to run again, and its task waits for that (R23)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+KEPT = (
+    Mutant(
+        "kept-green-too-early",
+        "R23",
+        "operators/group_run.py",
+        '    return definition is not None and definition.mode == "batch"\n',
+        "    return False\n",
+        (
+            "tests/airflow/test_finished_subtask.py::"
+            "test_a_task_whose_worker_has_ended_well_is_deferred_while_the_job_runs",
+        ),
+        "a result that is lost in batch mode has nobody who would produce it again: its task is green",
+    ),
+    Mutant(
+        "kept-in-streaming",
+        "R23",
+        "operators/group_run.py",
+        '    return definition is not None and definition.mode == "batch"\n',
+        "    return definition is not None\n",
+        (
+            "tests/airflow/test_finished_subtask.py::"
+            "test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once",
+        ),
+        "each source that has ended takes a place in a triggerer for as long as a job runs that never ends",
+    ),
+    Mutant(
+        "kept-result-never-wanted",
+        "R23",
+        "triggers/kept_result.py",
+        "state.deployment > self._deployment and not self._subtasks <= state.finished",
+        "not state.deployment and not self._subtasks <= state.finished",
+        ("tests/airflow/test_kept_result.py::test_one_that_wants_it_again_ends_the_wait_once_it_is_prepared",),
+        "the run that is to produce a lost result again waits for a worker that nobody begins",
+    ),
+    Mutant(
+        "kept-result-wanted-where-it-was-made",
+        "R23",
+        "triggers/kept_result.py",
+        "            if state.deployment > self._deployment and",
+        "            if state.deployment and",
+        (
+            "tests/airflow/test_kept_result.py::"
+            "test_in_the_deployment_in_which_it_ended_the_journal_may_have_yet_to_say_so",
+        ),
+        "a subtask that ended while there was no JobMaster begins a worker again and again, for nothing",
+    ),
+    Mutant(
+        "kept-alone-at-once",
+        "R23",
+        "triggers/kept_result.py",
+        "reading.answer > self._given_up",
+        "reading.answer >= self._given_up",
+        (
+            "tests/airflow/test_kept_result.py::"
+            "test_without_a_task_that_runs_a_jobmaster_it_ends_when_airflow_has_said_so_twice",
+        ),
+        "who stops a job by marking its coordinate finds tasks failed that had ended well",
+    ),
+    Mutant(
+        "kept-by-what-is-missing",
+        "R23",
+        "triggers/kept_result.py",
+        "        if is_whole(state):\n",
+        "        if state:\n",
+        ("tests/airflow/test_kept_result.py::test_nothing_follows_from_a_journal_that_cannot_be_read",),
+        "a root that is not mounted for a moment fails all tasks that had ended well",
+    ),
+    Mutant(
+        "kept-timed-out",
+        "R23",
+        "operators/waiting_task.py",
+        '        self.defer(trigger=trigger, method_name="execute_complete", kwargs={"ran_well": True})\n',
+        '        self.defer(\n            trigger=trigger,\n            method_name="execute_complete",\n'
+        '            kwargs={"ran_well": True},\n            timeout=self.execution_timeout,\n        )\n',
+        ("tests/airflow/test_finished_subtask.py::test_its_wait_is_no_part_of_its_execution_timeout",),
+        "a subtask that took an hour of the two that it is given fails because the others take a day",
+    ),
+    Mutant(
+        "kept-time-counted",
+        "R23",
+        "operators/waiting_task.py",
+        "            self._since = datetime.now(timezone.utc)\n",
+        "            pass\n",
+        ("tests/airflow/test_finished_subtask.py::test_its_wait_is_no_part_of_its_execution_timeout",),
+        "a subtask that runs again has no time left to wait for a JobMaster, and spends a try",
+    ),
+    Mutant(
+        "kept-in-the-way",
+        "R23",
+        "operators/subtask_task.py",
+        "bound is not None and bound < count",
+        "bound is not None and not count",
+        (
+            "tests/airflow/test_finished_subtask.py::"
+            "test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred",
+        ),
+        "the last subtasks of a group whose instances are bounded never begin",
+    ),
+    Mutant(
+        "kept-blindly",
+        "R23",
+        "operators/subtask_task.py",
+        "        if self._waits_here:\n            why",
+        "        if not self.defers:\n            why",
+        ("tests/airflow/test_finished_subtask.py::test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green",),
+        "a task whose triggerer lacks the root goes to and fro between it and a worker for ever",
+    ),
+    Mutant(
+        "kept-for-no-triggerer",
+        "R23",
+        "operators/waiting_task.py",
+        "GIVEN_UP, not self.defers, None",
+        "GIVEN_UP, False, None",
+        ("tests/airflow/test_finished_subtask.py::test_without_a_triggerer_it_is_never_deferred",),
+        "a Dag run in an Airflow without a triggerer never ends",
+    ),
+    Mutant(
+        "kept-looks-unshared",
+        "W25",
+        "triggers/group_looks.py",
+        "if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):",
+        "if self._made is None or age:",
+        ("tests/airflow/test_group_looks.py::test_hundreds_that_look_at_once_are_one_look",),
+        "each of hundreds of finished subtasks reads the whole journal of the job that goes on",
+    ),
+    Mutant(
+        "kept-lost-input-costs-a-try",
+        "W6",
+        "spark/worker_run.py",
+        "    if failure.result_is_lost:\n",
+        "    if failure.terminal:\n",
+        ("tests/spark/test_worker_ends.py::test_one_that_misses_a_result_which_it_reads_blames_the_run",),
+        "a result that somebody has deleted costs its reader a try, and a reader without retries ends the group",
+    ),
+)

@@ -1,0 +1,170 @@
+"""What a JobMaster looks at before it goes on with a job that is prepared, and for whom it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster.errors import SinksMissingError, SubtaskLogLostError
+from airflow_provider_ckpt.journal.events import EpochClaimed
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_state import fold
+from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.recorded import RecordedSink
+from airflow_provider_ckpt.storage.layout import journal_path, subtask_log_path
+from tests.remote.cluster import Cluster
+from tests.remote.jobs import endless, one_worker
+from tests.remote.master_process import MasterProcess
+from tests.simulation.world import JOB
+
+SOURCE = SubtaskId("src/0")
+
+
+@pytest.fixture
+def made() -> Iterator[Callable[[Cluster], Cluster]]:
+    clusters: list[Cluster] = []
+
+    def keep(cluster: Cluster) -> Cluster:
+        clusters.append(cluster)
+        return cluster
+
+    yield keep
+    for one in clusters:
+        one.world.delete()
+
+
+def all_die(cluster: Cluster) -> None:
+    for process in cluster.processes:
+        process.kill()
+    cluster.supervises = False
+
+
+def comes(cluster: Cluster) -> MasterProcess:
+    """And takes the job over, if nothing is wrong."""
+    master = cluster.master()
+    master.run()
+    return master
+
+
+def journal(cluster: Cluster) -> Journal:
+    return Journal(cluster.world.live, JOB)
+
+
+def test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more(made: Callable[[Cluster], Cluster]) -> None:
+    """The journal is put back as it was some releases ago, while the job is prepared: no planner comes between."""
+    cluster = made(endless())
+    cluster.run(lambda: cluster.state.last_released >= 1)
+    before = set(cluster.world.live.list(journal_path(JOB)))
+    released = cluster.state.last_released
+    cluster.run(lambda: cluster._watched.refresh().last_released >= released + 3)
+    all_die(cluster)
+    for name in set(cluster.world.live.list(journal_path(JOB))) - before:
+        cluster.world.live.delete(f"{journal_path(JOB)}/{name}")
+    older = journal(cluster).refresh()
+    assert older.deployment, "it is prepared"
+    assert isinstance(comes(cluster).error, OutputAheadError)
+    assert journal(cluster).refresh().epoch == older.epoch, "nothing is claimed"
+
+
+def test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_nobody(
+    made: Callable[[Cluster], Cluster],
+) -> None:
+    cluster = made(endless())
+    cluster.run(lambda: cluster._watched.refresh().last_released >= 3)
+    all_die(cluster)
+    path = subtask_log_path(JOB, "b", 0)
+    for name in cluster.world.live.list(path)[1:]:
+        cluster.world.live.delete(f"{path}/{name}")
+    assert isinstance(comes(cluster).error, SubtaskLogLostError)
+
+
+def test_a_job_whose_sinks_are_not_all_given_is_not_taken_over(made: Callable[[Cluster], Cluster]) -> None:
+    """What the others release would count as all of it."""
+    cluster = made(endless())
+    cluster.run(lambda: cluster.state.last_released >= 1)
+    all_die(cluster)
+    epoch = journal(cluster).refresh().epoch
+    del cluster.sinks["raw"]
+    assert isinstance(comes(cluster).error, SinksMissingError)
+    assert journal(cluster).refresh().epoch == epoch
+
+
+def test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_had_been_released(
+    made: Callable[[Cluster], Cluster],
+) -> None:
+    cluster = made(endless())
+    cluster.run(lambda: any(event.sinks["raw"]["rows"] for event in cluster._watched.refresh().releases.values()))
+    all_die(cluster)
+    cluster.world.targets["raw"].last_released = 0
+    assert isinstance(comes(cluster).error, OutputLostError)
+
+
+def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then(
+    made: Callable[[Cluster], Cluster],
+) -> None:
+    """Whoever is the JobMaster: what it has staged has to be kept from the start, and the others release meanwhile."""
+    cluster = made(endless())
+    cluster.operators = tuple(
+        RecordedSink(uid, FileSink(f"/nowhere/{uid}"), release)
+        for uid, release in (("out", "final"), ("raw", "checkpoint"))
+    )
+    cluster.world.final_only = frozenset({"out"})
+    out, raw = cluster.world.targets["out"], cluster.world.targets["raw"]
+    cluster.run(lambda: cluster.state.last_released >= 3 and bool(raw.rows))
+    cluster.awake(MasterProcess)[0].kill()
+    so_far = cluster.state.last_released
+    cluster.run(lambda: cluster.state.last_released >= so_far + 3)
+    assert out.rows == []
+    write_request(cluster.world.live, JOB, "drain", cluster.state.epoch)
+    cluster.finish()
+    assert out.rows
+
+
+def test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_could_say_so(
+    made: Callable[[Cluster], Cluster],
+) -> None:
+    """Its worker and the JobMaster die before the journal has it."""
+    cluster = made(one_worker(rows=6))
+    cluster.planner().run()
+    cluster.add(cluster.master())
+    cluster.add(cluster.worker(cluster.groups[0]))
+
+    def is_closed() -> bool:
+        cluster.world.look()
+        return fold(enumerate(cluster.world.logs[SOURCE])).closed
+
+    cluster.run(is_closed)
+    assert SOURCE not in journal(cluster).refresh().finished
+    all_die(cluster)
+    assert comes(cluster).error is None
+    assert SOURCE in journal(cluster).refresh().finished
+
+
+@pytest.mark.parametrize(("mode", "seconds"), [("batch", 30.0), ("streaming", Cluster.timing.lost_after)])
+def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
+    made: Callable[[Cluster], Cluster], mode: RuntimeMode, seconds: float
+) -> None:
+    """``previous_worker_timeout``, FLIP-383's: until the first sign of life."""
+    cluster = made(one_worker(mode, splits=6))
+    cluster.planner().run()
+    cluster.add(cluster.master())
+    cluster.add(cluster.worker(cluster.groups[0]))
+    cluster.run(lambda: bool(cluster._watched.refresh().splits_assigned))
+    all_die(cluster)
+    master = comes(cluster)
+    assert master.job is not None
+    gateway = master.job._gateway
+    gateway.look()  # type: ignore[attr-defined]
+    (host,) = gateway._hosts.values()  # type: ignore[attr-defined]
+    assert host.liveness.limit == seconds
+    assert [event.deployment > 0 for event in claims(cluster)] == [False, True, True]
+
+
+def claims(cluster: Cluster) -> list[EpochClaimed]:
+    cluster.world.look()
+    return [event for _, event in cluster.world.journal if isinstance(event, EpochClaimed)]

@@ -1,0 +1,222 @@
+"""Reconfigurations beside deaths, other cuts, ends of sources, and functions that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.spark.task import trials
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import mixed, windows
+from tests.spark.test_reconfiguring import Script, another, check, counting, cut_into
+from tests.support.waiting import wait_until
+
+
+def dying_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage:
+    gone: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if gone or matches(verb, path):
+            gone.append(path)
+            raise StorageTransientError(verb=verb, uri=path, reason="the driver is dead")
+
+    return HookedStorage(world.storage, hook)
+
+
+def last_folder(world: World, vertex: str = "counts") -> SparkFolder:
+    attempts = [record.attempt for _, record in world.records(vertex) if isinstance(record, Open)]
+    folders = AttemptFolders(world.storage, f"job/vertices/{vertex}/0/spark")
+    return next(f for a in reversed(attempts) if (f := folders.folder(a)).newest_commit() is not None)
+
+
+@pytest.mark.parametrize("moment", ["before the cut", "in the cut", "behind the cut", "behind the cut, restored"])
+def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, moment: str) -> None:
+    world.put_ids("live", 2, 10)
+
+    def decided() -> bool:
+        return world.state().reconfigured == 1
+
+    def matches(verb: str, path: str) -> bool:
+        if "/counts/" not in path:
+            return False
+        if moment == "before the cut":
+            return verb == "replace" and "/spark/" in path and "/offsets/" in path and decided()
+        return verb == "delete_tree" and path.endswith("/trial") and decided()
+
+    def work(script: Script) -> None:
+        script.put(20)
+        script.client.reconfigure(Reconfiguration().assign_workload("counts", state_partitions=5))
+
+    with pytest.raises(CkptError), Script(world, work, end="nothing"):
+        world.run(counting(world), storage=dying_at(world, matches), restart_attempts=0)
+    assert world.state().reconfigured == 1
+    folder = last_folder(world)
+    if moment == "in the cut":
+        cut = folder.newest_commit()
+        assert folder.state_partitions() == 5
+        folder.storage.delete(f"{folder.path}/commits/{cut}")
+        crc = f"{folder.path}/commits/.{cut}.crc"
+        if folder.storage.exists(crc):
+            folder.storage.delete(crc)
+    given: dict[str, Any] = {"restore": "latest"} if moment.endswith("restored") else {}
+    with Script(world, lambda script: script.put(30)):
+        again = world.run(counting(world), **given)
+    assert again.status == "STOPPED", again.cause
+    check(world, 40)
+    assert cut_into(world) == 5
+    assert not list(world.root.rglob("trial/*"))
+
+
+def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
+    world.put_ids("live", 2, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(20)
+        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
+        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
+        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=4)))
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["completed"] * 3
+    with Script(world, lambda script: script.put(30)):
+        again = world.run(counting(world))
+    assert again.status == "STOPPED", again.cause
+    check(world, 40)
+    assert cut_into(world) == 4
+
+
+def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
+    world.put_ids("history", 2, 10)
+    world.put_ids("live", 1, 10, 100)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        wait_until(lambda: len(world.state().dropped) > 0, "history that is dropped")
+        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
+        world.put_ids("live", 1, 10, 110)
+        wait_until(lambda: world.read_up_to("counts", "live") == 1, "read")
+        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=2)))
+        world.request("drain")
+
+    with Script(world, work, end="nothing"):
+        run = world.run(windows(world))
+    assert run.status == "FINISHED", run.cause
+    assert world.released_ids() == [0, 10, 100, 110]
+
+
+def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile(world: World) -> None:
+    world.put_ids("history", 20, 5)
+    world.put_ids("live", 2, 10, 1000)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.released_count() > 10, "rows")
+        told.append(script.change(Reconfiguration().assign_workload("history", max_bytes_per_batch=3000)))
+        told.append(script.change(Reconfiguration().assign_workload("history", max_files_per_batch=3)))
+        wait_until(lambda: world.state().dropped, "history that is dropped")
+        told.append(script.change(Reconfiguration().assign_workload("doubled", max_files_per_batch=4)))
+        world.put_ids("live", 2, 10, 1020)
+        wait_until(lambda: world.released_count() >= 140, "rows")
+        world.request("drain")
+
+    with Script(world, work, end="nothing"):
+        run = world.run(mixed(world))
+    assert run.status == "FINISHED", run.cause
+    assert world.released_ids() == [*range(100), *range(1000, 1040)]
+
+
+def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_that_is_gone(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    bad = another(world, "bad", marked='return rows.withColumn("by", F.raise_error(F.lit("bad row")).cast("string"))')
+
+    def work(script: Script) -> None:
+        script.put(10)
+        script.change(Reconfiguration().assign_execution_logic("marked", bad))
+        world.put_ids("live", 1, 10, 20)
+
+    with Script(world, work, end="nothing"):
+        run = world.run(counting(world), restart_attempts=1, restart_delay=0.1)
+    assert run.status == "RESTARTING"
+    Path(bad.removesuffix(":job")).unlink()
+    with pytest.raises(UnfitLogicError, match="cannot be loaded, and marked was given it while the job ran"):
+        world.run(counting(world))
+    another(world, "bad")
+    with Script(world, lambda script: script.put(30)):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    check(world, 40)
+
+
+def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: SparkSession) -> None:
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
+
+    with Script(world, work):
+        world.run(counting(world))
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", "7")
+    try:
+        with Script(world, lambda script: script.put(20)):
+            again = world.run(counting(world))
+        assert again.status == "STOPPED", again.cause
+        assert cut_into(world) == 5
+
+        def more(script: Script) -> None:
+            told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=7)))
+            script.put(30)
+
+        with Script(world, more):
+            again = world.run(counting(world))
+        assert again.status == "STOPPED", again.cause
+        assert cut_into(world) == 7
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    check(world, 40)
+
+
+def test_a_function_that_never_returns_keeps_the_job_from_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "LAST_TRIAL", 0.2)
+    gate, ended, told = Path(world.path("gate")) / "open", Path(world.path("gate")) / "ended", list[RequestOutcome]()
+    waits = f"import os, time\n                while not os.path.exists('{gate}'): time.sleep(0.05)\n"
+    waits += '                return rows.withColumn("by", F.lit("two"))'
+    world.put_ids("live", 1, 10)
+
+    def work(script: Script) -> None:
+        script.put(10)
+        reference = another(world, "v2", marked=waits)
+        told.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
+        script.put(20)
+        script.client.stop()
+        try:
+            wait_until(ended.exists, "the end of the run")
+        finally:
+            gate.touch()
+
+    with Script(world, work, end="nothing"):
+        run = world.run(counting(world), checkpoint_timeout=3)
+        ended.touch()
+    assert run.status == "STOPPED", run.cause
+    assert "had not made its new query within 3 s" in told[0].detail
+    check(world, 30)

@@ -1,0 +1,132 @@
+"""State of each kind is cut anew while rows come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+from tests.spark.test_reconfiguring import Script
+from tests.spark.test_stateful import running
+from tests.support.waiting import wait_until
+
+Make = Callable[[DataFrame, DataFrame], DataFrame]
+
+
+def one_query(world: World, make: Make, **options: Any) -> Job:
+    job = Job("kinds")
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.source(max_files_per_trigger=1)
+    def other(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("other"))
+
+    @job.transform(inputs={"rows": live, "others": other}, **options)
+    def behind(rows: DataFrame, others: DataFrame) -> DataFrame:
+        return make(rows, others)
+
+    job.sink("out", behind, FileSink(world.path("out")))
+    return job
+
+
+def whole(rows: DataFrame, others: DataFrame) -> DataFrame:
+    return rows.unionByName(others).groupBy().agg(F.count("*").alias("n"))
+
+
+def whole_of_some(rows: DataFrame, others: DataFrame) -> DataFrame:
+    return rows.unionByName(others).dropDuplicates(["id"]).groupBy().agg(F.count("*").alias("n"))
+
+
+@pytest.mark.parametrize("make", [whole, whole_of_some], ids=["alone", "behind an operator with keys"])
+def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
+    world.put_ids("live", 2, 10)
+    world.put_ids("other", 1, 10, 20)
+    told: list[RequestOutcome] = []
+
+    def top() -> int:
+        return max((row["n"] for row in world.released()), default=0)
+
+    def work(script: Script) -> None:
+        wait_until(lambda: top() == 30, "30 counted")
+        told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
+        world.put_ids("live", 1, 10, 30)
+        wait_until(lambda: top() == 40, "40 counted")
+
+    with Script(world, work):
+        run = world.run(one_query(world, make, output_mode="update" if make is whole else "complete"))
+    assert run.status == "STOPPED", run.cause
+    assert told[0].result.value == "failed"
+    assert "has one part alone" in told[0].detail
+
+
+KINDS: dict[str, Make] = {
+    "join": lambda rows, others: rows.join(others.select("id", F.col("k").alias("k2")), "id").select("id", "k"),
+    "dedup": lambda rows, others: rows.unionByName(others).dropDuplicates(["id"]),
+    "chained": lambda rows, others: rows.unionByName(others).dropDuplicates(["id"]).dropDuplicates(["id", "k"]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
+    make = KINDS[kind]
+    world.put_ids("live", 2, 10)
+    world.put_ids("other", 1, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.released_count() >= 10, "rows")
+        for parts, start in ((5, 20), (2, 30)):
+            told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=parts)))
+            world.put_ids("other", 1, 10, start - 10)
+            world.put_ids("live", 1, 10, start)
+            wait_until(lambda: world.released_count() >= start, "rows")  # noqa: B023
+
+    with Script(world, work):
+        run = world.run(one_query(world, make))
+    assert run.status == "STOPPED", run.cause
+
+    def more(script: Script) -> None:
+        world.put_ids("other", 2, 10, 30)
+        world.put_ids("live", 1, 10, 40)
+        wait_until(lambda: world.released_count() >= 50, "rows")
+
+    with Script(world, more):
+        run = world.run(one_query(world, make))
+    assert run.status == "STOPPED", run.cause
+    assert world.released_ids() == list(range(50))
+    assert [one.result.value for one in told] == ["completed"] * 2, told
+
+
+def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
+    world.put_ids("live", 2, 10)
+    world.put_ids("other", 1, 1, 999)
+    told: list[RequestOutcome] = []
+
+    def total() -> int:
+        best: dict[int, int] = {}
+        for row in world.released():
+            best[row["k"]] = max(best.get(row["k"], 0), row["id"])
+        return sum(best.values())
+
+    def work(script: Script) -> None:
+        wait_until(lambda: total() == 21, "rows")
+        told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
+        world.put_ids("live", 1, 10, 20)
+        wait_until(lambda: total() == 31, "rows")
+
+    with Script(world, work):
+        run = world.run(one_query(world, lambda rows, others: running(rows.unionByName(others))))
+    assert run.status == "STOPPED", run.cause
+    assert told[0].result.value == "completed"
