@@ -131,3 +131,58 @@ def test_r14_what_is_given_back_is_journaled_for_who_gets_it_before_that_one_is_
     (event,), (command,) = appended(SplitsAssigned, effects), only(AssignSplits, effects)
     assert (event.subtask, event.splits) == ("parts/1", ((5, 9),))
     assert command.splits == ("s5", "s6", "s7", "s8")
+
+
+def test_of_several_that_are_told_once_more_what_is_new_counts() -> None:
+    """The next attempt tells what is in the log: some of it was heard."""
+    harness = splits()
+    harness.running("parts/0")
+    complete(harness, "s1", 4)
+    effects = harness.handle(SplitsCompleted(**harness.world("parts/0"), splits=("s0", "s1", "s2"), position=5))
+    assert [one.splits for one in appended(SplitsDone, effects)] == [((0, 1), (2, 3))]
+    effects = harness.handle(SplitsCompleted(**harness.world("parts/0"), splits=("s0", "s1", "s2"), position=5))
+    assert appended(SplitsDone, effects) == []
+
+
+def test_r14_a_checkpoint_covers_all_of_an_entry_or_nothing_of_it() -> None:
+    """Barriers lie between two entries of several."""
+    harness = splits()
+    for name in ("parts/0", "parts/1", "v/0"):
+        harness.running(name)
+    world = harness.world("parts/0")
+    harness.handle(SplitsCompleted(**world, splits=("s0", "s3"), position=4))
+    harness.at(10.0)
+    harness.handle(SplitsCompleted(**world, splits=("s1", "s2"), position=6))
+    harness.ack("parts/0", position=5)
+    harness.ack("parts/1", position=5)
+    assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 1, ((0, 1), (3, 4)))]
+    harness.released()
+    harness.at(30.0)
+    for name in ("parts/0", "parts/1"):
+        harness.ack(name, position=20)
+    assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 2, ((1, 3),))]
+
+
+def test_r22_what_an_attempt_that_was_replaced_gives_back_is_not_heard() -> None:
+    """Its splits went back, and to its successor: nobody else may get them."""
+    harness = splits()
+    harness.running("parts/0")
+    before = harness.world("parts/0")
+    harness.handle(SplitsCompleted(**before, splits=("s0",), position=4, together=8))
+    harness.next_attempt("parts/0")
+    harness.running("parts/0")
+    harness.handle(SplitsReturned(**before, splits=IDS[1:4], together=1))
+    told = {s for one in only(AssignSplits, harness.running("parts/1")) for s in one.splits}
+    assert told == {"s5", "s6", "s7", "s8"}
+
+
+def test_one_that_says_that_it_reads_fewer_is_handed_out_no_more_ahead() -> None:
+    harness = splits()
+    harness.running("parts/0")
+    world = harness.world("parts/0")
+    effects = harness.handle(SplitsCompleted(**world, splits=("s0", "s1", "s2", "s3"), position=4, together=8))
+    (many,) = only(AssignSplits, effects)
+    assert len(many.splits) > 4
+    harness.handle(SplitsReturned(**world, splits=many.splits[4:], together=1))
+    (few,) = only(AssignSplits, harness.handle(SplitsCompleted(**world, splits=many.splits[:4], position=5)))
+    assert len(few.splits) == 4

@@ -89,6 +89,13 @@ def test_the_next_attempt_says_first_what_the_one_before_has_published(subtask: 
     assert following.told == [(SplitsCompleted, ("a",)), (SubtaskRunning, None)]
 
 
+def test_r14_the_next_attempt_says_all_that_an_entry_of_several_completes(subtask: Subtask, tmp_path: Path) -> None:
+    subtask.begin().complete(Batch(0, {}).completing(["a", "b", "c"]))
+    following = Subtask(tmp_path, AttemptId(1, 1, "b"))
+    following.begin()
+    assert following.told == [(SplitsCompleted, ("a", "b", "c")), (SubtaskRunning, None)]
+
+
 def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask: Subtask) -> None:
     """The barrier is put between the entry of the split and word of it."""
     reading = subtask.begin()
