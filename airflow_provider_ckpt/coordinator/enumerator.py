@@ -15,7 +15,7 @@ LOW = 1
 """So many or fewer, and it is handed out more. One that reads several together has them for the next two times: it may
 read twice as many then."""
 _LEAST = 4
-"""Of what a subtask reads together, which takes about a second, a share of this is not shared out further."""
+"""Of what a subtask reads together, which takes a few seconds, a share of this is not shared out further."""
 
 
 @dataclass(frozen=True)

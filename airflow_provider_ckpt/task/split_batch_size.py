@@ -1,4 +1,4 @@
-"""How many splits a subtask reads together: as many as take about a second, by what it has measured. No clock here.
+"""How many splits a subtask reads together: as many as take a few seconds, by what it has measured. No clock here.
 
 A Spark job takes a while however little it reads, on a cluster or an object store a second and more. So how long one
 split takes does not say whether it is small: two are tried, and more if two together took not much longer than one.
@@ -6,20 +6,20 @@ split takes does not say whether it is small: two are tried, and more if two tog
 
 from __future__ import annotations
 
-SMALL = 2.0
+SMALL = 3.0
 """Seconds. One that takes as long is always read alone."""
-SHORT = 1.0
+SHORT = 3.0
 """Seconds that those read together take, or half as long again as one alone."""
 _GAINS = 1.5
 _TOO_LONG = 2
-_GIVEN_UP = 5
+_GIVEN_UP = 3
 _WHILE = 4
 
 
 class SplitBatchSize:
     """Of one attempt. ``most``: as many as the user lets it read together.
 
-    What is lost if the driver dies is what was being read: of small ones what takes a second or two, or up to
+    What is lost if the driver dies is what was being read: of small ones what takes a few seconds, or up to
     :attr:`patience` of those that are not as the ones before."""
 
     def __init__(self, most: int) -> None:
@@ -48,7 +48,7 @@ class SplitBatchSize:
         if count == 1:
             self._alone(seconds)
         elif count == 2 and seconds > _GAINS * self._one:
-            self._stay_alone(_WHILE)  # two jobs would have taken about as long: nothing is gained
+            self._stay_alone(_WHILE)  # two jobs would have taken about as long; or the machine was busy just then
         elif seconds > _TOO_LONG * self._wanted:
             self._now = max(1, min(self._now, int(count * self._wanted / seconds)))
         elif count == self._now and seconds < self._wanted:
@@ -56,7 +56,8 @@ class SplitBatchSize:
 
     def failed(self) -> None:
         """Those that were read together failed, or were given up: they are read one by one, and some that follow."""
-        self._stay_alone(_WHILE * _WHILE)
+        self._stay_alone(_WHILE * _WHILE << min(self._failures, 20))  # the next time for twice as many
+        self._failures += 1
 
     def _alone(self, seconds: float) -> None:
         self._one = seconds if not self._one else (self._one + seconds) / 2
@@ -65,6 +66,4 @@ class SplitBatchSize:
             self._now = min(2, self._most)
 
     def _stay_alone(self, splits: int) -> None:
-        """For so many; the next time for twice as many."""
-        self._now, self._still_alone = 1, splits << min(self._failures, 20)
-        self._failures += 1
+        self._now, self._still_alone = 1, splits

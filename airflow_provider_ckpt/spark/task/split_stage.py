@@ -54,7 +54,7 @@ class SplitStage:
         return self._staged(lambda: self._stage(split, batch))
 
     def together(self, splits: Sequence[Split], batch: int, patience: float) -> tuple[int, Prepared] | None:
-        """As many of ``splits``, from the first one on, as the user's function gives within a second, and what was
+        """As many of ``splits``, from the first one on, as the user's function gives within a few seconds, and what was
         staged of them. None if that failed, or took longer than ``patience``, in seconds: which one is at fault shows
         when each is read alone.
 
