@@ -171,7 +171,7 @@ def test_r22_what_an_attempt_that_was_replaced_gives_back_is_not_heard() -> None
     harness.handle(SplitsCompleted(**before, splits=("s0",), position=4, together=8))
     harness.next_attempt("parts/0")
     harness.running("parts/0")
-    harness.handle(SplitsReturned(**before, splits=IDS[1:4], together=1))
+    harness.handle(SplitsReturned(**before, splits=("s1", "s2", "s3"), together=1))
     told = {s for one in only(AssignSplits, harness.running("parts/1")) for s in one.splits}
     assert told == {"s5", "s6", "s7", "s8"}
 
