@@ -34,7 +34,8 @@ from airflow_provider_ckpt.coordinator.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
-    SplitCompleted,
+    SplitsCompleted,
+    SplitsReturned,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
@@ -226,8 +227,10 @@ class Coordinator:
                 self._reconfigurer.prepared(message, now)
             case ReconfigurationUnfit():
                 self._reconfigurer.unfit(message, now)
-            case SplitCompleted():
-                self._lifecycle.split_completed(message, now)
+            case SplitsCompleted():
+                self._lifecycle.splits_completed(message, now)
+            case SplitsReturned():
+                self._lifecycle.splits_returned(message)
             case ReleaseDone():
                 self._release_done(message, now)
             case ReleaseFailed():
