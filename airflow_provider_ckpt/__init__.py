@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         JobWaitTimeoutError,
         NoSuchJobError,
         NoSuchPartitionError,
-        NotReconfigurableError,
         NotReconfiguredError,
         NotRescalableError,
         NotRescaledError,
@@ -26,12 +25,14 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
     from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
     from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
-    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview
+    from airflow_provider_ckpt.client.reconfiguration import ReconfigurationPreview
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
     from airflow_provider_ckpt.job.chaining import build_graph
+    from airflow_provider_ckpt.job.errors import NotReconfigurableError
     from airflow_provider_ckpt.job.job import Job
+    from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.jobmaster.errors import (
         JobNotOverError,
@@ -183,7 +184,7 @@ _MODULES = {
     "NoSuchJobError": "client.errors",
     "NoSuchPartitionError": "client.errors",
     "NoSuchResultError": "jobmaster.errors",
-    "NotReconfigurableError": "client.errors",
+    "NotReconfigurableError": "job.errors",
     "NotReconfiguredError": "client.errors",
     "NotRescalableError": "client.errors",
     "NotRescaledError": "client.errors",
@@ -192,7 +193,7 @@ _MODULES = {
     "PersistedResult": "jobmaster.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
     "ProgressRetryPolicy": "operators.retry_policy",
-    "Reconfiguration": "client.reconfiguration",
+    "Reconfiguration": "job.reconfiguration",
     "ReconfigurationFailedError": "hooks.errors",
     "ReconfigurationPreview": "client.reconfiguration",
     "RequestOutcome": "model.request_outcome",

@@ -96,7 +96,7 @@ class Coordinator:
         self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._reconfigurer = Reconfigurer(
-            self._parts, self._job, self._failover, self._lifecycle, has_workers=is_awaiting
+            self._parts, self._job, self._failover, self._lifecycle, self._rescaler, has_workers=is_awaiting
         )
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
@@ -280,8 +280,8 @@ class Coordinator:
         self._failover.expire(now)
         self._job.note_running(now)
         self._ask_release(now)
-        self._reconfigurer.advance(now)
         self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
+        self._reconfigurer.advance(now)
         if self._parts.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()  # else: the next run finishes what can finish
         self._job.end_if_done(now)

@@ -57,6 +57,10 @@ class SplitSources:
         """Nobody comes to the end of the source until :meth:`retake`."""
         self._sources[uid].enumerator.hold()
 
+    def let_go(self, uid: str) -> None:
+        """It may come to its end as before."""
+        self._sources[uid].enumerator.let_go()
+
     def retake(self, uid: str, takers: Collection[SubtaskId]) -> None:
         """From here on these read the source."""
         self._sources[uid].enumerator.retake(takers)

@@ -220,7 +220,8 @@ class Simulation:
         known = [self.random.choice(one.operators) for one in likely]
         known += ["nobody"] if not known or self.random.random() < 0.1 else []
         chosen = self.random.sample(known, min(len(known), self.random.choice((1, 1, 2, 3))))
-        changes = {uid: self._settings() for uid in chosen}
+        by_split = {uid for one in self.world.graph.vertices if one.splits for uid in one.operators}
+        changes = {uid: self._width() if uid in by_split else self._settings() for uid in chosen}
         self._ask(ReconfigureRequested(changes, f"c{next(self.requests)}"))
         if self.random.random() < 0.15:
             self.driver.crash_in_effects = True
@@ -228,6 +229,9 @@ class Simulation:
     @staticmethod
     def _all_run(vertex: JobVertex, statuses: Mapping[SubtaskId, SubtaskStatus]) -> bool:
         return all(statuses.get(one) is SubtaskStatus.RUNNING for one in vertex.subtasks)
+
+    def _width(self) -> VertexSettings:
+        return VertexSettings(parallelism=self.random.randint(1, 6))
 
     def _settings(self) -> VertexSettings:
         if self.random.random() < 0.3:

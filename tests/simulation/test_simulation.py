@@ -31,6 +31,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
@@ -69,6 +70,46 @@ def test_every_schedule_in_which_queries_are_reconfigured_does_so_too(first: int
     """R21: several at once, again and again, what does not fit among them, and drivers die in the middle of it."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, reconfigures=True)
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_in_which_one_change_speaks_of_queries_and_of_sources_with_splits_does_so_too(
+    first: int,
+) -> None:
+    """R21: beside rescales by themselves; drivers die in the middle of it."""
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed, splits=True, rescales=True, reconfigures=True)
+
+
+def test_the_schedules_of_composed_changes_are_not_tame() -> None:
+    missing = {"both", "several", "more", "not more", "given up", "completed", "left before it ended"}
+    for seed in range(400):
+        missing -= _of_composed(_run(seed, splits=True, rescales=True, reconfigures=True))
+        if not missing:
+            return
+    pytest.fail(f"in no schedule: {missing}")
+
+
+def _of_composed(simulation: Simulation) -> set[str]:
+    journal = [event for _, event in simulation.world.journal]
+    seen: set[str] = set()
+    width: dict[str, int] = {}
+    settings: Settings = {}
+    numbers = {event.number for event in journal if isinstance(event, ReconfigurationEnded)}
+    told = " ".join(str(event.outcome) for event in journal if isinstance(event, RequestAnswered))
+    for event in journal:
+        if isinstance(event, (PlanRecorded, GraphChanged)):
+            width = {one.uid: one.parallelism for one in event.graph.vertices}
+        elif isinstance(event, Reconfigured):
+            if event.graph is not None:
+                after = {one.uid: one.parallelism for one in event.graph.graph.vertices}
+                seen |= {"more" if after != width else "not more"}
+                seen |= {"several"} if len(event.graph.rescaled) > 1 else set()
+                seen |= {"both"} if event.settings != settings else set()
+                seen |= {"completed" if event.number in numbers else "left before it ended"}
+                width = after
+            settings = event.settings
+    return seen | ({"given up"} if "the job goes on as it was" in told else set())
 
 
 def test_the_schedules_of_reconfigurations_are_not_tame() -> None:
