@@ -75,6 +75,11 @@ class Reconfiguring(PlanChanges[Reconfigure]):
     def settings(self) -> Settings:
         return self._settings
 
+    @property
+    def last_begun(self) -> int:
+        """The number of the last change, whatever became of it."""
+        return self._last_begun
+
     def begin(
         self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, deadline: float
     ) -> ReconfigurationInProgress:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -177,6 +178,16 @@ class SplitCompleted:
     position: int
 
 
+@dataclass(frozen=True)
+class QueryMeasured:
+    """A micro-batch is committed; None: the query had nothing to do for a while. Told if the job has controllers."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    progress: BatchProgress | None
+
+
 Report = (
     SubtaskOpened
     | SubtaskRunning
@@ -190,6 +201,7 @@ Report = (
     | ReconfigurationPrepared
     | ReconfigurationUnfit
     | SplitCompleted
+    | QueryMeasured
 )
 """For the coordinator."""
 TaskReport = Report | SubtaskFenced | DataAvailable

@@ -54,7 +54,7 @@ class Rescaler:
     ) -> GraphChanged:
         """``wanted``: source -> how many are to read it, of those of which :meth:`refusal_of` is None. What is returned
         is in the journal before anybody hears of it. ``aware``: see :meth:`Rescaling.begin`."""
-        more = {uid: max(0, number - len(self._readers(uid))) for uid, number in wanted.items()}
+        more = {uid: max(0, number - len(self.readers(uid))) for uid, number in wanted.items()}
         change = self._parts.rescaling.begin(request, wanted, more, aware)
         for uid in wanted if change.new else ():
             self._parts.splits.hold(uid)
@@ -119,7 +119,7 @@ class Rescaler:
 
     def _begin(self, change: RescaleInProgress) -> None:
         """The graph of now has the new ones, and what is left is for as many as are wanted."""
-        parts, readers = self._parts, {uid: self._readers(uid) for uid in change.wanted}
+        parts, readers = self._parts, {uid: self.readers(uid) for uid in change.wanted}
         parts.graph.change(change.number, change.graph)
         for uid, wanted in change.wanted.items():
             new = [one for one in change.new if one.vertex == uid]
@@ -134,7 +134,7 @@ class Rescaler:
 
     # -- small things
 
-    def _readers(self, uid: str) -> list[SubtaskId]:
+    def readers(self, uid: str) -> list[SubtaskId]:
         """Subtasks of the source that can be handed splits."""
         names = self._parts.graph.now.vertex(uid).subtasks
         return [one for one in names if not self._parts.subtasks.has_ended(one) and self._parts.splits.may_read(one)]

@@ -43,6 +43,13 @@ class SplitSources:
         source = self._sources.get(uid)
         return 0 if source is None else source.enumerator.left + source.enumerator.assigned
 
+    def progress(self, uid: str) -> tuple[int, int, int]:
+        """How many splits it has, are done, and are not handed out; of one that was over when the epoch began: none."""
+        source = self._sources.get(uid)
+        if source is None:
+            return 0, 0, 0
+        return len(source.ids), source.enumerator.done, source.enumerator.left
+
     @property
     def all_unread(self) -> dict[str, int]:
         """Of every source that has some."""

@@ -295,3 +295,9 @@ class NotReconfigurableError(InvalidInputError):
     """What is asked for can never be done. ``data``: uid, problem."""
 
     template = "{uid}: {problem}"
+
+
+class BadControllerError(InvalidJobError):
+    """``data``: controller, problem."""
+
+    template = "controller {controller}: {problem}"

@@ -216,7 +216,7 @@ def test_what_cannot_be_done_is_refused_with_all_that_was_asked_for(
     changes: dict[str, VertexSettings], why: str
 ) -> None:
     harness = job()
-    effects = ask(harness, w=WEIGHT, **changes)
+    effects = harness.handle(ReconfigureRequested({"w": WEIGHT, **changes}, "r"))
     assert answers(effects)[0].startswith(f"refused: {why}")
     assert len(effects) == 1
 

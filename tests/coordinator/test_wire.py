@@ -25,6 +25,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     DataAvailable,
+    QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
@@ -40,6 +41,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -77,6 +79,8 @@ MESSAGES: list[Any] = [
     ReconfigurationPrepared(*WORLD, 2),
     ReconfigurationUnfit(*WORLD, 2, "it has other columns"),
     SplitCompleted(*WORLD, "2026-01", 4),
+    QueryMeasured(*WORLD, BatchProgress(7, 1.5, 1.0, 100, 3, 4096, 2, 50, 9000, 8)),
+    QueryMeasured(*WORLD, None),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),

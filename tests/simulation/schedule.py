@@ -13,6 +13,7 @@ from airflow_provider_ckpt.coordinator.messages import Message, ReconfigureReque
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.simulation.driver import Driver
@@ -95,7 +96,7 @@ def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
     vertices: list[JobVertex] = []
     for one in graph.vertices:
         live = f"l{one.uid[1:]}"
-        if live not in one.sources and random.random() < 0.7:
+        if live not in one.sources and not one.splits and random.random() < 0.7:
             one = replace(one, operators=(*one.sources, live, one.uid), sources=(*one.sources, live))
         upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
         whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
@@ -126,6 +127,8 @@ class Simulation:
         if reconfigures:
             graph = with_live_sources(graph, self.random)
         self.rescales, self.reconfigures = rescales, reconfigures
+        self.deadly = 0.02 if rescales and reconfigures else 0.15
+        """How likely a driver dies of being asked. Of those that are asked for both all the time few would do it."""
         rows = {
             (f"{v.uid}/{i}", uid): self.random.randint(0, 12)
             for v in graph.vertices
@@ -134,7 +137,7 @@ class Simulation:
             if not v.splits
         }
         aligned = self.random.random() < 0.3
-        most = 40 if rescales else 15
+        most = (80 if reconfigures else 40) if rescales else 15
         lists = {
             v.uid: {f"s{number}": self.random.randint(0, 3) for number in range(self.random.randint(1, most))}
             for v in graph.vertices
@@ -186,7 +189,7 @@ class Simulation:
             self._misdeliver()
         elif self.rescales and dice < 0.06 and self.driver.coordinator is not None:
             self._ask_to_rescale()
-        elif self.reconfigures and 0.06 < dice < 0.12 and self.driver.coordinator is not None:
+        elif self.reconfigures and 0.06 < dice < self._asked_until() and self.driver.coordinator is not None:
             self._ask_to_reconfigure()
 
     def _step(self, driver: Driver) -> None:
@@ -204,11 +207,17 @@ class Simulation:
             self.zombies.append(self.driver)
         self.driver = self._new_driver()
 
+    def _asked_until(self) -> float:
+        """Of a job that is asked for both: most of it runs for a short while only, and is asked while it does."""
+        coordinator = self.driver.coordinator
+        runs = coordinator is not None and coordinator.status is JobStatus.RUNNING
+        return 0.4 if self.rescales and runs else 0.12
+
     def _ask_to_rescale(self) -> None:
         """Some of it cannot be done, and is to be refused. A driver may die in the middle of it."""
         uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
         self._ask(RescaleRequested(uid, self.random.randint(0, 6), f"w{next(self.requests)}"))
-        if self.random.random() < 0.15:
+        if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
     def _ask_to_reconfigure(self) -> None:
@@ -220,10 +229,12 @@ class Simulation:
         known = [self.random.choice(one.operators) for one in likely]
         known += ["nobody"] if not known or self.random.random() < 0.1 else []
         chosen = self.random.sample(known, min(len(known), self.random.choice((1, 1, 2, 3))))
+        if self.rescales and self.random.random() < 0.5:
+            chosen = list(dict.fromkeys([*chosen, self.random.choice(list(self.world.splits))]))
         by_split = {uid for one in self.world.graph.vertices if one.splits for uid in one.operators}
         changes = {uid: self._width() if uid in by_split else self._settings() for uid in chosen}
         self._ask(ReconfigureRequested(changes, f"c{next(self.requests)}"))
-        if self.random.random() < 0.15:
+        if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
     @staticmethod
