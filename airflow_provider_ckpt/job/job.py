@@ -272,6 +272,7 @@ class Job:
     def with_operators(self, operators: Mapping[str, Operator]) -> Job:
         """The same job with these in the place of its own: of the same uids, in the same order."""
         other = copy.copy(self)
+        other.controllers = self.controllers  # which a copy is without
         other._registry = OperatorRegistry()
         for uid in self._registry.view:
             other._registry.add(operators[uid])

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.simulation.driver import Driver
+from tests.simulation.restless import Restless
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.world import BrokenError, World
 
@@ -106,7 +107,7 @@ def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
 
 class Simulation:
     """``rescales``: somebody asks for another number of subtasks of sources with splits, again and again;
-    ``reconfigures``: for other settings of some queries."""
+    ``reconfigures``: for other settings of some queries; ``controls``: a controller of the job does."""
 
     def __init__(
         self,
@@ -117,6 +118,7 @@ class Simulation:
         splits: bool = False,
         rescales: bool = False,
         reconfigures: bool = False,
+        controls: bool = False,
     ) -> None:
         self.random = Random(seed)
         graph = random_graph(self.random)
@@ -124,7 +126,7 @@ class Simulation:
             graph = by_split(graph, self.random)
         if rescales:
             graph = with_open_source(graph, self.random)
-        if reconfigures:
+        if reconfigures or controls:
             graph = with_live_sources(graph, self.random)
         self.rescales, self.reconfigures = rescales, reconfigures
         self.deadly = 0.02 if rescales and reconfigures else 0.15
@@ -154,6 +156,7 @@ class Simulation:
             mode="batch" if batch else "streaming",
         )
         self.coordinator_type, self.runner_type = coordinator, runner
+        self.controls = controls
         self.requests = itertools.count()
         self.driver = self._new_driver()
         self.zombies: list[Driver] = []
@@ -161,7 +164,7 @@ class Simulation:
 
     def run(self) -> None:
         """Raises BrokenError (or CutViolatedError through FAILED) as soon as an invariant does not hold."""
-        for _ in range(2 * FAULTY_STEPS if self.reconfigures else FAULTY_STEPS):
+        for _ in range(2 * FAULTY_STEPS if self.reconfigures or self.controls else FAULTY_STEPS):
             if "FINISHED" in self.ends:
                 break
             self._step_with_faults()
@@ -170,7 +173,8 @@ class Simulation:
         self.world.delete()
 
     def _new_driver(self) -> Driver:
-        return Driver(self.world, self.random, self.options, self.coordinator_type, self.runner_type)
+        controllers = [Restless(self.random)] if self.controls else []
+        return Driver(self.world, self.random, self.options, self.coordinator_type, self.runner_type, controllers)
 
     def _step_with_faults(self) -> None:
         self.world.now += self.random.choice((0.0, 0.01, 0.3, 1.5))
@@ -262,7 +266,7 @@ class Simulation:
     def _finish_without_faults(self) -> None:
         self.zombies.clear()
         steps = STEPS_TO_FINISH + STEPS_TO_FINISH_A_SUBTASK * len(self.world.subtasks)
-        if self.reconfigures:
+        if self.reconfigures or self.controls:
             steps *= 2  # more of them live on until they are drained
         for step in range(steps):
             if "FINISHED" in self.ends:

@@ -8,6 +8,7 @@ completed is unreleased (R16). At the end: the job finishes once faults stop, wi
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -36,6 +37,7 @@ from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from tests.simulation.restless import Restless
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
 from tests.simulation.world import BrokenError
@@ -79,6 +81,30 @@ def test_every_schedule_in_which_one_change_speaks_of_queries_and_of_sources_wit
     """R21: beside rescales by themselves; drivers die in the middle of it."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, splits=True, rescales=True, reconfigures=True)
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first: int) -> None:
+    """It asks for all sorts of things, and the job goes on whatever comes of them."""
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed, splits=seed % 2 == 0, controls=True)
+
+
+def test_a_controller_does_change_jobs_and_never_twice_within_its_time() -> None:
+    changed = 0
+    for seed in range(60):
+        journal = [(epoch, event) for epoch, event in _run(seed, splits=True, controls=True).world.journal]
+        by_epoch: dict[int, list[Reconfigured]] = {}
+        for epoch, event in journal:
+            if isinstance(event, Reconfigured):
+                assert event.by == "Restless"
+                by_epoch.setdefault(epoch, []).append(event)
+        every = [event for events in by_epoch.values() for event in events]
+        assert all(b.at - a.at >= Restless.cool_down for a, b in itertools.pairwise(every)), every
+        changed += len(every)
+        if changed > 10:
+            return
+    pytest.fail(f"{changed} changes in 60 schedules")
 
 
 def test_the_schedules_of_composed_changes_are_not_tame() -> None:
@@ -141,8 +167,15 @@ def _of_reconfiguring(simulation: Simulation) -> set[str]:
     return seen
 
 
-def _run(seed: int, *, splits: bool = False, rescales: bool = False, reconfigures: bool = False) -> Simulation:
-    simulation = Simulation(seed, splits=splits, rescales=rescales, reconfigures=reconfigures)
+def _run(
+    seed: int,
+    *,
+    splits: bool = False,
+    rescales: bool = False,
+    reconfigures: bool = False,
+    controls: bool = False,
+) -> Simulation:
+    simulation = Simulation(seed, splits=splits, rescales=rescales, reconfigures=reconfigures, controls=controls)
     try:
         simulation.run()
     except Exception as error:
