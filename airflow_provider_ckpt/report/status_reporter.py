@@ -27,7 +27,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.report.reconciled import told_of
+from airflow_provider_ckpt.report.reconciled import short_table, told_of
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
@@ -85,6 +85,8 @@ class StatusReporter:
             self.say(LineKind.CHECKPOINT, f"{_name(event)} completed in {_took(event)}", state, quiet=True)
         elif isinstance(event, CheckpointReleased):
             self._released(event, state)
+        elif isinstance(event, JobReconciled):
+            self.say(LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event)))
         elif told := _describe(event):
             kind, message = told
             self.say(kind, message, state)
@@ -160,8 +162,6 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, ReconfigurationEnded):
         what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
         return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
-    if isinstance(event, JobReconciled):
-        return LineKind.RECONCILED, told_of(event)
     if isinstance(event, LateFilesFound):
         verb = "was read" if event.read else "is not read"
         named = ", ".join(event.paths[:5])
