@@ -1,7 +1,8 @@
 """The controllers of a job: what they are shown, when they are asked, and what becomes of what they answer.
 
 They change the job as a person does, by the same way, and later: one change at a time, none while another one is under
-way or the job is being ended, none for a while behind one (R21). What they ask for in vain they do not ask for again at once.
+way or the job is being ended, none for a while behind one (R21). What they ask for in vain they do not ask for again
+at once.
 """
 
 from __future__ import annotations
