@@ -43,6 +43,13 @@ class SplitSources:
         source = self._sources.get(uid)
         return 0 if source is None else source.enumerator.left + source.enumerator.assigned
 
+    def progress(self, uid: str) -> tuple[int, int, int]:
+        """How many splits it has, are done, and are not handed out; of one that was over when the epoch began: none."""
+        source = self._sources.get(uid)
+        if source is None:
+            return 0, 0, 0
+        return len(source.ids), source.enumerator.done, source.enumerator.left
+
     @property
     def all_unread(self) -> dict[str, int]:
         """Of every source that has some."""
@@ -56,6 +63,10 @@ class SplitSources:
     def hold(self, uid: str) -> None:
         """Nobody comes to the end of the source until :meth:`retake`."""
         self._sources[uid].enumerator.hold()
+
+    def let_go(self, uid: str) -> None:
+        """It may come to its end as before."""
+        self._sources[uid].enumerator.let_go()
 
     def retake(self, uid: str, takers: Collection[SubtaskId]) -> None:
         """From here on these read the source."""
@@ -73,14 +84,25 @@ class SplitSources:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)
 
-    def completed(self, subtask: SubtaskId, split: str, position: int, now: float) -> SplitsDone | None:
-        """What is to be journaled; None if it is known, or of a split that the source does not have."""
+    def reads_together(self, subtask: SubtaskId, count: int) -> None:
+        """The subtask reads so many splits as one from here on."""
+        if (source := self._of(subtask)) is not None:
+            source.enumerator.reads_together(subtask, count)
+
+    def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
+        """What is to be journaled; None if all of it is known, or of splits that the source does not have."""
         source = self._of(subtask)
-        number = None if source is None else source.places.get(split)
-        if source is None or number is None or not source.enumerator.completed(subtask, number):
+        if source is None:
             return None
-        source.uncovered[number] = (subtask, position)
-        return SplitsDone(source.uid, subtask, ranges([number]), now)
+        places = [source.places[name] for name in splits if name in source.places]
+        news = [number for number in places if source.enumerator.completed(subtask, number)]
+        source.uncovered.update(dict.fromkeys(news, (subtask, position)))
+        return SplitsDone(source.uid, subtask, ranges(news), now) if news else None
+
+    def returned(self, subtask: SubtaskId, splits: Iterable[str]) -> None:
+        """The subtask's attempt gives back what it has not begun."""
+        if (source := self._of(subtask)) is not None:
+            source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
         """(assignment, the ids of its splits). ``running``: the subtasks of all vertices that run."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.job import checks
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.errors import (
     IncompleteJobError,
     MissingInputsError,
@@ -50,10 +51,13 @@ class Job:
     operator and its file and line.
     """
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, *, controllers: Sequence[Controller] = ()) -> None:
+        """``controllers``: they watch the job while it runs, and change it by themselves. Raises
+        IncompleteJobError, BadControllerError."""
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')
         self.name = name
+        self.controllers = checks.check_controllers(controllers)
         self._registry = OperatorRegistry()
         self._params = current_params()
         self._root: Location | None = None
@@ -95,8 +99,9 @@ class Job:
         self._root = root
 
     def __getstate__(self) -> dict[str, Any]:
-        """What executors are sent of a job that a function names: the root's options may hold secrets."""
-        return {**self.__dict__, "_root": None}
+        """What executors are sent of a job that a function names: the root's options may hold secrets, and controllers
+        are the driver's."""
+        return {**self.__dict__, "_root": None, "controllers": ()}
 
     def was_given(self, params: Params) -> bool:
         """Whether the job was made while ``params`` were those of the run; for the loading of its file."""
@@ -117,6 +122,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
+        max_splits_per_batch: int | None = None,
         persist: bool = False,
     ) -> Decorator: ...
 
@@ -132,6 +138,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
+        max_splits_per_batch: int | None = None,
         persist: bool = False,
         **unknown: object,
     ) -> Operator | Decorator:
@@ -148,8 +155,9 @@ class Job:
 
         ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
         in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
-        is called once for each split; ``parallelism`` of them are read at a time (1). Only of a bounded source, which
-        becomes a vertex of its own. Raises BadSplitsError.
+        is called for each split; ``parallelism`` subtasks read them (1). With more than one, small splits are read
+        together, as one Spark job: ``max_splits_per_batch`` of them at the most (64; 1: never). Only of a bounded
+        source, which becomes a vertex of its own. Raises BadSplitsError.
 
         ``persist``: what it gives is kept when the job has FINISHED, for other jobs to read
         (:func:`~airflow_provider_ckpt.read_persisted`), until the job is deleted. Only of what ends.
@@ -161,7 +169,7 @@ class Job:
             options = SourceOptions(*checks.read_limits(name, location, max_bytes_per_trigger, max_files_per_trigger))
             checks.check_flag(name, location, "bounded", bounded)
             given = {"watermark": watermark, **options.given}
-            by_split = split_source(name, location, splits, parallelism, bounded, given)
+            by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, bounded, given)
             if by_split is None:
                 check_source(name, location, function)
             else:
@@ -267,6 +275,7 @@ class Job:
     def with_operators(self, operators: Mapping[str, Operator]) -> Job:
         """The same job with these in the place of its own: of the same uids, in the same order."""
         other = copy.copy(self)
+        other.controllers = self.controllers  # which a copy is without
         other._registry = OperatorRegistry()
         for uid in self._registry.view:
             other._registry.add(operators[uid])

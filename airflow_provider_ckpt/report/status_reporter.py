@@ -133,6 +133,10 @@ def _counts_something(sink: Mapping[str, Any]) -> bool:
     return any(isinstance(count, int | float) and count > 0 for count in sink.values())
 
 
+def _read_by(event: GraphChanged) -> str:
+    return ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
+
+
 def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, CheckpointAborted):
         return LineKind.ABORTED, f"checkpoint {event.checkpoint} aborted: {event.reason}"
@@ -148,11 +152,13 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others go on"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
     if isinstance(event, GraphChanged):
-        parts = ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
-        return LineKind.RESCALED, f"rescaled: {parts} (plan {event.number})"
+        return LineKind.RESCALED, f"rescaled: {_read_by(event)} (plan {event.number})"
     if isinstance(event, Reconfigured):
-        changed = "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items()))
-        return LineKind.RECONFIGURED, f"reconfiguration {event.number} is decided; from here on {changed}"
+        changed = [f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items())]
+        changed += [] if event.graph is None else [_read_by(event.graph)]
+        asked = "" if event.by is None else f", asked for by {event.by},"
+        told = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
+        return LineKind.RECONFIGURED, told
     if isinstance(event, ReconfigurationEnded):
         what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
         return LineKind.RECONFIGURED, f"{what}: {event.outcome}"

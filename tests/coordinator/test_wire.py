@@ -25,10 +25,12 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     DataAvailable,
+    QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
-    SplitCompleted,
+    SplitsCompleted,
+    SplitsReturned,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
@@ -40,6 +42,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -76,7 +79,11 @@ MESSAGES: list[Any] = [
     SubtaskPaused(*WORLD, Reconfigure(2), 4),
     ReconfigurationPrepared(*WORLD, 2),
     ReconfigurationUnfit(*WORLD, 2, "it has other columns"),
-    SplitCompleted(*WORLD, "2026-01", 4),
+    SplitsCompleted(*WORLD, ("2026-01",), 4),
+    SplitsCompleted(*WORLD, ("2026-01", "2026-02"), 4, together=2),
+    SplitsReturned(*WORLD, ("2026-03",), together=1),
+    QueryMeasured(*WORLD, BatchProgress(7, 1.5, 1.0, 100, 3, 4096, 2, 50, 9000, 8)),
+    QueryMeasured(*WORLD, None),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),

@@ -95,7 +95,7 @@ def of_rescaling() -> list[ev.Event]:
     return [
         ev.PlanRecorded(before, {}, 101.0),
         ev.GraphChanged(1, after, {"history": 4}, 110.0),
-        ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
+        ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: rates is read by 4"), 111.0),
         ev.PlanRecorded(after, {}, 120.0, None, {"history": 4}),
     ]
 
@@ -114,6 +114,18 @@ def of_reconfiguration() -> list[ev.Event]:
         ev.RequestAnswered("r-3", "reconfigure", done, 112.0),
         ev.ReconfigurationEnded(0, "r-4", RequestOutcome.parse("failed: no"), {}, 113.0),
         ev.PlanRecorded(GRAPH, {}, 120.0, cut, {}, settings),
+    ]
+
+
+def of_composed() -> list[ev.Event]:
+    """A change of a query and of a source with splits, which a controller has asked for."""
+    settings = {"daily": VertexSettings(max_files_per_batch=8)}
+    graph = GRAPH.rescaled({"rates": 4})
+    done = RequestOutcome.parse("completed: daily stood still for 1.5 s, rates is read by 4")
+    took = {"daily": PhaseTimes(1.25, 0.5, 0.0, 1.5)}
+    return [
+        ev.Reconfigured(1, settings, 110.0, ev.GraphChanged(1, graph, {"rates": 4}, 110.0), "KeepUp(daily)"),
+        ev.ReconfigurationEnded(1, None, done, took, 112.0, "KeepUp(daily)", "its batches are full"),
     ]
 
 

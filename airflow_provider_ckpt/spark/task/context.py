@@ -31,7 +31,7 @@ class RunContext:
     hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
     (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14).
     ``job``: with what was changed of it before this run; ``declared``: its operators without that; ``logic``: reads the
-    functions that it is given yet."""
+    functions that it is given yet. ``measures``: somebody wants to know of every micro-batch how it went."""
 
     spark: SparkSession
     storage: Storage
@@ -45,6 +45,7 @@ class RunContext:
     supervised: SupervisedTry | None = None
     logic: Logic = field(default_factory=_NoOther)
     declared: Mapping[str, Operator] | None = None
+    measures: bool = False
 
     @property
     def operators(self) -> Mapping[str, Operator]:
