@@ -37,7 +37,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import data
-from bench.bench_splits import SUBTASKS, build, orders, ranges
+from bench.bench_splits import SUBTASKS, build, completes, orders, ranges
 from bench.journal_time import JournalTime
 from bench.one_run import CONF, JOB_ID
 
@@ -67,7 +67,7 @@ class Case:
             "asked": str(work / "asked"),
             "out": str(work / "out"),
         }
-        self._seen: dict[Path, str | None] = {}
+        self._seen: dict[Path, list[str]] = {}
 
     def start(self) -> subprocess.Popen[str]:
         environ = {**os.environ, VARIABLE: json.dumps(self._given)}
@@ -108,9 +108,8 @@ class Case:
             return {path.parent.name.partition("=")[2] for path in Path(self._given["out"]).glob("split=*/_SUCCESS")}
         for path in (self._work / "ckpt" / JOB_ID / "vertices" / "history").glob("*/log/[0-9]*.json"):
             if path not in self._seen:
-                body = json.loads(path.read_text())["body"]
-                self._seen[path] = body.get("split")
-        return {split for split in self._seen.values() if split is not None}
+                self._seen[path] = completes(path)
+        return {split for splits in self._seen.values() for split in splits}
 
     def _pids(self) -> set[int]:
         return {int(line.split()[0]) for line in Path(self._given["asked"]).read_text().splitlines()}

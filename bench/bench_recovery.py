@@ -1,9 +1,10 @@
 """A job in batch mode with many finished splits is gone on with: its journal is replayed, logs and results looked at.
 
-    python bench/bench_recovery.py [--splits 100000] [--lost 100] [folder]
+    python bench/bench_recovery.py [--splits 100000] [--together 1] [--lost 100] [folder]
 
-Four subtasks have published each split with one file, as Spark leaves them, a folder for each, on a local disk (the
-folder decides which). Nothing of Spark is started; a process of its own measures:
+Four subtasks have published each split, or so many of them together, with one file, as Spark leaves them, a folder for
+each, on a local disk (the folder decides which). The files of as many splits as are lost are gone. Nothing of Spark is
+started; a process of its own measures:
 
 replay     of the journal
 reconcile  the logs read, the partitions listed, and what is run again decided, of so many lost files
@@ -46,7 +47,7 @@ SOURCE = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), True, SUBTAS
 GRAPH = JobGraph((SOURCE, JobVertex("all", ("all",), (), (), ("out",), True)), (JobEdge("e", "parts", "all", "all"),))
 
 
-def make(root: Path, splits: int, lost: int) -> None:
+def make(root: Path, splits: int, together: int, lost: int) -> None:
     storage = open_storage(str(root))
     journal = Journal(storage, JOB)
     journal.claim("t1", Worker(), 0.0)
@@ -57,15 +58,15 @@ def make(root: Path, splits: int, lost: int) -> None:
     for subtask, log in logs.items():
         log.load()
         log.open(AttemptId(1, 0, f"{subtask.number:08x}"))
-    for number in range(splits):
-        subtask = SOURCE.subtasks[number % SUBTASKS]
+    for number in range(0, splits, together):
+        subtask, several = SOURCE.subtasks[number // together % SUBTASKS], range(number, min(number + together, splits))
         path = f"e/data/0001-{subtask.number:08x}-{number}-000000000000/part-00000-c000.snappy.parquet"
         if number >= lost:
             file = root / partition_path(JOB, "parts", subtask.number) / path
             file.parent.mkdir(parents=True)
             file.write_bytes(b"1")
-        logs[subtask].publish(Batch(number, {}, files=(PartitionFile(path, 1),), split=str(number)))
-        journal.write(ev.SplitsDone("parts", subtask, ranges([number]), 2.0))
+        logs[subtask].publish(Batch(number, {}, files=(PartitionFile(path, 1),)).completing([*map(str, several)]))
+        journal.write(ev.SplitsDone("parts", subtask, ranges(several), 2.0))
     for subtask, log in logs.items():
         log.end_of_data("finish")
         journal.write(ev.SubtaskEndOfData(subtask, "0001", 3.0))
@@ -88,6 +89,7 @@ def measure(root: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", type=int, default=100_000)
+    parser.add_argument("--together", type=int, default=1)
     parser.add_argument("--lost", type=int, default=100)
     parser.add_argument("--root", help=argparse.SUPPRESS)
     parser.add_argument("folder", nargs="?")
@@ -98,7 +100,7 @@ def main() -> None:
     base = Path(args.folder) if args.folder else data.scratch()
     root = base / "recovery"
     shutil.rmtree(root, ignore_errors=True)
-    make(root, args.splits, args.lost)
+    make(root, args.splits, args.together, args.lost)
     for _ in range(3):
         subprocess.run([sys.executable, __file__, "--root", str(root)], check=True, cwd=HOME)
     shutil.rmtree(root)

@@ -88,8 +88,8 @@ class FinishSubtask:
 
 @dataclass(frozen=True)
 class AssignSplits:
-    """Read these splits, too, in this order; each is answered by SplitCompleted. ``is_last``: no more will come: at the
-    end of data when all that was assigned is done."""
+    """Read these splits, too, in this order. Answered by SplitsCompleted, for one or several. ``is_last``:
+    no more will come: at the end of data when all that was assigned is done."""
 
     epoch: int
     subtask: SubtaskId

@@ -36,7 +36,8 @@ from airflow_provider_ckpt.coordinator.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
-    SplitCompleted,
+    SplitsCompleted,
+    SplitsReturned,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
@@ -235,10 +236,12 @@ class Coordinator:
                 self._reconfigurer.prepared(message, now)
             case ReconfigurationUnfit():
                 self._reconfigurer.unfit(message, now)
+            case SplitsCompleted():
+                self._lifecycle.splits_completed(message, now)
+            case SplitsReturned():
+                self._lifecycle.splits_returned(message)
             case QueryMeasured():
                 self._controlling.measured(message)
-            case SplitCompleted():
-                self._lifecycle.split_completed(message, now)
             case ReleaseDone():
                 self._release_done(message, now)
             case ReleaseFailed():

@@ -10,9 +10,12 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 AHEAD = 4
 """Splits that a subtask has at most, the one that it reads included: it need not wait for the next one to be handed
-out, and several go into one entry of the journal."""
+out, and several go into one entry of the journal. Of one that reads small ones together so many times as many."""
 LOW = 1
-"""So many or fewer, and it is handed out more."""
+"""So many or fewer, and it is handed out more. One that reads several together has them for the next two times: it may
+read twice as many then."""
+_LEAST = 4
+"""Of what a subtask reads together, which takes a few seconds, a share of this is not shared out further."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class SplitEnumerator:
         held = {number for numbers in self._assigned.values() for number in numbers}
         self._left = [number for number in range(len(restored.ids)) if number not in self._done | held]
         """A heap: what goes back comes first again."""
+        self._together: dict[SubtaskId, int] = {}
+        """As many as a subtask reads as one, if it is more than one."""
         self._told_last: set[SubtaskId] = set()
         self._is_held = False
 
@@ -89,7 +94,19 @@ class SplitEnumerator:
         """A new attempt of the subtask runs: nothing is handed out to it, and what the one before had goes back."""
         for number in self._assigned.pop(subtask, {}):
             heapq.heappush(self._left, number)
+        self._together.pop(subtask, None)
         self._told_last.discard(subtask)
+
+    def reads_together(self, subtask: SubtaskId, count: int) -> None:
+        """The subtask's attempt reads so many as one from here on."""
+        self._together[subtask] = max(1, count)
+
+    def returned(self, subtask: SubtaskId, numbers: Iterable[int]) -> None:
+        """The subtask's attempt has not begun these, and does not read them unless they are handed out to it anew."""
+        for number in numbers:
+            if number in self._assigned.get(subtask, {}):
+                del self._assigned[subtask][number]
+                heapq.heappush(self._left, number)
 
     def completed(self, subtask: SubtaskId, number: int) -> bool:
         """The entry of the split is in the log of the subtask. False if that was known."""
@@ -102,7 +119,7 @@ class SplitEnumerator:
     def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
         """What is handed out now. ``running``: the subtasks that can take splits. Those that have none at all come
         first; towards the end each gets its share and no more, so that none waits for another's queue."""
-        asking = [name for name in running if name not in self._told_last and self._has(name) <= LOW]
+        asking = [name for name in running if name not in self._told_last and self._has(name) <= self._low(name)]
         found = []
         for subtask in sorted(asking, key=self._has):
             assignment = self._for(subtask)
@@ -117,13 +134,26 @@ class SplitEnumerator:
         if subtask not in self._takers and not self._takers <= self._told_last:  # else who failed takes it back
             self._told_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
-        share = max(1, len(self._left) // (2 * len(self._takers)))
-        wanted = min(AHEAD - self._has(subtask), share, len(self._left))
-        if self._has(subtask) and share == 1:
+        together = self._together.get(subtask, 1)
+        fair, least = self._fair_share(), -(-together // _LEAST)
+        wanted = min(AHEAD * together - self._has(subtask), max(fair, least), len(self._left))
+        if self._has(subtask) and fair <= least:
             wanted = 0  # the last ones go to whoever has nothing to read
         taken = tuple(heapq.heappop(self._left) for _ in range(wanted))
         self._assigned.setdefault(subtask, {}).update(dict.fromkeys(taken))
-        is_last = not self._left and not self._has(subtask) and not self._is_held
+        is_last = not self._left and not self._has(subtask) and not self._is_held and not self._may_return()
         if is_last:
             self._told_last.add(subtask)
         return Assignment(subtask, taken, is_last)
+
+    def _low(self, subtask: SubtaskId) -> int:
+        together = self._together.get(subtask, 1)
+        return LOW if together == 1 else max(LOW, min(2 * together, self._fair_share()))
+
+    def _fair_share(self) -> int:
+        """Half of what each would get if all that is left were handed out."""
+        return len(self._left) // (2 * max(1, len(self._takers)))
+
+    def _may_return(self) -> bool:
+        """Somebody was handed so many that some of them may come back: whoever has nothing waits for that."""
+        return any(len(one) > AHEAD for one in self._assigned.values())

@@ -167,15 +167,29 @@ class ReconfigurationUnfit:
 
 
 @dataclass(frozen=True)
-class SplitCompleted:
-    """The entry that completes the split is in the subtask's log, at ``position``. It comes before the acknowledgement
-    of any barrier behind that entry."""
+class SplitsCompleted:
+    """The entry that completes the splits is in the subtask's log, at ``position``. It comes before the acknowledgement
+    of any barrier behind that entry. ``together``: as many as the subtask reads together now: it is to be handed out
+    more ahead for it."""
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
-    split: str
+    splits: tuple[str, ...]
     position: int
+    together: int = 1
+
+
+@dataclass(frozen=True)
+class SplitsReturned:
+    """The subtask has not begun these, and does not read them unless they are handed out to it once more: it was handed
+    many, as they were small, and they turned out to be large. ``together``: as many as it reads together now."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    splits: tuple[str, ...]
+    together: int
 
 
 @dataclass(frozen=True)
@@ -200,7 +214,8 @@ Report = (
     | SubtaskPaused
     | ReconfigurationPrepared
     | ReconfigurationUnfit
-    | SplitCompleted
+    | SplitsCompleted
+    | SplitsReturned
     | QueryMeasured
 )
 """For the coordinator."""

@@ -84,14 +84,25 @@ class SplitSources:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)
 
-    def completed(self, subtask: SubtaskId, split: str, position: int, now: float) -> SplitsDone | None:
-        """What is to be journaled; None if it is known, or of a split that the source does not have."""
+    def reads_together(self, subtask: SubtaskId, count: int) -> None:
+        """The subtask reads so many splits as one from here on."""
+        if (source := self._of(subtask)) is not None:
+            source.enumerator.reads_together(subtask, count)
+
+    def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
+        """What is to be journaled; None if all of it is known, or of splits that the source does not have."""
         source = self._of(subtask)
-        number = None if source is None else source.places.get(split)
-        if source is None or number is None or not source.enumerator.completed(subtask, number):
+        if source is None:
             return None
-        source.uncovered[number] = (subtask, position)
-        return SplitsDone(source.uid, subtask, ranges([number]), now)
+        places = [source.places[name] for name in splits if name in source.places]
+        news = [number for number in places if source.enumerator.completed(subtask, number)]
+        source.uncovered.update(dict.fromkeys(news, (subtask, position)))
+        return SplitsDone(source.uid, subtask, ranges(news), now) if news else None
+
+    def returned(self, subtask: SubtaskId, splits: Iterable[str]) -> None:
+        """The subtask's attempt gives back what it has not begun."""
+        if (source := self._of(subtask)) is not None:
+            source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
         """(assignment, the ids of its splits). ``running``: the subtasks of all vertices that run."""

@@ -18,7 +18,8 @@ from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.pauses import GoOn
 from airflow_provider_ckpt.coordinator.reports import (
     SourceAtEnd,
-    SplitCompleted,
+    SplitsCompleted,
+    SplitsReturned,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskOpened,
@@ -92,10 +93,15 @@ class SubtaskLifecycle:
             self._parts.out.append(Append(SourceEnded(subtask.vertex, uid, batch_id, now)))
             self._parts.cycle.want_for((subtask, uid))
 
-    def split_completed(self, message: SplitCompleted, now: float) -> None:
-        done = self._parts.splits.completed(message.subtask, message.split, message.position, now)
+    def splits_completed(self, message: SplitsCompleted, now: float) -> None:
+        self._parts.splits.reads_together(message.subtask, message.together)
+        done = self._parts.splits.completed(message.subtask, message.splits, message.position, now)
         if done is not None:
             self._parts.out.append(Append(done))
+
+    def splits_returned(self, message: SplitsReturned) -> None:
+        self._parts.splits.reads_together(message.subtask, message.together)
+        self._parts.splits.returned(message.subtask, message.splits)
 
     def paused(self, message: SubtaskPaused, now: float) -> None:
         self._parts.reconfiguring.stood_still(message.subtask, now)

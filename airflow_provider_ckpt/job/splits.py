@@ -16,7 +16,12 @@ _PLAIN = (str, int, float, bool, type(None))
 _LONGEST_ID = 100
 _SHOWN = 60
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
-SPLITS_ONLY = "no parallelism: only a source with splits=... runs in several subtasks"
+MOST_TOGETHER = 64
+"""Splits that are read as one Spark job: each is a part of one plan, and Spark's time for that grows with it."""
+SPLITS_ONLY = {
+    "parallelism": "no parallelism: only a source with splits=... runs in several subtasks",
+    "max_splits_per_batch": "no such number: only a source with splits=... has splits",
+}
 NOT_WITH_SPLITS = {
     "watermark": "no watermark with splits: they are read in no order, and rows of an early one would be late. Let the "
     "consumers group by columns, or run the job in batch mode, where results are final without one",
@@ -27,14 +32,30 @@ NOT_WITH_SPLITS = {
 
 @dataclass(frozen=True)
 class SplitSource:
-    """``given``: a list, or a function without arguments. ``parallelism``: how many are read at a time."""
+    """``given``: a list, or a function without arguments. ``parallelism``: how many subtasks read them.
+    ``max_splits_per_batch``: as the user gave it."""
 
     given: Sequence[Any] | Callable[[], Any]
     parallelism: int = 1
+    max_splits_per_batch: int | None = None
+
+    @property
+    def most_together(self) -> int:
+        """So many small ones are read as one Spark job at the most. A source that never was read by several subtasks
+        may count on it that its function is called when the split before has been read, and is not surprised."""
+        if self.max_splits_per_batch is not None:
+            return self.max_splits_per_batch
+        return MOST_TOGETHER if self.parallelism > 1 else 1
 
 
 def split_source(
-    uid: str, location: str, splits: object, parallelism: object, bounded: object, others: Mapping[str, object]
+    uid: str,
+    location: str,
+    splits: object,
+    parallelism: object,
+    max_splits_per_batch: object,
+    bounded: object,
+    others: Mapping[str, object],
 ) -> SplitSource | None:
     """What ``@job.source`` was given; None without ``splits``. ``others``: options that do not go with them. A list is
     looked at now, a function when the job is planned.
@@ -45,13 +66,17 @@ def split_source(
     def refuse(option: str, value: object, expected: str) -> BadOperatorOptionError:
         return BadOperatorOptionError(operator=uid, location=location, option=option, value=value, expected=expected)
 
+    numbers = {"parallelism": parallelism, "max_splits_per_batch": max_splits_per_batch}
     if splits is None:
-        if parallelism is not None:
-            raise refuse("parallelism", parallelism, SPLITS_ONLY)
+        for option, value in numbers.items():
+            if value is not None:
+                raise refuse(option, value, SPLITS_ONLY[option])
         return None
-    whole = isinstance(parallelism, int) and not isinstance(parallelism, bool) and parallelism > 0
-    if parallelism is not None and not whole:
-        raise refuse("parallelism", parallelism, "a whole number above 0")
+    for option, value in numbers.items():
+        if value is not None and (type(value) is not int or value < 1):
+            raise refuse(option, value, "a whole number above 0")
+    if isinstance(max_splits_per_batch, int) and max_splits_per_batch > MOST_TOGETHER:
+        raise refuse("max_splits_per_batch", max_splits_per_batch, f"a whole number from 1 to {MOST_TOGETHER}")
     if bounded is not True:
         raise refuse("bounded", bounded, "True: a source with splits ends with the last of them")
     for option, value in others.items():
@@ -62,7 +87,8 @@ def split_source(
     if isinstance(splits, list):
         named_splits(uid, location, splits)
         splits = list(splits)
-    return SplitSource(splits, parallelism if isinstance(parallelism, int) else 1)
+    width = parallelism if isinstance(parallelism, int) else 1
+    return SplitSource(splits, width, max_splits_per_batch if isinstance(max_splits_per_batch, int) else None)
 
 
 def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.split import ranges
+from airflow_provider_ckpt.model.split import is_in, ranges
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
 from airflow_provider_ckpt.partitions.lost_entries import lost_entries
@@ -147,8 +147,8 @@ def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, LogReader
     if not graph.vertex(subtask.vertex).splits:
         return Reset(subtask, positions, lost.consumer)
     known, gone = places.of(subtask.vertex), set(lost.positions)
-    names = [record.split for number, record in logs[subtask].records() if number in gone and isinstance(record, Batch)]
-    splits = ranges(known[name] for name in names if name is not None and name in known)
+    entries = [record for number, record in logs[subtask].records() if number in gone and isinstance(record, Batch)]
+    splits = ranges(known[name] for entry in entries for name in entry.completes if name in known)
     return Reset(subtask, positions, lost.consumer, splits)
 
 
@@ -157,12 +157,11 @@ def _splits_kept(
 ) -> dict[str, int]:
     found: dict[str, int] = {}
     for vertex in [one for one in graph.vertices if one.splits]:
-        done = sum(
-            isinstance(record, Batch) and record.split is not None
+        found[vertex.uid] = sum(
+            len(record.completes)
             for name in vertex.subtasks
             if name in logs
-            for _, record in logs[name].records()
+            for position, record in logs[name].records()
+            if isinstance(record, Batch) and not (name in resets and is_in(resets[name].positions, position))
         )
-        lost = sum(end - start for name in vertex.subtasks if name in resets for start, end in resets[name].positions)
-        found[vertex.uid] = done - lost
     return found

@@ -34,8 +34,9 @@ def _restored(
     published: dict[int, tuple[SubtaskId, int]] = {}
     for subtask in vertex.subtasks:
         for position, record in logs[subtask].records():
-            if isinstance(record, Batch) and record.split in places:
-                published[places[record.split]] = (subtask, position)
+            for name in record.completes if isinstance(record, Batch) else ():
+                if name in places:
+                    published[places[name]] = (subtask, position)
     unfinished = [subtask for subtask in vertex.subtasks if not logs[subtask].has_ended]
     covered = numbers(covered_splits(state, vertex.uid, state.last_completed))
     return RestoredSplits(ids, unfinished[:parallelism], covered, published)

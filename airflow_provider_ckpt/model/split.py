@@ -68,6 +68,11 @@ def difference(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
     return tuple(found)
 
 
+def is_in(of: Ranges, number: int) -> bool:
+    last = bisect.bisect_right(of, number, key=lambda one: one[0]) - 1
+    return last >= 0 and number < of[last][1]
+
+
 def numbers(of: Iterable[Range]) -> set[int]:
     return {number for start, end in of for number in range(start, end)}
 

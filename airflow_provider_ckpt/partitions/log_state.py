@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.split import Range, Ranges, union
+from airflow_provider_ckpt.model.split import Range, is_in, union
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
@@ -89,12 +89,7 @@ def live(records: Iterable[Numbered]) -> list[Numbered]:
     """The records without the void ones; Open records are never void (they fence, R3)."""
     kept = list(records)
     voids = union(void_ranges(kept), ())
-    return [(number, record) for number, record in kept if isinstance(record, Open) or not _is_in(voids, number)]
-
-
-def _is_in(ranges: Ranges, number: int) -> bool:
-    last = bisect.bisect_right(ranges, number, key=lambda one: one[0]) - 1
-    return last >= 0 and number < ranges[last][1]
+    return [(number, record) for number, record in kept if isinstance(record, Open) or not is_in(voids, number)]
 
 
 def from_number(records: list[Numbered], start: int) -> list[Numbered]:

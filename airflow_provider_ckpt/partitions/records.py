@@ -6,8 +6,8 @@ means the entries 0 … 6 lie before it. Rules R1, R3 and R4 of the protocol are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -65,9 +65,21 @@ class Batch:
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
     split: str | None = field(default=None, metadata=LATER)
-    """Of a source with splits: the one that this entry completes (R14)."""
+    """Of a source with splits: the one that this entry completes (R14). None if it completes several."""
     rows: int | None = field(default=None, metadata=LATER)
     """In ``files``. None if there are none, or if an earlier release wrote them."""
+    splits: tuple[str, ...] = field(default=(), metadata=LATER)
+    """Two or more that this entry completes. Releases that read one by one refuse it by the name of the field."""
+
+    @property
+    def completes(self) -> tuple[str, ...]:
+        """The splits of this entry, one or several; none of any other vertex."""
+        return self.splits if self.split is None else (self.split,)
+
+    def completing(self, splits: Sequence[str]) -> Batch:
+        """The same as the completion of these. One alone is written as it always was."""
+        one = len(splits) == 1
+        return replace(self, split=splits[0] if one else None, splits=() if one else tuple(splits))
 
 
 @dataclass(frozen=True)

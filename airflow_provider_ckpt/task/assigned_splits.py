@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 
@@ -24,14 +25,23 @@ class AssignedSplits:
                 self._queue.append(split)
         self._is_last = self._is_last or is_last
 
-    def next(self) -> str | None:
-        """The split to read now; it stays the next one until it is done."""
-        return self._queue[0] if self._queue else None
+    def next(self, most: int = 1) -> tuple[str, ...]:
+        """The splits to read now, ``most`` at the most; they stay the next ones until they are done."""
+        return tuple(itertools.islice(self._queue, most))
 
-    def done(self, split: str) -> None:
-        """Its entry is in the log."""
-        if self._queue and self._queue[0] == split:
-            self._queue.popleft()
+    def done(self, splits: Iterable[str]) -> None:
+        """Their entry is in the log."""
+        for split in splits:
+            if self._queue and self._queue[0] == split:
+                self._queue.popleft()
+
+    def give_back(self, keep: int) -> tuple[str, ...]:
+        """Those behind the first ``keep`` are forgotten: they may be assigned once more."""
+        given = tuple(itertools.islice(self._queue, keep, None))
+        for split in given:
+            self._queue.pop()
+            self._known.discard(split)
+        return given
 
     @property
     def is_exhausted(self) -> bool:
@@ -39,12 +49,12 @@ class AssignedSplits:
         return self._is_last and not self._queue
 
 
-def published_in(log: LogReader, epoch: int) -> Iterator[tuple[str, int]]:
-    """(split, position) of what attempts of the epoch have published: what those of earlier ones did was known when it
+def published_in(log: LogReader, epoch: int) -> Iterator[tuple[tuple[str, ...], int]]:
+    """(splits, position) of what attempts of the epoch have published: what those of earlier ones did was known when it
     began."""
     is_ours = False
     for position, record in log.records():
         if isinstance(record, Open):
             is_ours = record.attempt.epoch == epoch
-        elif is_ours and isinstance(record, Batch) and record.split is not None:
-            yield record.split, position
+        elif is_ours and isinstance(record, Batch) and record.completes:
+            yield record.completes, position

@@ -22,10 +22,10 @@ JOB_ID = "parts"
 
 @dataclass(frozen=True)
 class Result:
-    """A file of a published entry; ``split``: of a source."""
+    """A file of a published entry; ``splits``: of a source, all that the entry completes."""
 
     vertex: str
-    split: str | None
+    splits: tuple[str, ...]
     path: Path
     size: int
 
@@ -49,15 +49,16 @@ class Results:
         records = [one for _, one in TailingLogReader(storage, subtask_log_path(JOB_ID, vertex, number)).records()]
         partition = root / partition_path(JOB_ID, vertex, number)
         for record in [one for one in records if isinstance(one, Batch)]:
-            if record.split is not None:
-                self.published[vertex].add(record.split)
-            self.files += [Result(vertex, record.split, partition / one.path, one.size) for one in record.files]
+            self.published[vertex].update(record.completes)
+            self.files += [Result(vertex, record.completes, partition / one.path, one.size) for one in record.files]
         return any(isinstance(one, EndOfData) for one in records)
 
     def sound(self, source: str) -> set[str]:
         """The splits that are published, and not lost."""
-        lost = {one.split for one in self.files if one.vertex == source and one.is_lost}
-        return {split for split in self.published[source] if split not in lost}
+        return self.published[source] - self._lost(source)
+
+    def _lost(self, source: str) -> set[str]:
+        return {split for one in self.files if one.vertex == source and one.is_lost for split in one.splits}
 
     def is_wanted(self, vertex: str) -> bool:
         """Its reader is not at its end, or has to run again."""
@@ -69,8 +70,7 @@ class Results:
 
     def to_read(self, source: str) -> set[str]:
         """The splits that the next run may read: those that are not published, and those that are lost and wanted."""
-        lost = {one.split for one in self.files if one.vertex == source and one.is_lost} - {None}
-        again = {str(split) for split in lost} if self.is_wanted(source) else set[str]()
+        again = self._lost(source) if self.is_wanted(source) else set[str]()
         return set(SPLITS[source]) - self.published[source] | again
 
 
@@ -85,7 +85,7 @@ def lose(results: Results, rng: random.Random, ways: Sequence[str] = ("gone", "e
             break
         how = rng.choice(ways)
         one.path.unlink() if how == "gone" else one.path.write_bytes(b"")
-        told.append(f"{one.vertex} {one.split or ''} {how}{'' if one in wanted else ', not wanted'}")
+        told.append(f"{one.vertex} {', '.join(one.splits)} {how}{'' if one in wanted else ', not wanted'}")
     return told
 
 

@@ -54,14 +54,16 @@ class Place:
         self.now += seconds
         self.then()
 
-    def publishes(self, subtask: SubtaskId, split: str, sizes: tuple[int, ...], rows: int | None) -> list[str]:
+    def publishes(
+        self, subtask: SubtaskId, split: str, sizes: tuple[int, ...], rows: int | None, *also: str
+    ) -> list[str]:
         files = tuple(PartitionFile(f"e/data/{split}/part-{number}", size) for number, size in enumerate(sizes))
         paths = [f"{partition_path('orders', subtask.vertex, subtask.number)}/{file.path}" for file in files]
         for path, size in zip(paths, sizes, strict=True):
             self.storage.create(path, b"x" * size)
         batch = self.logs[subtask].state.last_batch
         number = 0 if batch is None else batch.batch_id + 1
-        self.logs[subtask].publish(Batch(number, {}, files=files, split=split, rows=rows))
+        self.logs[subtask].publish(Batch(number, {}, files=files, rows=rows).completing([split, *also]))
         return paths
 
     def ends(self, subtask: SubtaskId) -> None:
@@ -83,6 +85,14 @@ def test_what_is_published_is_counted_and_who_is_read_by_nobody_has_no_partition
         PartitionWithMetrics(FIRST, 10, 7, 2, 2, True),
         PartitionWithMetrics(SECOND, 7, 5, 1, 1, False),
     )
+
+
+def test_all_splits_of_an_entry_are_counted(place: Place) -> None:
+    """Small ones are read together."""
+    place.publishes(FIRST, "a", (3,), 10, "b", "c")
+    place.publishes(FIRST, "d", (4,), 1)
+    (found,) = place.client.get_partition_with_metrics()
+    assert (found.splits, found.files) == (4, 2)
 
 
 def test_rows_that_an_earlier_release_did_not_count_are_not_known(place: Place) -> None:

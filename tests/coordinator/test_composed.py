@@ -20,7 +20,7 @@ from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested, Res
 from airflow_provider_ckpt.coordinator.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
-    SplitCompleted,
+    SplitsCompleted,
     SubtaskPaused,
 )
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
@@ -127,7 +127,7 @@ def test_several_sources_at_once() -> None:
     harness.running(W0)
     assert answers(begins(harness, NEW)) == ["completed: parts is read by 3, more is read by 1"]
     for number, split in enumerate(["s4", "s5", "s6"]):
-        harness.handle(SplitCompleted(**harness.world("more/1"), split=split, position=number + 1))
+        harness.handle(SplitsCompleted(**harness.world("more/1"), splits=(split,), position=number + 1))
     last = [one for one in only(AssignSplits, harness.effects) if one.subtask == "more/1"][-1]
     assert (last.splits, last.is_last) == ((), True)
 
@@ -168,7 +168,7 @@ def all_but_the_last_are_done(harness: Harness) -> list[Effect]:
         told = [one for one in only(AssignSplits, harness.effects) if one.subtask.vertex == "parts"]
         todo = [(one.subtask, split) for one in told for split in one.splits]
         subtask, split = todo[number]
-        effects += harness.handle(SplitCompleted(**harness.world(subtask), split=split, position=number + 1))
+        effects += harness.handle(SplitsCompleted(**harness.world(subtask), splits=(split,), position=number + 1))
     return effects
 
 

@@ -83,6 +83,73 @@ def test_a_new_attempt_is_told_once_more_that_no_more_comes() -> None:
     assert enumerator.due([A[1]]) == [Assignment(A[1], (), is_last=True)]
 
 
+def test_one_that_reads_small_ones_together_is_handed_out_so_many_times_as_many() -> None:
+    enumerator = source(1000, A[0], A[1])
+    enumerator.due([A[0]])
+    enumerator.reads_together(A[0], 8)
+    enumerator.completed(A[0], 0)
+    assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (4, 5, 6, 7), A[0]: tuple(range(8, 37))}
+    for number in (1, 2, 3, *range(8, 20)):
+        enumerator.completed(A[0], number)
+    assert enumerator.due([A[0]]) == [], "it has more than it reads the next two times"
+    enumerator.completed(A[0], 20)
+    assert len(handed(enumerator.due([A[0]]))[A[0]]) == 2 * 8
+
+
+def test_towards_the_end_each_gets_its_share_and_not_less_than_a_quarter_of_what_it_reads_at_once() -> None:
+    enumerator = source(200, *A)
+    for name in A:
+        enumerator.reads_together(name, 32)
+    most = 0
+    while enumerator.left:
+        for name, splits in handed(enumerator.due(A)).items():
+            most = max(most, len(splits))
+            assert len(splits) >= 8 or not enumerator.left
+            for number in splits:
+                enumerator.completed(name, number)
+    assert most == 25
+
+
+def test_what_is_given_back_goes_to_who_has_time() -> None:
+    enumerator = source(40, A[0], A[1])
+    enumerator.reads_together(A[0], 32)
+    (first,) = enumerator.due([A[0]])
+    assert len(first.splits) == 10
+    enumerator.reads_together(A[0], 1)
+    enumerator.returned(A[0], first.splits[4:])
+    assert (enumerator.assigned, enumerator.left) == (4, 36)
+    assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (4, 5, 6, 7)}
+
+
+def test_what_was_not_handed_out_to_it_nobody_gives_back() -> None:
+    enumerator = source(40, A[0], A[1])
+    enumerator.due([A[0], A[1]])
+    enumerator.completed(A[0], 0)
+    enumerator.returned(A[0], [0, 1, 4, 30])
+    assert (enumerator.done, enumerator.assigned, enumerator.left) == (1, 6, 33)
+
+
+def test_nobody_is_told_that_no_more_comes_while_another_may_give_back() -> None:
+    enumerator = source(20, A[0], A[1])
+    enumerator.reads_together(A[0], 64)
+    (first,) = enumerator.due([A[0]])
+    assert len(first.splits) == 16
+    for number in range(16, 20):
+        enumerator.due([A[1]])
+        enumerator.completed(A[1], number)
+    assert enumerator.left == 0
+    assert enumerator.due([A[1]]) == []
+    enumerator.returned(A[0], first.splits[4:])
+    assert handed(enumerator.due([A[1]])) == {A[1]: (4, 5, 6)}
+
+
+def test_a_new_attempt_reads_one_by_one_again() -> None:
+    enumerator = source(1000, A[0])
+    enumerator.reads_together(A[0], 64)
+    enumerator.began(A[0])
+    assert handed(enumerator.due([A[0]])) == {A[0]: (0, 1, 2, 3)}
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed: int) -> None:
     random = Random(seed)
@@ -101,9 +168,16 @@ def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed
             queues[name].clear()
             told.discard(name)
             enumerator.began(name)
+        elif queues[name] and random.random() < 0.1:
+            keep = random.randint(0, len(queues[name]))
+            enumerator.returned(name, queues[name][keep:])
+            del queues[name][keep:]
         elif queues[name]:
-            read.append(queues[name].pop(0))
-            assert enumerator.completed(name, read[-1]), f"seed {seed}: {read[-1]} twice"
+            together = random.choice([1, 1, 2, 16])
+            enumerator.reads_together(name, random.choice([1, together, 64]))
+            for number in [queues[name].pop(0) for _ in range(min(together, len(queues[name])))]:
+                read.append(number)
+                assert enumerator.completed(name, number), f"seed {seed}: {number} twice"
         assert enumerator.done + enumerator.assigned + enumerator.left == count, f"seed {seed}"
     assert sorted(read) == list(range(count)), f"seed {seed}"
     assert told == set(names), f"seed {seed}"

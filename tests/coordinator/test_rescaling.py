@@ -18,7 +18,7 @@ from airflow_provider_ckpt.coordinator.commands import (
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import RescaleRequested
-from airflow_provider_ckpt.coordinator.reports import SplitCompleted, SubtaskFailed, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SubtaskFailed, SubtaskPaused
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
@@ -179,7 +179,7 @@ def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come
     (change,) = events(GraphChanged, effects)
     assert (change.graph.vertex("parts").parallelism, change.rescaled) == (2, {"parts": 1})
     for number, split in enumerate(["s4", "s5", "s6"]):
-        harness.handle(SplitCompleted(**harness.world("parts/1"), split=split, position=number + 1))
+        harness.handle(SplitsCompleted(**harness.world("parts/1"), splits=(split,), position=number + 1))
     last = [one for one in only(AssignSplits, harness.effects) if one.subtask == "parts/1"][-1]
     assert (last.splits, last.is_last) == ((), True)
     assert only(PauseSubtask, harness.effects) == []

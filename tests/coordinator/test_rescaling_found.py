@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
-from airflow_provider_ckpt.coordinator.reports import SplitCompleted, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SubtaskPaused
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import Rescale
@@ -27,7 +27,7 @@ def parts(width: int, splits: int) -> Harness:
 
 
 def complete(harness: Harness, split: str, subtask: str) -> list[Effect]:
-    return harness.handle(SplitCompleted(**harness.world(subtask), split=split, position=1))
+    return harness.handle(SplitsCompleted(**harness.world(subtask), splits=(split,), position=1))
 
 
 def last(effects: list[Effect]) -> list[str]:

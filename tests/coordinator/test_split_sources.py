@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_ckpt.coordinator.commands import AssignSplits
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.reports import SplitCompleted
+from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SplitsReturned
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -27,7 +27,7 @@ def splits(published: Any = None, takers: tuple[str, ...] = ("parts/0", "parts/1
 
 
 def complete(harness: Harness, split: str, position: int, subtask: str = "parts/0") -> list[Effect]:
-    return harness.handle(SplitCompleted(**harness.world(subtask), split=split, position=position))
+    return harness.handle(SplitsCompleted(**harness.world(subtask), splits=(split,), position=position))
 
 
 def appended(kind: type[Any], effects: list[Effect]) -> list[Any]:
@@ -66,7 +66,7 @@ def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_
         complete(harness, f"s{number}", number, "parts/1")
     told = {s for one in only(AssignSplits, harness.effects) if one.subtask == "parts/1" for s in one.splits}
     assert not told & {"s1", "s2", "s3"}
-    assert appended(SplitsDone, harness.handle(SplitCompleted(**before, split="s1", position=4))) == []
+    assert appended(SplitsDone, harness.handle(SplitsCompleted(**before, splits=("s1",), position=4))) == []
     complete(harness, "s1", 4)
     effects = harness.running("parts/0")
     assert only(AssignSplits, effects)[0].splits[:2] == ("s2", "s3")
@@ -106,3 +106,83 @@ def test_a_subtask_that_closed_is_covered_as_a_whole() -> None:
     harness.at(50.0)
     harness.ack("v/0")
     assert appended(SplitsCovered, harness.effects) == [SplitsCovered("parts", 1, ((0, 1),))]
+
+
+def test_r14_several_of_one_entry_are_done_and_covered_together() -> None:
+    harness = splits()
+    for name in ("parts/0", "parts/1", "v/0"):
+        harness.running(name)
+    world = harness.world("parts/0")
+    effects = harness.handle(SplitsCompleted(**world, splits=("s0", "nobody's", "s1", "s2"), position=4, together=4))
+    assert [one.splits for one in appended(SplitsDone, effects)] == [((0, 3),)]
+    harness.at(10.0)
+    for name in ("parts/0", "parts/1"):
+        harness.ack(name, position=5)
+    assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 1, ((0, 3),))]
+
+
+def test_r14_what_is_given_back_is_journaled_for_who_gets_it_before_that_one_is_told() -> None:
+    harness = splits()
+    harness.running("parts/0")
+    world = harness.world("parts/0")
+    harness.handle(SplitsCompleted(**world, splits=("s0",), position=4, together=8))
+    harness.handle(SplitsReturned(**world, splits=tuple(f"s{n}" for n in range(5, 13)), together=1))
+    effects = harness.running("parts/1")
+    (event,), (command,) = appended(SplitsAssigned, effects), only(AssignSplits, effects)
+    assert (event.subtask, event.splits) == ("parts/1", ((5, 9),))
+    assert command.splits == ("s5", "s6", "s7", "s8")
+
+
+def test_of_several_that_are_told_once_more_what_is_new_counts() -> None:
+    """The next attempt tells what is in the log: some of it was heard."""
+    harness = splits()
+    harness.running("parts/0")
+    complete(harness, "s1", 4)
+    effects = harness.handle(SplitsCompleted(**harness.world("parts/0"), splits=("s0", "s1", "s2"), position=5))
+    assert [one.splits for one in appended(SplitsDone, effects)] == [((0, 1), (2, 3))]
+    effects = harness.handle(SplitsCompleted(**harness.world("parts/0"), splits=("s0", "s1", "s2"), position=5))
+    assert appended(SplitsDone, effects) == []
+
+
+def test_r14_a_checkpoint_covers_all_of_an_entry_or_nothing_of_it() -> None:
+    """Barriers lie between two entries of several."""
+    harness = splits()
+    for name in ("parts/0", "parts/1", "v/0"):
+        harness.running(name)
+    world = harness.world("parts/0")
+    harness.handle(SplitsCompleted(**world, splits=("s0", "s3"), position=4))
+    harness.at(10.0)
+    harness.handle(SplitsCompleted(**world, splits=("s1", "s2"), position=6))
+    harness.ack("parts/0", position=5)
+    harness.ack("parts/1", position=5)
+    assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 1, ((0, 1), (3, 4)))]
+    harness.released()
+    harness.at(30.0)
+    for name in ("parts/0", "parts/1"):
+        harness.ack(name, position=20)
+    assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 2, ((1, 3),))]
+
+
+def test_r22_what_an_attempt_that_was_replaced_gives_back_is_not_heard() -> None:
+    """Its splits went back, and to its successor: nobody else may get them."""
+    harness = splits()
+    harness.running("parts/0")
+    before = harness.world("parts/0")
+    harness.handle(SplitsCompleted(**before, splits=("s0",), position=4, together=8))
+    harness.next_attempt("parts/0")
+    harness.running("parts/0")
+    harness.handle(SplitsReturned(**before, splits=("s1", "s2", "s3"), together=1))
+    told = {s for one in only(AssignSplits, harness.running("parts/1")) for s in one.splits}
+    assert told == {"s5", "s6", "s7", "s8"}
+
+
+def test_one_that_says_that_it_reads_fewer_is_handed_out_no_more_ahead() -> None:
+    harness = splits()
+    harness.running("parts/0")
+    world = harness.world("parts/0")
+    effects = harness.handle(SplitsCompleted(**world, splits=("s0", "s1", "s2", "s3"), position=4, together=8))
+    (many,) = only(AssignSplits, effects)
+    assert len(many.splits) > 4
+    harness.handle(SplitsReturned(**world, splits=many.splits[4:], together=1))
+    (few,) = only(AssignSplits, harness.handle(SplitsCompleted(**world, splits=many.splits[:4], position=5)))
+    assert len(few.splits) == 4

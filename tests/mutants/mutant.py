@@ -34,6 +34,7 @@ _NO_SPARK = (
     "tests/spark/test_worker_ends.py",
     "tests/task/test_rescaling.py",
     "tests/task/test_split_reading.py",
+    "tests/task/test_split_runs.py",
 )
 
 

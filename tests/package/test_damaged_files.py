@@ -108,6 +108,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("job-state-v1/state-with-outcomes.json", "state.json", lambda s, name: void(state_from_json(json_of(s, name)))),
     ("splits-v1/events.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("splits-v1/batch.json", "batch.json", lambda s, name: void(record_from_json(json_of(s, name)))),
+    ("splits-v1/batch-of-several.json", "b.json", lambda s, name: void(record_from_json(json_of(s, name)))),
     ("splits-v1/frozen.json", "frozen.json", lambda s, name: void(read_frozen_splits(s, name))),
     ("sinks-v1/file-handle.json", "handle.json", handle),
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
@@ -146,7 +147,7 @@ FREE = re.compile(
 )
 """What any JSON may stand in, or what is not read."""
 PARTS = re.compile(
-    "job-state|splits-v1/(events|batch)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|root|request-"
+    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|root|request-"
 )
 """What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
 

@@ -76,7 +76,8 @@ class SplitRun:
     that verb only). ``kill``: they are gone behind the first change of the graph, or when a new subtask's log is to be
     opened. ``stop``: asked for at this status line. ``fails``: at these splits, counted as asked for, the function
     raises. ``verbs_fail``: any write below the vertices may. ``restore``: back to the last completed checkpoint.
-    ``slow``: seconds that each batch of a query takes longer."""
+    ``slow``: seconds that each batch of a query takes longer. ``most``: ``max_splits_per_batch`` of all sources.
+    ``stays_down``: a split that fails fails once more, so that it fails though it is read alone then."""
 
     parallelism: Mapping[str, int]
     fault: int | None = None
@@ -91,6 +92,8 @@ class SplitRun:
     rescales: tuple[Rescale, ...] = ()
     slow: float = 0.0
     drains: bool = True
+    most: int | None = None
+    stays_down: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,12 @@ def split_schedule(job: SplitJob) -> SplitSchedule:
     found = SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
     if rng.random() < 0.2:
         found = _anew(rng, job, found)
-    return replace(found, loses=rng.random() < 0.5)
+    found = replace(found, loses=rng.random() < 0.5)
+    return replace(found, runs=tuple(_together(rng, run) for run in found.runs))
+
+
+def _together(rng: random.Random, run: SplitRun) -> SplitRun:
+    return replace(run, most=rng.choice([None, None, 1, 5, 64, 64]), stays_down=rng.random() < 0.5)
 
 
 def _anew(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:

@@ -73,6 +73,7 @@ class Asked:
         self._free.set()
         self._rescales = list(run.rescales)
         self._of = Counter[str]()
+        self._down = set[tuple[str, str]]()
         self._threads: list[threading.Thread] = []
         self.is_on, self.is_over = False, False
         self.count, self.failed = 0, 0
@@ -84,8 +85,10 @@ class Asked:
         with self._lock:
             self.count += 1
             self._of[uid] += 1
-            fails = self.count in self._run.fails
+            fails = self.count in self._run.fails or (uid, split["id"]) in self._down
             self.failed += fails
+            if fails and self._run.stays_down:
+                self._down ^= {(uid, split["id"])}
             for rescale in [one for one in self._rescales if one.uid == uid and self._of[uid] >= one.behind]:
                 self._rescales.remove(rescale)
                 self._begin(rescale)
@@ -260,7 +263,7 @@ class Splitting:
     def _build(self, run: SplitRun, asked: Asked, fault: Fault) -> Job:
         job = Job("splits")
         for number, source in enumerate(self.job.sources):
-            self._add_source(job, source.uid, self._splits(number), run.parallelism[source.uid], asked)
+            self._add_source(job, source.uid, self._splits(number), run, asked)
         if self.job.has_live:
 
             @job.source(uid=LIVE, max_files_per_trigger=1)
@@ -271,10 +274,11 @@ class Splitting:
             self._add_sink(job, sink, functools.partial(FaultySink, fault=fault))
         return job
 
-    def _add_source(self, job: Job, uid: str, splits: list[dict[str, Any]], parallelism: int, asked: Asked) -> None:
+    def _add_source(self, job: Job, uid: str, splits: list[dict[str, Any]], run: SplitRun, asked: Asked) -> None:
+        width, most = run.parallelism[uid], run.most
         k = (F.col("id") % 3).cast("int" if self._is_anew else "long").alias("k")
 
-        @job.source(uid=uid, bounded=True, splits=splits, parallelism=parallelism)
+        @job.source(uid=uid, bounded=True, splits=splits, parallelism=width, max_splits_per_batch=most)
         def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
             asked(uid, split)
             first = split["first"]
@@ -437,7 +441,7 @@ class Splitting:
             records = [one for _, one in log.records()]
             if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.since(uid):
                 continue  # of before the job began anew
-            found += [(one.split, number) for one in records if isinstance(one, Batch) and one.split is not None]
+            found += [(name, number) for one in records if isinstance(one, Batch) for name in one.completes]
         twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]
         assert not twice, f"{uid}: {twice} were completed more than once: {found}"
         return {split for split, _ in found}

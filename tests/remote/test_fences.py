@@ -195,7 +195,7 @@ def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_ne
     held: set[str] = set()
 
     def reads(runner: Runner) -> bool:
-        waits = isinstance(runner, SplitRunner) and runner.reading.next() is not None
+        waits = isinstance(runner, SplitRunner) and bool(runner.reading.next())
         return not waits or runner.subtask in held
 
     cluster.before_step = reads
@@ -251,7 +251,7 @@ def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attemp
     cluster = planned(make(splits=12, workers=3))
     may_read: set[str] = set()
     cluster.before_step = lambda runner: (
-        not isinstance(runner, SplitRunner) or runner.reading.next() is None or bool(may_read)
+        not isinstance(runner, SplitRunner) or not runner.reading.next() or bool(may_read)
     )
     master, workers = live(cluster)
     cluster.run(lambda: assigned(cluster) >= {SubtaskId("src/0"), SubtaskId("src/1"), SubtaskId("src/2")})

@@ -1,4 +1,6 @@
-"""A subtask of a source with splits in the simulation: the real reading, machine and log; a split is some rows."""
+"""A subtask of a source with splits in the simulation: the real reading, machine and log; a split is some rows.
+
+How many are read together is drawn, and so is how many are said to be."""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from tests.simulation.runner import BoundedRunner
 
 class SplitRunner(BoundedRunner):
     reading: SplitReading
+    _together = 1
 
     def _prepare(self, plan: VertexPlan) -> None:
         self._take(SplitReading(self.vertex.uid, self._publication()))
@@ -21,10 +24,13 @@ class SplitRunner(BoundedRunner):
         self.reading.assign(splits, is_last=is_last)
 
     def _run_batch(self, random: Random) -> None:
-        split = self.reading.next()
-        if split is None:
+        splits = self.reading.next(random.choice([1, 1, 2, 3, self._together]))
+        if not splits:
             self.reading.end_if_exhausted()
             return
+        before, self._together = self._together, random.choice([1, 2, 8])
         number = self.reading.next_batch
-        staged = self._staged(number, self.world.split_rows(self.vertex.uid, split))
-        self.reading.complete(split, Batch(number, {}, split=split, **staged))
+        staged = self._staged(number, [row for one in splits for row in self.world.split_rows(self.vertex.uid, one)])
+        self.reading.complete(Batch(number, {}, **staged).completing(splits), together=self._together)
+        if self._together < before:
+            self.reading.reads_fewer(self._together)

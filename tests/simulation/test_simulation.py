@@ -371,7 +371,7 @@ class ReadsOnAsBefore(StreamingRunner):
         (ChangesTheGraphTooLate, StreamingRunner, 0),
         (BeginsUnannounced, StreamingRunner, 0),
         (ChecksNoStatus, StreamingRunner, 10),
-        (LetsTheSourceEnd, StreamingRunner, 160),
+        (LetsTheSourceEnd, StreamingRunner, 400),
         (Coordinator, ReadsOnAsBefore, 120),
     ],
 )

@@ -206,8 +206,8 @@ class World:
             raise BrokenError(f"{name} wrote {entry} after its end of partition")
         if state.end_of_data and isinstance(entry, Batch):
             raise BrokenError(f"{name} published after its end of data")
-        if isinstance(entry, Batch) and entry.split is not None:
-            self._check_split(name, entry.split)
+        for split in entry.completes if isinstance(entry, Batch) else ():
+            self._check_split(name, split)
         if isinstance(entry, Barrier):
             triggered = [(e, ev.checkpoint) for e, ev in self.journal if isinstance(ev, CheckpointTriggered)]
             if (entry.epoch, entry.checkpoint) not in [(self._spoken(epoch), number) for epoch, number in triggered]:
@@ -226,7 +226,7 @@ class World:
             raise BrokenError(f"R14: {name} published {split!r}, which it was not handed out")
         logs = [log for subtask, log in self.logs.items() if subtask.vertex == vertex]
         found = [one for log in logs for _, one in live(enumerate(log)) if isinstance(one, Batch)]
-        if [one.split for one in found].count(split) > 1:
+        if [split for one in found for split in one.completes].count(split) > 1:
             raise BrokenError(f"R14: {split!r} of {vertex} was published twice")
 
     def _check_event(self, epoch: int, event: Event) -> None:

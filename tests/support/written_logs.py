@@ -18,6 +18,11 @@ _STAGED = re.compile(r"(?<![0-9A-Za-z-])(\d{4,}(?:-\d{2,})?-[0-9a-f]{8})-\d+-[0-
 """What an attempt stages has its name, the batch's and one of its own: in the paths of a partition and of a sink."""
 
 
+def completes(body: Body) -> list[str]:
+    """The splits of an entry."""
+    return [*body.get("splits", ()), *([body["split"]] if "split" in body else [])]
+
+
 class WrittenLogs:
     """Logs are truncated, so each look (:meth:`gather`) keeps what it saw. ``folder``: the job's, under the root;
     subtasks are named as everywhere, ``history/0``."""
@@ -68,9 +73,8 @@ class WrittenLogs:
             _check_log(subtask, self._bodies(subtask))
             vertex = subtask.partition("/")[0]
             for body in self._bodies(subtask):
-                split = body.get("split")
-                assert split is None or (vertex, split) not in read, f"{subtask}: split {split} was published twice"
-                if split is not None:
+                for split in completes(body):
+                    assert (vertex, split) not in read, f"{subtask}: split {split} was published twice"
                     read.add((vertex, split))
 
     def _bodies(self, subtask: str) -> list[Body]:

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.jobmaster import job_master
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.split import size
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Batch, Open
 from tests.simulation.runner import Runner
@@ -61,7 +62,7 @@ class Rescales:
     def __call__(self, runner: Runner) -> bool:
         if not self._also(runner):
             return False
-        if not isinstance(runner, SplitRunner) or runner.reading.next() is None:
+        if not isinstance(runner, SplitRunner) or not runner.reading.next():
             return True
         with self._lock:
             told = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
@@ -79,7 +80,7 @@ def answers(job: SyntheticJob, request: str) -> list[str]:
 
 
 def done(job: SyntheticJob) -> int:
-    return sum(isinstance(event, ev.SplitsDone) for _, event in list(job.world.journal))
+    return sum(size(event.splits) for _, event in list(job.world.journal) if isinstance(event, ev.SplitsDone))
 
 
 def changes(job: SyntheticJob) -> list[ev.GraphChanged]:
@@ -118,7 +119,7 @@ def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., 
     def held(runner: Runner) -> bool:
         new = SubtaskId("parts/1")
         covered = any(isinstance(one, ev.CheckpointCompleted) and new in one.subtasks for _, one in job.world.journal)
-        return covered or not isinstance(runner, SplitRunner) or runner.reading.next() is None or done(job) < 6
+        return covered or not isinstance(runner, SplitRunner) or not runner.reading.next() or done(job) < 6
 
     assert job.run(Rescales(job, {2: 3}, held), parallelism={"parts": 1}).status == "FINISHED"
     job.world.check_all_rows()

@@ -11,7 +11,8 @@ import pytest
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     Report,
-    SplitCompleted,
+    SplitsCompleted,
+    SplitsReturned,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskRunning,
@@ -40,7 +41,7 @@ class Subtask:
         self.reading = SplitReading("parts", Publication(self.log, task_id, tell=self._tell, notify=lambda: None))
 
     def _tell(self, report: Report) -> None:
-        about = getattr(report, "split", getattr(report, "checkpoint", None))
+        about = getattr(report, "splits", getattr(report, "checkpoint", None))
         self.told.append((type(report), about))
 
     def begin(self) -> SplitReading:
@@ -56,14 +57,14 @@ def subtask(tmp_path: Path) -> Subtask:
 
 def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Subtask) -> None:
     subtask.reading.assign(["a"], is_last=False)
-    assert subtask.reading.next() is None, "it does not run yet"
+    assert subtask.reading.next() == (), "it does not run yet"
     reading = subtask.begin()
-    for split, following in (("a", None), ("b", "c"), ("c", None)):
-        assert reading.next() == split
+    for split, following in (("a", ()), ("b", ("c",)), ("c", ())):
+        assert reading.next() == (split,)
         reading.end_if_exhausted()
-        reading.complete(split, Batch(reading.next_batch, {}, split=split))
+        reading.complete(Batch(reading.next_batch, {}, split=split))
         if split == "a":
-            assert reading.next() is None
+            assert reading.next() == ()
             reading.end_if_exhausted()
             reading.assign(["b", "c"], is_last=True)
         else:
@@ -72,9 +73,9 @@ def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Sub
     reading.finish()
     assert subtask.told == [
         (SubtaskRunning, None),
-        (SplitCompleted, "a"),
-        (SplitCompleted, "b"),
-        (SplitCompleted, "c"),
+        (SplitsCompleted, ("a",)),
+        (SplitsCompleted, ("b",)),
+        (SplitsCompleted, ("c",)),
         (SubtaskAtEndOfData, None),
         (SubtaskDone, None),
     ]
@@ -82,10 +83,17 @@ def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Sub
 
 
 def test_the_next_attempt_says_first_what_the_one_before_has_published(subtask: Subtask, tmp_path: Path) -> None:
-    subtask.begin().complete("a", Batch(0, {}, split="a"))
+    subtask.begin().complete(Batch(0, {}, split="a"))
     following = Subtask(tmp_path, AttemptId(1, 1, "b"))
     following.begin()
-    assert following.told == [(SplitCompleted, "a"), (SubtaskRunning, None)]
+    assert following.told == [(SplitsCompleted, ("a",)), (SubtaskRunning, None)]
+
+
+def test_r14_the_next_attempt_says_all_that_an_entry_of_several_completes(subtask: Subtask, tmp_path: Path) -> None:
+    subtask.begin().complete(Batch(0, {}).completing(["a", "b", "c"]))
+    following = Subtask(tmp_path, AttemptId(1, 1, "b"))
+    following.begin()
+    assert following.told == [(SplitsCompleted, ("a", "b", "c")), (SubtaskRunning, None)]
 
 
 def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask: Subtask) -> None:
@@ -106,6 +114,36 @@ def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask:
         return position
 
     reading.publication.publish = publish_and_wait  # type: ignore[method-assign]
-    reading.complete("a", Batch(0, {}, split="a"))
+    reading.complete(Batch(0, {}, split="a"))
     driver.join(60)
-    assert subtask.told[1:] == [(SplitCompleted, "a"), (BarrierAcknowledged, 3)]
+    assert subtask.told[1:] == [(SplitsCompleted, ("a",)), (BarrierAcknowledged, 3)]
+
+
+def test_r14_several_are_completed_by_one_entry_and_told_at_once(subtask: Subtask) -> None:
+    subtask.reading.assign(["a", "b", "c"], is_last=True)
+    reading = subtask.begin()
+    assert reading.next(2) == ("a", "b")
+    reading.complete(Batch(0, {}).completing(["a", "b"]), together=4)
+    assert subtask.told[1:] == [(SplitsCompleted, ("a", "b"))]
+    assert reading.next(4) == ("c",)
+    last = subtask.log.state.last_batch
+    assert last is not None
+    assert last.completes == ("a", "b")
+
+
+def test_what_was_handed_out_for_more_is_given_back_and_may_come_once_more(subtask: Subtask) -> None:
+    names = [f"s{number}" for number in range(12)]
+    subtask.reading.assign(names, is_last=False)
+    reading = subtask.begin()
+    reading.reads_fewer(2)
+    assert subtask.told[1:] == [(SplitsReturned, tuple(names[8:]))]
+    assert reading.next(64) == tuple(names[:8])
+    reading.assign(names[6:10], is_last=True)
+    assert reading.next(64) == tuple(names[:10])
+
+
+def test_that_fewer_are_read_is_said_though_nothing_is_to_be_given_back(subtask: Subtask) -> None:
+    """Else it is handed out more for what it does not do any more."""
+    reading = subtask.begin()
+    reading.reads_fewer(1)
+    assert subtask.told[1:] == [(SplitsReturned, ())]

@@ -77,7 +77,7 @@ def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sin
         """Two subtasks stand still with a split each, until a checkpoint says that the other two have finished."""
         if not isinstance(runner, SplitRunner):
             return True
-        if runner.reading.next() is not None and (len(stuck) < 2 or runner.subtask in stuck):
+        if runner.reading.next() and (len(stuck) < 2 or runner.subtask in stuck):
             stuck.add(runner.subtask)
             if finished(job) >= 2:
                 raise ValueError("on purpose")
@@ -102,7 +102,7 @@ def finished(job: SyntheticJob) -> int:
 
 def done(job: SyntheticJob) -> set[int]:
     logs = [log for name, log in job.world.logs.items() if name.startswith("parts/")]
-    named = {record.split for log in logs for record in log if isinstance(record, Batch)}
+    named = {name for log in logs for record in log if isinstance(record, Batch) for name in record.completes}
     return {number for number, name in enumerate(SPLITS) if name in named}
 
 
@@ -146,6 +146,19 @@ def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     found = restored_splits(state, graph("all_to_all"), {SubtaskId("parts/0"): again}, lists, {"parts": 1})["parts"]
     assert (set(found.covered), found.published) == ({0, 1}, {2: ("parts/0", 3)})
+
+
+def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
+    storage = MemoryStorage("r14-together")
+    log = SubtaskLog(storage, "log")
+    log.load()
+    log.open(AttemptId.first(1, "a"))
+    log.publish(Batch(0, {}).completing(["s3"]))
+    log.publish(Batch(1, {}).completing(["s0", "s2", "of another list"]))
+    lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
+    logs = {SubtaskId("parts/0"): log}
+    found = restored_splits(JobState(JOB), graph("all_to_all"), logs, lists, {"parts": 1})["parts"]
+    assert found.published == {0: ("parts/0", 2), 2: ("parts/0", 2), 3: ("parts/0", 1)}
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,18 @@ def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: Stru
     return frame.select(*(F.col(_quoted(name)) for name in planned.names))
 
 
+def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
+    """The rows of all of them, each as planned, in so many partitions at the most: the rows are few, and each partition
+    becomes a task and a file. One alone stays as it is. United in pairs: each union looks at the whole plan below it
+    once more."""
+    if len(frames) == 1:
+        return frames[0]
+    while len(frames) > 1:
+        pairs = [frames[number : number + 2] for number in range(0, len(frames), 2)]
+        frames = [pair[0].union(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return frames[0].coalesce(partitions)
+
+
 def _quoted(name: str) -> str:
     escaped = name.replace("`", "``")
     return f"`{escaped}`"

@@ -83,10 +83,7 @@ def batch_of(
     *,
     inputs: Mapping[str, int] | None = None,
     ended: tuple[str, ...] = (),
-    split: str | None = None,
 ) -> Batch:
     """The entry of what was staged. It has no offsets: it was read as a whole."""
     handles = {uid: dict(handle) for uid, handle in prepared.handles.items()}
-    return Batch(
-        prepared.batch_id, {}, inputs or {}, prepared.files, handles, ended=ended, split=split, rows=prepared.rows
-    )
+    return Batch(prepared.batch_id, {}, inputs or {}, prepared.files, handles, ended=ended, rows=prepared.rows)

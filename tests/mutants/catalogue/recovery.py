@@ -7,8 +7,75 @@ from tests.mutants.mutant import Mutant
 _DECIDED = ("tests/coordinator/test_reconciliation.py",)
 _LOST = ("tests/partitions/test_lost_entries.py",)
 _SPARK = "tests/spark/test_recovery.py::"
+_TOGETHER = (
+    "tests/spark/test_splits_together.py::"
+    "test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else"
+)
 
 RECOVERY = (
+    Mutant(
+        "one-of-a-lost-entry-read-again",
+        "R23",
+        "jobmaster/reconciliation.py",
+        "for name in entry.completes if name in known)",
+        "for name in entry.completes[:1] if name in known)",
+        (_TOGETHER,),
+        "the others that were read together are told as done, and their rows are gone",
+    ),
+    Mutant(
+        "lost-splits-told-as-kept",
+        "R23",
+        "jobmaster/reconciliation.py",
+        " and not (name in resets and is_in(resets[name].positions, position))",
+        "",
+        (_TOGETHER,),
+        "what is read again is told to have been kept",
+    ),
+    Mutant(
+        "entries-told-as-splits",
+        "R23",
+        "jobmaster/reconciliation.py",
+        "            len(record.completes)\n",
+        "            bool(record.completes)\n",
+        (_TOGETHER,),
+        "of a thousand splits that were kept sixty are told",
+    ),
+    Mutant(
+        "one-of-an-entry-found",
+        "R14",
+        "jobmaster/split_progress.py",
+        "            for name in record.completes if isinstance(record, Batch) else ():",
+        "            for name in record.completes[:1] if isinstance(record, Batch) else ():",
+        ("tests/task/test_split_runs.py",),
+        "the next driver hands out what is published: its rows are there twice",
+    ),
+    Mutant(
+        "one-of-an-entry-told-by-the-next-attempt",
+        "R14",
+        "task/assigned_splits.py",
+        "            yield record.completes, position",
+        "            yield record.completes[:1], position",
+        ("tests/task/test_split_reading.py",),
+        "an attempt died before it said what it had published: what it had read beside the first goes to others",
+    ),
+    Mutant(
+        "several-written-as-one",
+        "R14",
+        "partitions/records.py",
+        "split=splits[0] if one else None, splits=() if one else tuple(splits))",
+        "split=splits[0], splits=() if one else tuple(splits))",
+        ("tests/partitions/test_codec.py",),
+        "an entry of several is taken for that of one: the others are read again",
+    ),
+    Mutant(
+        "entries-counted-as-splits",
+        "R14",
+        "jobmaster/partition_metrics.py",
+        "sum(len(batch.completes) for batch in batches)",
+        "len(batches)",
+        ("tests/client/test_partition_metrics.py",),
+        "a partition that is whole looks as if most of it were missing",
+    ),
     Mutant(
         "lost-only-below-who-runs",
         "R23",

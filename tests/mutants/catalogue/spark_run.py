@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_TOGETHER = "tests/spark/test_splits_together.py::"
 _CRASHES = ("tests/spark/test_crashes.py",)
 _RESTORES = ("tests/spark/test_restores.py",)
 _GOING_BACK = ("tests/spark/test_going_back.py",)
@@ -152,6 +153,51 @@ _LOOKS = (
         "        if True:\n            position",
         ("tests/task/test_split_reading.py",),
         "a barrier is acknowledged over a split that nobody has heard of: no checkpoint covers it",
+    ),
+    Mutant(
+        "unread-ones-completed",
+        "R14",
+        "spark/task/split_runner.py",
+        "for split in splits[:count]]",
+        "for split in splits]",
+        (_TOGETHER + "test_those_that_the_function_does_not_give_in_time_are_read_later",),
+        "splits are done that nobody has read",
+    ),
+    Mutant(
+        "good-ones-fail-with-a-bad-one",
+        "R14",
+        "spark/task/split_stage.py",
+        "                self._tell(splits, error)\n                return None\n            try:",
+        "                raise\n            try:",
+        (_TOGETHER + "test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count",),
+        "a job with one bad split never comes to the good ones beside it, and nobody is told which it is",
+    ),
+    Mutant(
+        "not-interrupted-together",
+        "R14",
+        "spark/task/split_stage.py",
+        "        self._cancel(self._running)",
+        "        self._cancel(self._group)",
+        (_TOGETHER + "test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_one_by_one",),
+        "many large splits are one job to its end, which a kill takes back as a whole",
+    ),
+    Mutant(
+        "given-back-and-kept",
+        "R14",
+        "task/assigned_splits.py",
+        "            self._queue.pop()\n",
+        "",
+        ("tests/task/test_split_reading.py",),
+        "a split is given back, and read by who gave it back and by who was handed it then",
+    ),
+    Mutant(
+        "given-back-and-known",
+        "R14",
+        "task/assigned_splits.py",
+        "            self._known.discard(split)\n",
+        "",
+        ("tests/task/test_split_reading.py",),
+        "a split that was given back and is handed out to the same subtask again is read by nobody",
     ),
     Mutant(
         "read-under-the-lock",

@@ -1,0 +1,116 @@
+"""Stages what splits hold: one alone, or several small ones as one Spark job."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.partitions.prepared_store import Prepared
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from airflow_provider_ckpt.spark.query.splits import as_one, as_planned, split_frame
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.errors import SplitFailedError
+from airflow_provider_ckpt.spark.task.jvm import is_gone
+from airflow_provider_ckpt.spark.task.outputs import Outputs
+from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
+from airflow_provider_ckpt.spark.task.time_limit import TimeLimit
+from airflow_provider_ckpt.task.split_batch_size import SHORT
+
+log = logging.getLogger(__name__)
+
+
+class SplitStage:
+    """Of one attempt of one subtask of source ``uid``. ``schema``: of every split; ``readers``: as many subtasks share
+    the cores; ``staged``: stages between two looks at the fences (R8). One thread uses it, but for :meth:`cancel`."""
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        uid: str,
+        outputs: Outputs,
+        schema: StructType,
+        readers: int,
+        staged: Callable[[Callable[[], Prepared]], Prepared],
+    ) -> None:
+        self._spark, self._operator = context.run.spark, context.run.job.operators[uid]
+        self._outputs, self._schema, self._readers, self._staged = outputs, schema, readers, staged
+        self._group = f"ckpt-{context.run.job_id}-{context.subtask}-{context.attempt}"
+        self._running = self._group
+
+    def cancel(self) -> None:
+        """The Spark jobs of what is being staged. Any thread."""
+        self._cancel(self._running)
+
+    def alone(self, split: Split, batch: int) -> Prepared:
+        """Raises SplitFailedError for whatever the user's function, or Spark, fails with."""
+        self._running = self._begin(self._group, split.id)
+        return self._staged(lambda: self._stage(split, batch))
+
+    def together(self, splits: Sequence[Split], batch: int, patience: float) -> tuple[int, Prepared] | None:
+        """As many of ``splits``, from the first one on, as the user's function gives within a few seconds, and what was
+        staged of them. None if that failed, or took longer than ``patience``, in seconds: which one is at fault shows
+        when each is read alone.
+
+        Raises what the storage, or a sink, fails with."""
+        first, last = splits[0].id, splits[-1].id
+        self._running = self._begin(f"{self._group}-{batch}", f"{len(splits)} splits, {first} to {last}")
+        with TimeLimit(patience, self.cancel) as limit:
+            try:
+                frames = self._frames(splits)
+                frame = as_one(frames, max(1, self._spark.sparkContext.defaultParallelism // self._readers))
+            except Exception as error:
+                self._tell(splits, error)
+                return None
+            try:
+                return len(frames), self._staged(lambda: self._outputs.stage(frame, batch))
+            except Exception as error:
+                if isinstance(error, CkptError) and not limit.has_passed:
+                    raise
+                self._tell(splits, error)
+                return None
+
+    def _tell(self, splits: Sequence[Split], error: Exception) -> None:
+        log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
+
+    def _frames(self, splits: Sequence[Split]) -> list[DataFrame]:
+        begun, frames = time.monotonic(), [self._frame(splits[0])]
+        for split in splits[1:]:
+            if time.monotonic() - begun > SHORT:
+                break
+            frames.append(self._frame(split))
+        return frames
+
+    def _stage(self, split: Split, batch: int) -> Prepared:
+        try:
+            return self._outputs.stage(self._frame(split), batch)
+        except FunctionFailedError as error:  # in the plan it was refused; here it may be a service that is down
+            raised: BaseException = error.__cause__ or error
+        except CkptError:
+            raise
+        except Exception as error:
+            raised = error
+        cause = find_cause(raised).message
+        if type(raised).__name__ not in cause and not cause.startswith("["):
+            cause = f"{type(raised).__name__}: {cause}"
+        raise SplitFailedError(uid=self._operator.uid, split=split.id, cause=cause) from raised
+
+    def _frame(self, split: Split) -> DataFrame:
+        return as_planned(self._operator, split, split_frame(self._spark, self._operator, split), self._schema)
+
+    def _begin(self, group: str, what: str) -> str:
+        uid, context = self._operator.uid, self._spark.sparkContext
+        add_pool(self._spark, uid)
+        context.setLocalProperty("spark.scheduler.pool", uid)
+        context.setJobGroup(group, f"{uid}: {what}", interruptOnCancel=True)
+        return group
+
+    def _cancel(self, group: str) -> None:
+        if not is_gone():
+            self._spark.sparkContext.cancelJobGroup(group)

@@ -1,0 +1,290 @@
+"""Small splits are read together: every row once all the same, and whatever fails is named by its split."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.model.split import size
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.spark.task import split_stage
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.task import local_gateway, split_batch_size
+from tests.spark.faults import BATCH, DiesAt, Fault, FaultySink, FaultyStorage, HookedStorage
+from tests.spark.harness import World
+from tests.spark.test_split_sources import EACH, Read, completed, failing, ids_of, records, splits
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(autouse=True)
+def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a job takes here, it is short: 1, 2, 4, 8, … are read together."""
+    monkeypatch.setattr(split_batch_size, "SMALL", 600.0)
+    monkeypatch.setattr(split_batch_size, "SHORT", 600.0)
+    monkeypatch.setattr(split_batch_size, "_GAINS", 600.0)
+    monkeypatch.setattr(split_stage, "SHORT", 600.0)
+
+
+def job_of(
+    world: World,
+    given: Any,
+    read: Callable[[Any, Any], DataFrame],
+    parallelism: int = 1,
+    most: int | None = 64,
+    sink: Callable[[str], Any] = FileSink,
+) -> Job:
+    """parts (by split) -> doubled. Both have a sink."""
+    job = Job("splits")
+
+    @job.source(bounded=True, splits=given, parallelism=parallelism, max_splits_per_batch=most)
+    def parts(reader: DataFrameReader, split: Any) -> DataFrame:
+        return read(reader, split)
+
+    @job.transform(inputs=[parts])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("raw", parts, sink(world.path("raw")))
+    job.sink("out", doubled, sink(world.path("out")))
+    return job
+
+
+def entries(world: World, subtasks: int = 1) -> list[tuple[str, ...]]:
+    """What each entry completes, in order."""
+    return [one.completes for number in range(subtasks) for _, one in records(world, number) if isinstance(one, Batch)]
+
+
+def names(first: int, behind: int) -> tuple[str, ...]:
+    return tuple(f"part-{number}" for number in range(first, behind))
+
+
+def ends(world: World, job: Job, given: Any, **more: Any) -> None:
+    run = world.run(job, **more)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == world.released_ids("raw") == ids_of(given)
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: World, mode: str) -> None:
+    given, read = splits(30), Read()
+    ends(world, job_of(world, given, read), given, mode=mode)
+    assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])
+    if mode == "batch":  # in a stream the log may have forgotten some
+        assert [one for entry in entries(world) for one in entry] == [one["id"] for one in given]
+        assert max(map(len, entries(world))) >= 4
+        cores = SparkSession.active().sparkContext.defaultParallelism
+        assert all(len(one.files) <= cores for _, one in records(world, 0) if isinstance(one, Batch))
+
+
+def test_several_subtasks_read_together_without_being_asked(world: World) -> None:
+    given = splits(40)
+    ends(world, job_of(world, given, Read(), parallelism=2, most=None), given)
+    assert max(map(len, entries(world, 2))) > 1
+    assert completed(world, 2).keys() == {one["id"] for one in given}
+
+
+@pytest.mark.parametrize(("parallelism", "most"), [(1, None), (2, 1)], ids=["one subtask", "bound of one"])
+def test_one_by_one_where_nobody_asked_for_more(world: World, parallelism: int, most: int | None) -> None:
+    """Of a source that one subtask reads the function may write over what it gave for the split before."""
+    given = splits(10)
+    ends(world, job_of(world, given, Read(), parallelism, most), given)
+    assert set(map(len, entries(world, parallelism))) == {1}
+
+
+def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> None:
+    given = [{**one, "rows": EACH if number % 3 else 0} for number, one in enumerate(splits(16))]
+    plain = Read()
+
+    def read(reader: Any, split: Any) -> DataFrame:
+        frame = plain(reader, split)
+        return frame.select("k", "id") if int(split["first"]) % 2 else frame
+
+    ends(world, job_of(world, given, read), given)
+    assert all(row["k"] == row["id"] % 3 for row in world.released("raw"))
+    assert max(map(len, entries(world))) > 1
+
+
+def test_those_that_the_function_does_not_give_in_time_are_read_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there is read, and its entry names nothing else."""
+    monkeypatch.setattr(split_stage, "SHORT", -1.0)
+    given, read = splits(12), Read()
+    ends(world, job_of(world, given, read), given)
+    assert set(map(len, entries(world))) == {1}
+    assert read.asked == ["part-0", *names(0, 12)]
+
+
+# ---- those that fail
+
+
+def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(world: World) -> None:
+    given = splits(20)
+    down = Read(then=lambda split: failing(split, "part-12"))
+    run = world.run(job_of(world, given, down))
+    assert run.status == "RESTARTING"
+    assert "split 'part-12' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
+    assert [one for entry in entries(world) for one in entry] == list(names(0, 12))
+    assert max(map(len, entries(world))) > 1
+    read = Read()
+    ends(world, job_of(world, given, read), given)
+    assert sorted(read.asked[1:]) == sorted(names(12, 20))
+
+
+def test_one_that_spark_fails_on_is_named_too(world: World) -> None:
+    given, plain = splits(12), Read()
+
+    def read(reader: Any, split: Any) -> DataFrame:
+        frame = plain(reader, split)
+        return frame.withColumn("k", F.raise_error(F.lit("rotten")).cast("long")) if split["id"] == "part-5" else frame
+
+    run = world.run(job_of(world, given, read))
+    assert run.status == "RESTARTING"
+    assert "split 'part-5' of source 'parts' failed" in str(run.cause)
+    assert "rotten" in str(run.cause)
+    assert completed(world, 1).keys() == set(names(0, 5))
+
+
+def test_one_with_other_columns_is_named(world: World) -> None:
+    given, plain = splits(12), Read()
+
+    def read(reader: Any, split: Any) -> DataFrame:
+        frame = plain(reader, split)
+        return frame.withColumnRenamed("k", "other") if split["id"] == "part-9" else frame
+
+    run = world.run(job_of(world, given, read))
+    assert run.status == "FAILED"
+    assert "split 'part-9' of source 'parts'" in str(run.cause)
+    assert "struct<id:bigint,other:bigint> instead of struct<id:bigint,k:bigint>" in str(run.cause)
+
+
+def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
+    """And so are some that follow, before any are read together again."""
+    given, now = splits(40), list[str]()
+
+    def then(split: str) -> None:
+        now.append(split)
+        if split == "part-2" and now.count(split) == 1:
+            raise ConnectionError("two at a time")
+
+    ends(world, job_of(world, given, Read(then=then)), given)
+    found = list(map(len, entries(world)))
+    assert found[:17] == [1] * 17
+    assert max(found[17:]) > 1
+
+
+def sleeping(seconds: float) -> Callable[[Any, Any], DataFrame]:
+    plain = Read()
+
+    def read(reader: Any, split: Any) -> DataFrame:
+        slept = F.expr(f"reflect('java.lang.Thread', 'sleep', {int(seconds * 1000)}L)")
+        return plain(reader, split).withColumn("k", F.when(slept.isNull(), F.col("k")).otherwise(F.col("k")))
+
+    return read
+
+
+def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_one_by_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patience is none: whatever is read together is cancelled."""
+    monkeypatch.setattr(split_batch_size, "_GIVEN_UP", 0)
+    given = splits(4)
+    ends(world, job_of(world, given, sleeping(0.3)), given)
+    assert set(map(len, entries(world))) == {1}
+
+
+def test_a_stop_interrupts_what_is_read_together(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)
+    given, quick, slow = splits(60), Read(), sleeping(60)
+    asked = list[str]()
+
+    def read(reader: Any, split: Any) -> DataFrame:
+        if split["first"] < 10 * EACH:
+            return quick(reader, split)
+        asked.append(split["id"])
+        if len(asked) == 1:
+            threading.Thread(target=stop).start()
+        return slow(reader, split)
+
+    def stop() -> None:
+        tracker = SparkSession.active().sparkContext.statusTracker()
+        wait_until(lambda: len(asked) > 1 and bool(tracker.getActiveJobsIds()), "a Spark job of them")
+        world.request("stop")
+
+    run = world.run(job_of(world, given, read), mode="streaming")
+    assert run.status == "STOPPED", run
+    assert len(asked) < 50
+    ends(world, job_of(world, given, Read()), given, mode="streaming")
+
+
+# ---- crashes, losses
+
+
+def die_and_recover(world: World, at: int) -> bool:
+    given, fault = splits(9), Fault(at, "after" if at % 2 else "before")
+    faulty = job_of(world, given, Read(), 2, sink=lambda path: FaultySink(path, fault=fault))
+    try:
+        ended = world.run(faulty, storage=FaultyStorage(world.storage, fault), mode="streaming").status
+        assert ended in ("FINISHED", "RESTARTING")
+    except TransientError as error:
+        ended = type(error).__name__
+    print(f"verb {at} ({fault.when}): {fault.verbs.log[at - 1 : at]} -> {ended}")
+    ends(world, job_of(world, given, Read(), 2, sink=FaultySink), given, mode="streaming")
+    return fault.happened
+
+
+@pytest.mark.parametrize("at", [18, 33, 41, 52])
+def test_a_run_that_dies_is_finished_by_the_next_one(world: World, at: int) -> None:
+    die_and_recover(world, at)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(7200)
+def test_a_run_may_die_at_every_verb(world: World) -> None:
+    at = 1
+    while die_and_recover(World(world.base / str(at)), at):
+        at += 1
+
+
+def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was_begun_is(world: World) -> None:
+    given, first, second = splits(40), Read(), Read()
+    gone = threading.Event()
+
+    def hook(verb: str, path: str) -> None:
+        if gone.is_set() or (verb == "create" and len(first.asked) > 20):
+            gone.set()
+            raise StorageTransientError(verb=verb, uri=path, reason="killed")
+
+    with pytest.raises(TransientError):
+        run = world.run(job_of(world, given, first, 2), storage=HookedStorage(world.storage, hook))
+        raise StorageTransientError(verb="run", uri="", reason=str(run.cause))
+    there = completed(world, 2).keys()
+    assert max(map(len, entries(world, 2))) > 1
+    ends(world, job_of(world, given, second, 2), given)
+    assert sorted(second.asked[1:]) == sorted({one["id"] for one in given} - there)
+
+
+def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else(world: World) -> None:
+    """R23, FLIP-383."""
+    given, read = splits(30), Read()
+    died = world.run(job_of(world, given, Read()), storage=DiesAt(world.storage, "doubled", BATCH))
+    assert died.status == "RESTARTING"
+    lost = next(one for _, one in records(world, 0) if isinstance(one, Batch) and len(one.completes) > 2)
+    partition = world.root / world.job_id / "vertices" / "parts" / "0" / "partition"
+    (partition / lost.files[0].path).unlink()
+    ends(world, job_of(world, given, read), given)
+    assert sorted(read.asked[1:]) == sorted(lost.completes)
+    found = world.state().reconciled
+    assert found is not None
+    assert [size(one.splits or ()) for one in found.reset] == [len(lost.completes)]
+    assert found.splits_kept == {"parts": 30 - len(lost.completes)}

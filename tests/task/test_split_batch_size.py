@@ -1,0 +1,101 @@
+"""How many splits are read together, by what they took."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from airflow_provider_ckpt.task.split_batch_size import SplitBatchSize
+
+
+def after(took: list[float], most: int = 64) -> list[int]:
+    """The number behind each; so many were read each time."""
+    size, found = SplitBatchSize(most), []
+    for seconds in took:
+        size.took(size.now, seconds)
+        found.append(size.now)
+    return found
+
+
+def read(job: float, each: float, times: int, most: int = 64) -> list[int]:
+    """The numbers of splits of ``each`` seconds, and ``job`` seconds for the job itself however many it reads."""
+    size, found = SplitBatchSize(most), []
+    for _ in range(times):
+        found.append(size.now)
+        size.took(size.now, job + size.now * each)
+    return found
+
+
+def test_the_first_one_is_read_alone() -> None:
+    assert SplitBatchSize(64).now == 1
+
+
+def test_small_ones_are_read_together_twice_as_many_each_time_up_to_a_bound() -> None:
+    assert after([0.1] * 9) == [2, 4, 8, 16, 32, 64, 64, 64, 64]
+    assert after([0.1] * 4, most=5) == [2, 4, 5, 5]
+
+
+def test_one_that_takes_three_seconds_or_more_is_read_alone() -> None:
+    assert after([3.0, 5.0, 3.0, 60.0]) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("job", [0.1, 0.3, 1.0, 2.9])
+def test_those_of_which_the_job_takes_most_are_read_together_however_long_that_is(job: float) -> None:
+    assert read(job, 0.001, 8)[-1] == 64
+
+
+def test_where_nothing_is_gained_they_are_read_one_by_one_and_two_are_tried_now_and_then() -> None:
+    tried = [number for number, count in enumerate(read(0.05, 1.0, 20)) if count > 1]
+    assert tried == [1, 6, 11, 16]
+
+
+def test_as_many_as_take_a_few_seconds_stay_as_many() -> None:
+    assert after([1.2, 1.5, 3.9, 5.7]) == [2, 4, 4, 4]
+
+
+def test_if_they_take_longer_fewer_are_read() -> None:
+    assert after([0.1, 0.1, 0.1, 12.0]) == [2, 4, 8, 2]
+    assert after([0.1, 0.1, 30.0]) == [2, 4, 1]
+
+
+def test_the_user_s_bound_of_one_holds() -> None:
+    assert after([0.0] * 3, most=1) == [1, 1, 1]
+
+
+def test_fewer_than_may_be_say_nothing_of_more() -> None:
+    """Towards the end a subtask has fewer than it could read."""
+    size = SplitBatchSize(64)
+    for count in (1, 2, 3):
+        size.took(count, 0.1)
+    assert size.now == 4
+
+
+def test_after_a_failure_they_are_read_alone_for_a_while_and_longer_after_the_next() -> None:
+    size = SplitBatchSize(64)
+
+    def alone() -> int:
+        size.failed()
+        for count in range(1, 1000):
+            assert size.now == 1
+            size.took(1, 0.1)
+            if size.now > 1:
+                return count
+        raise AssertionError("never together again")
+
+    assert (alone(), alone(), alone()) == (16, 32, 64)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_is_read_at_once_is_a_few_seconds_of_work(seed: int) -> None:
+    random = Random(seed)
+    job, each = random.uniform(0.01, 1.0), random.uniform(0.001, 3.0)
+    assert all(count == 1 or count * each <= 2 * max(3.0, 1.5 * (job + each)) for count in read(job, each, 50))
+
+
+def test_they_are_given_up_when_they_take_three_times_as_long_as_they_were_to() -> None:
+    size = SplitBatchSize(64)
+    size.took(1, 0.1)
+    assert size.patience == 9.0
+    size.took(1, 6.0)
+    assert size.patience == pytest.approx(3 * 1.5 * 3.05)
