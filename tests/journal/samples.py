@@ -95,7 +95,7 @@ def of_rescaling() -> list[ev.Event]:
     return [
         ev.PlanRecorded(before, {}, 101.0),
         ev.GraphChanged(1, after, {"history": 4}, 110.0),
-        ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: rates is read by 4"), 111.0),
+        ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
         ev.PlanRecorded(after, {}, 120.0, None, {"history": 4}),
     ]
 

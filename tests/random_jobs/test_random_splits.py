@@ -47,7 +47,7 @@ def test_a_job_begun_anew_and_killed_in_a_rescale_goes_on_behind_what_it_has_rea
     sinks = tuple(SplitSink(f"raw_{one.uid}", (one.uid,), direct=True) for one in sources)
     many, one = {"parts0": 3, "parts1": 1}, {"parts0": 1, "parts1": 1}
     runs = (
-        SplitRun(many, fails=(10,)),
+        SplitRun(many, fails=(10,), most=1),
         SplitRun(one, kill="change", rescales=(Rescale("parts0", 3, 8, "no"),)),
         SplitRun(one),
     )

@@ -15,7 +15,7 @@ BASE = Path(os.environ["CKPT_CHAOS_BASE"])
 job = Job("once_failing")
 
 
-@job.source(bounded=True, splits=["first", "second", "third", "fourth"], parallelism=2)
+@job.source(bounded=True, splits=["first", "second", "third", "fourth"], parallelism=2, max_splits_per_batch=1)
 def history(read: DataFrameReader, name: str) -> DataFrame:
     """The job is planned with the columns of the first one."""
     if name == "third" and not (BASE / "failed").exists():
