@@ -78,6 +78,7 @@ MESSAGES: list[Any] = [
     SubtaskPaused(*WORLD, DropSource("history"), 4),
     SubtaskPaused(*WORLD, Reconfigure(2), 4),
     ReconfigurationPrepared(*WORLD, 2),
+    ReconfigurationPrepared(*WORLD, 2, {"v": "0a1b"}),
     ReconfigurationUnfit(*WORLD, 2, "it has other columns"),
     SplitsCompleted(*WORLD, ("2026-01",), 4),
     SplitsCompleted(*WORLD, ("2026-01", "2026-02"), 4, together=2),

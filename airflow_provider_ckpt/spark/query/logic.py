@@ -45,25 +45,28 @@ class LogicLoader:
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
         """The operators of what was read with that digest; what is there now if this process has read nothing of the
         kind. Raises what loading a job's file raises."""
-        with self._lock:
-            version = self._versions.get((reference, digest))
-            if version is None:
-                version = self._versions[reference, digest] = self._read(reference)
-                if digest not in (None, version.digest):
+        version = self._versions.get((reference, digest))
+        if version is None:
+            found = self._read(reference)
+            with self._lock:
+                is_first = (reference, digest) not in self._versions
+                version = self._versions.setdefault((reference, digest), found)
+                if is_first and digest not in (None, version.digest):
                     self.changed.append(OtherContents(reference, str(digest), version.digest))
-            return version.job.operators
+        return version.job.operators
 
     def read(self, reference: str) -> str:
         """Read what is there now, whatever was read before, and return its digest. Raises as a call does."""
-        with self._lock:
-            return self._read(reference).digest
+        return self._read(reference).digest
 
     def _read(self, reference: str) -> Version:
+        """Without the lock: a file that hangs while it is run keeps nobody else from his."""
         version = load_version(reference, self._params)
-        known = self._versions.setdefault((reference, version.digest), version)
-        if known is version:
-            cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
-            version.job.runs_under(self._location)
+        with self._lock:
+            known = self._versions.setdefault((reference, version.digest), version)
+            if known is version:  # before anybody else is given it
+                cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
+                version.job.runs_under(self._location)
         return known
 
 

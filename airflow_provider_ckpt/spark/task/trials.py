@@ -96,8 +96,8 @@ class Trials:
 
     def take(self, plan: VertexPlan) -> TriedQuery | None:
         """The query that was tried last, if it is that of the plan: it can be started as it is, and its functions need
-        not be called again while the subtask stands still."""
-        tried = self._tried
+        not be called again while the subtask stands still. Once."""
+        tried, self._tried = self._tried, None
         return tried if tried is not None and tried.is_of(plan) else None
 
     def stop(self) -> None:
