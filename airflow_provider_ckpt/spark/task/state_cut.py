@@ -21,6 +21,7 @@ def cut_anew(spark: SparkSession, folder: SparkFolder, wanted: int | None) -> bo
         return False
     folder.forget_planned()
     folder.name_shuffle_partitions(there)
+    _ = spark.streams  # registers who coordinates state: in a new driver no query has been started yet that would
     manager: Any = spark._streamingCheckpointManager
     manager.repartition(folder.location, wanted)
     return True
