@@ -181,9 +181,7 @@ def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
     assert max(found[17:]) > 1
 
 
-def sleeping(seconds: float) -> Callable[[Any, Any], DataFrame]:
-    plain = Read()
-
+def sleeping(seconds: float, plain: Read) -> Callable[[Any, Any], DataFrame]:
     def read(reader: Any, split: Any) -> DataFrame:
         slept = F.expr(f"reflect('java.lang.Thread', 'sleep', {int(seconds * 1000)}L)")
         return plain(reader, split).withColumn("k", F.when(slept.isNull(), F.col("k")).otherwise(F.col("k")))
@@ -196,16 +194,17 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
 ) -> None:
     """Patience is none: whatever is read together is cancelled."""
     monkeypatch.setattr(split_batch_size, "_GIVEN_UP", 0)
-    given = splits(4)
-    ends(world, job_of(world, given, sleeping(0.3)), given)
+    given, asked = splits(12), Read()
+    ends(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}
+    assert max(Counter(asked.asked[1:]).values()) == 2, "none were begun together"
 
 
 def test_a_stop_interrupts_what_is_read_together(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)
-    given, quick, slow = splits(60), Read(), sleeping(60)
+    given, quick, slow = splits(60), Read(), sleeping(60, Read())
     asked = list[str]()
 
     def read(reader: Any, split: Any) -> DataFrame:
