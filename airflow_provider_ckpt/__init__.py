@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         JobWaitTimeoutError,
         NoSuchJobError,
         NoSuchPartitionError,
-        NotReconfigurableError,
         NotReconfiguredError,
         NotRescalableError,
         NotRescaledError,
@@ -26,12 +25,16 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
     from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
     from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
-    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview
+    from airflow_provider_ckpt.client.reconfiguration import ReconfigurationPreview
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
     from airflow_provider_ckpt.job.chaining import build_graph
+    from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
+    from airflow_provider_ckpt.job.errors import NotReconfigurableError
     from airflow_provider_ckpt.job.job import Job
+    from airflow_provider_ckpt.job.keep_up import KeepUp
+    from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
     from airflow_provider_ckpt.jobmaster.errors import (
         JobNotOverError,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.jobmaster.persisted_results import PersistedResult
     from airflow_provider_ckpt.journal.errors import JobDeletedError
     from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.model.batch_progress import BatchProgress
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchProgress",
     "BoundSink",
     "CheckpointHook",
     "CheckpointReleaseTrigger",
@@ -86,6 +91,7 @@ __all__ = [
     "CheckpointedSparkJobGroup",
     "CheckpointedSparkJobOperator",
     "CkptError",
+    "Controller",
     "DeletedJob",
     "FileSink",
     "Garbage",
@@ -97,6 +103,7 @@ __all__ = [
     "JobClient",
     "JobDeletedError",
     "JobGarbage",
+    "JobMetrics",
     "JobNotEndedError",
     "JobNotOverError",
     "JobNotRunningError",
@@ -104,6 +111,7 @@ __all__ = [
     "JobState",
     "JobStatus",
     "JobWaitTimeoutError",
+    "KeepUp",
     "Location",
     "Manifest",
     "NoRootError",
@@ -119,6 +127,7 @@ __all__ = [
     "PersistedResult",
     "PersistedResultsError",
     "ProgressRetryPolicy",
+    "QueryMetrics",
     "Reconfiguration",
     "ReconfigurationFailedError",
     "ReconfigurationPreview",
@@ -129,6 +138,7 @@ __all__ = [
     "Sink",
     "SinkContext",
     "SinkInput",
+    "SplitMetrics",
     "StageRequest",
     "StagedOutputLeftError",
     "Storage",
@@ -146,6 +156,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "BatchProgress": "model.batch_progress",
     "BoundSink": "sinks.sink",
     "CheckpointHook": "hooks.checkpoint",
     "CheckpointReleaseTrigger": "triggers.release",
@@ -159,6 +170,7 @@ _MODULES = {
     "CheckpointedSparkJobGroup": "operators.job_group",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
+    "Controller": "job.controller",
     "DeletedJob": "jobmaster.deletion",
     "FileSink": "sinks.file_sink",
     "Garbage": "jobmaster.garbage",
@@ -170,6 +182,7 @@ _MODULES = {
     "JobClient": "client.job_client",
     "JobDeletedError": "journal.errors",
     "JobGarbage": "jobmaster.garbage",
+    "JobMetrics": "job.controller",
     "JobNotEndedError": "client.errors",
     "JobNotOverError": "jobmaster.errors",
     "JobNotRunningError": "client.errors",
@@ -177,13 +190,14 @@ _MODULES = {
     "JobState": "journal.state",
     "JobStatus": "model.job_status",
     "JobWaitTimeoutError": "client.errors",
+    "KeepUp": "job.keep_up",
     "Location": "storage.location",
     "Manifest": "sinks.manifests",
     "NoRootError": "storage.errors",
     "NoSuchJobError": "client.errors",
     "NoSuchPartitionError": "client.errors",
     "NoSuchResultError": "jobmaster.errors",
-    "NotReconfigurableError": "client.errors",
+    "NotReconfigurableError": "job.errors",
     "NotReconfiguredError": "client.errors",
     "NotRescalableError": "client.errors",
     "NotRescaledError": "client.errors",
@@ -192,7 +206,8 @@ _MODULES = {
     "PersistedResult": "jobmaster.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
     "ProgressRetryPolicy": "operators.retry_policy",
-    "Reconfiguration": "client.reconfiguration",
+    "QueryMetrics": "job.controller",
+    "Reconfiguration": "job.reconfiguration",
     "ReconfigurationFailedError": "hooks.errors",
     "ReconfigurationPreview": "client.reconfiguration",
     "RequestOutcome": "model.request_outcome",
@@ -202,6 +217,7 @@ _MODULES = {
     "Sink": "sinks.sink",
     "SinkContext": "sinks.sink",
     "SinkInput": "sinks.sink",
+    "SplitMetrics": "job.controller",
     "StageRequest": "sinks.sink",
     "StagedOutputLeftError": "jobmaster.errors",
     "Storage": "storage.storage",

@@ -3,8 +3,9 @@
     python bench/bench_workers.py [--rounds 3] [--trigger-interval 2s]
 
 Five queries: a live feed, and four that read its result partition and have a sink each. workers: `ckpt master` and a
-`ckpt worker` for each query; the worker of one that has a sink is killed (-9, its JVM too). whole: `ckpt run`, killed
-likewise. What was killed is started again at once, as a supervisor without any pause would do it.
+`ckpt worker` for each query; the worker of one that has a sink is killed (-9, its JVM too). standby: the same, and one
+more worker, with `--standby`, which waits for the one that is killed. whole: `ckpt run`, killed likewise. What was
+killed is started again at once, as a supervisor without any pause would do it (beside a standby, as another one).
 
 gap         from the kill to the next published batch of that query
 other       the longest time between two published batches of the other queries; usual: the median of those times
@@ -130,6 +131,14 @@ class Run:
         made = {vertex: self._start("worker", "--subtask", vertex) for vertex in VERTICES}
         return made[KILLED]
 
+    def standby(self) -> Supervised:
+        self._start("master")
+        made = {vertex: self._start("worker", "--subtask", vertex, "--standby") for vertex in VERTICES}
+        self._wait(lambda: len(self._published(KILLED)) > 0)
+        self._start("worker", "--subtask", KILLED, "--standby", "--json")
+        self._wait(lambda: "stands by for" in (self._work / "stderr").read_text())
+        return made[KILLED]
+
     def whole(self) -> Supervised:
         return self._start("run")
 
@@ -189,9 +198,10 @@ def main() -> None:
     parser.add_argument("--trigger-interval", default="0")
     args = parser.parse_args()
     base = data.scratch() / "workers"
-    found: dict[str, list[Figures]] = {"workers": [], "whole": []}
+    found: dict[str, list[Figures]] = {"workers": [], "standby": [], "whole": []}
     for _ in range(args.rounds):
         found["workers"].append((one := Run(base / "workers", args.trigger_interval)).measure(one.workers))
+        found["standby"].append((one := Run(base / "standby", args.trigger_interval)).measure(one.standby))
         found["whole"].append((one := Run(base / "whole", args.trigger_interval)).measure(one.whole))
         print(f"load {os.getloadavg()[0]:.1f}", flush=True)
     for name, rounds in found.items():
@@ -201,8 +211,9 @@ def main() -> None:
         took = sorted(1000 * each for one in rounds for each in one.checkpoints)
         p95 = took[int(0.95 * (len(took) - 1))]
         print(f"{name}: checkpoint median {statistics.median(took):.0f} ms, 95 % within {p95:.0f} ms ({len(took)})")
-    ratio = statistics.median(a.gap / b.gap for a, b in zip(found["workers"], found["whole"], strict=True))
-    print(f"gap workers / whole {ratio:.2f}")
+    for form in ("workers", "standby"):
+        ratio = statistics.median(a.gap / b.gap for a, b in zip(found[form], found["whole"], strict=True))
+        print(f"gap {form} / whole {ratio:.2f}")
     shutil.rmtree(base)
 
 

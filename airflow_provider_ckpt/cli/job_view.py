@@ -79,6 +79,9 @@ def _reconfiguration(event: ReconfigurationEnded) -> dict[str, Any]:
         "number": event.number,
         "at": event.at,
         "outcome": str(event.outcome),
+        "request": event.request,
+        "by": event.by,
+        "why": event.why,
         "took": {uid: asdict(one) for uid, one in event.took.items()},
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from airflow_provider_ckpt.cli.errors import BadChangeError
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview, as_numbers
 
-WORKLOAD = ("max_bytes_per_batch", "max_files_per_batch", "trigger_interval", "state_partitions")
+WORKLOAD = ("max_bytes_per_batch", "max_files_per_batch", "trigger_interval", "state_partitions", "parallelism")
 RESOURCES = ("pool_weight",)
 LOGIC = "logic"
 
@@ -40,4 +40,9 @@ def print_preview(preview: ReconfigurationPreview) -> None:
         if one.state is not None:
             parts = "an unknown number of" if one.state[0] is None else one.state[0]
             print(f"              its state is cut anew: {parts} parts -> {one.state[1]}")
+    for source in preview.rescaled:
+        before = "an unknown number" if source.before is None else source.before
+        print(f"rescaled      {source.source}: read by {before} -> {source.after}")
+        for consumer in source.consumers:
+            print(f"stands still  {consumer}, to read from the new ones, too")
     print(f"goes on       {', '.join(preview.unaffected) or 'nothing else'}")

@@ -67,6 +67,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("splits", "; ".join(_splits(state))),
         ("keeps results of", ", ".join(persisted_operators(state))),
         ("reconfigured", "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(state.settings.items()))),
+        ("changed last", _changed_last(state)),
         ("restarts", ", ".join(f"{subtask} {count}" for subtask, count in sorted(state.restarts.items()))),
         ("damage", "; ".join(state.damage)),
     ]
@@ -94,6 +95,16 @@ def _splits(state: JobState) -> list[str]:
         + (f", rescaled to {rescaled[one.source]}" if one.source in rescaled else "")
         for one in state.split_progress()
     ]
+
+
+def _changed_last(state: JobState) -> str | None:
+    """Who asked for it, and how it went."""
+    if not state.reconfigurations:
+        return None
+    last = state.reconfigurations[-1]
+    who = f"request {last.request}" if last.by is None else f"by {last.by}"
+    why = "" if last.why is None else f", because {last.why}"
+    return f"{text.instant(last.at)}, {who}{why}: {last.outcome}"
 
 
 def _params(state: JobState) -> str:

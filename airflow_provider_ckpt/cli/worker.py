@@ -8,8 +8,8 @@ from types import FrameType
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.run import add_options, printer, refuse_without_spark, run_options
-from airflow_provider_ckpt.cli.timing import add_poll, add_silence, timing
-from airflow_provider_ckpt.remote.worker import Worker
+from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, add_silence, timing
+from airflow_provider_ckpt.remote.can_leave import CanLeave
 
 _WHAT = "run some subtasks of a job for `ckpt master`, with a Spark of their own"
 
@@ -29,6 +29,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="VERTEX[/N]",
         help="a subtask, or a vertex with all of them; may be repeated. `ckpt plan` and `ckpt show` name them",
     )
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="while another worker runs a subtask, wait with Spark up and the job planned, and run it as soon as that "
+        "one is lost (its process is gone, or gives no sign of life for --lost-after) or leaves",
+    )
+    add_lost_after(parser)
     add_poll(parser)
     add_silence(parser)
     parser.set_defaults(run=run)
@@ -40,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
     from airflow_provider_ckpt.spark.main import run_job, stop_session
     from airflow_provider_ckpt.spark.worker_run import WorkerRun
 
-    work = WorkerRun(tuple(args.subtask), limits, _leave_on_signal)
+    work = WorkerRun(tuple(args.subtask), limits, _leave_on_signal, standby=args.standby)
     try:
         return run_job(options, location, printer(args.json), work).coarse
     finally:
         stop_session()
 
 
-def _leave_on_signal(worker: Worker) -> None:
+def _leave_on_signal(worker: CanLeave) -> None:
     """SIGTERM: at the end of the micro-batches that run, so that nothing need be done again."""
 
     def leave(number: int, frame: FrameType | None) -> None:

@@ -20,12 +20,6 @@ class NotRescalableError(InvalidInputError):
     )
 
 
-class NotReconfigurableError(InvalidInputError):
-    """What is asked for can never be done. ``data``: uid, problem."""
-
-    template = "{uid}: {problem}"
-
-
 class NotReconfiguredError(TransientError):
     """A request was not served in time. ``data``: job_id, request, seconds."""
 

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.journal.requests import Changes, RescaleRequest
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.model.vertex_settings import merged
+from airflow_provider_ckpt.model.vertex_settings import merged, of_queries, rescales
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def is_changed(state: JobState, changes: Changes) -> bool:
         change = by_vertex(state.graph(), changes)
     except ReconfigurationRefusedError:
         return False
-    return merged(state.settings, change) == dict(state.settings)
+    scaled = all(is_decided(state, RescaleRequest(uid, number)) for uid, number in rescales(change).items())
+    return scaled and merged(state.settings, of_queries(change)) == dict(state.settings)
 
 
 def is_decided(state: JobState, asked: RescaleRequest) -> bool:

@@ -18,6 +18,7 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
         vertex = _vertex_of(graph, uid)
         if change.is_declared:
             raise ReconfigurationRefusedError(why=f"nothing is said of {uid}")
+        _refuse_unfit(vertex, change)
         if {*change.logic} - {uid}:
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
         before = found.get(vertex.uid, VertexSettings())
@@ -33,12 +34,18 @@ def _vertex_of(graph: JobGraph, uid: str) -> JobVertex:
         if uid in vertex.sinks:
             raise ReconfigurationRefusedError(why=f"{uid} is a sink, and has no query of its own: name {vertex.uid}")
         if uid in vertex.operators:
-            if vertex.splits:
-                why = f"{uid} is read split by split: only the number of its subtasks can be changed, by a rescale"
-                raise ReconfigurationRefusedError(why=why)
             return vertex
     known = ", ".join(uid for vertex in graph.vertices for uid in vertex.operators)
     raise ReconfigurationRefusedError(why=f"{uid} is no operator of the job; there are: {known or 'none'}")
+
+
+def _refuse_unfit(vertex: JobVertex, change: VertexSettings) -> None:
+    if vertex.splits and change != VertexSettings(parallelism=change.parallelism):
+        why = f"{vertex.uid} is read split by split: only its parallelism can be changed"
+        raise ReconfigurationRefusedError(why=why)
+    if not vertex.splits and change.parallelism is not None:
+        why = f"{vertex.uid} is no source with splits, and no other vertex has several subtasks that could be changed"
+        raise ReconfigurationRefusedError(why=why)
 
 
 def _refuse_contradiction(vertex: str, one: VertexSettings, other: VertexSettings) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
+from airflow_provider_ckpt.coordinator.controlling import Controlling
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failover import Failover
@@ -31,6 +32,7 @@ from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
+    QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
@@ -46,6 +48,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -84,12 +87,13 @@ class Coordinator:
         attempts: Mapping[SubtaskId, AttemptId],
         slots: int = 1,
         is_awaiting: bool = False,
+        controllers: Sequence[Controller] = (),
     ) -> None:
         """``restored``: what was replayed after ``epoch`` was claimed; ``attempts``: the first one in it of every
         subtask that is not finished. ``slots``: so many subtasks of a job in BATCH mode run at a time.
         ``is_awaiting``: workers run the subtasks, and begin their attempts, which follow ``attempts``, by themselves:
         each says SubtaskOpened first (Flink: slots that are requested). The run ends if one has not come within the
-        checkpoint timeout, in BATCH mode without any that runs."""
+        checkpoint timeout, in BATCH mode without any that runs. ``controllers``: of the job, which may change it."""
         self._parts = make_parts(graph, options, epoch, restored, attempts, slots, is_awaiting=is_awaiting)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
@@ -97,7 +101,10 @@ class Coordinator:
         self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._reconfigurer = Reconfigurer(
-            self._parts, self._job, self._failover, self._lifecycle, has_workers=is_awaiting
+            self._parts, self._job, self._failover, self._lifecycle, self._rescaler, has_workers=is_awaiting
+        )
+        self._controlling = Controlling(
+            self._parts, self._job, self._reconfigurer, self._rescaler, controllers, restored.reconfigured_at
         )
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
@@ -108,6 +115,7 @@ class Coordinator:
         """Rolls completed checkpoints forward, and deploys what is not finished."""
         for subtask in self._parts.subtasks.in_status(SubtaskStatus.RESTARTING):
             self._failover.awaits(subtask, now)
+        self._controlling.start(now)
         return self._advance(now)
 
     def handle(self, message: Message, now: float) -> list[Effect]:
@@ -128,7 +136,8 @@ class Coordinator:
 
     def next_deadline(self, now: float) -> float | None:
         """When :meth:`tick` must be called next if no message comes; None: a message has to come first."""
-        deadlines = (self._decider.next_deadline, self._failover.next_deadline, self._reconfigurer.next_deadline)
+        parts = (self._decider, self._failover, self._reconfigurer, self._controlling)
+        deadlines = [one.next_deadline for one in parts]
         moments = [] if self._job.is_over else [deadline() for deadline in deadlines]
         return min((max(now, moment) for moment in moments if moment is not None), default=None)
 
@@ -231,6 +240,8 @@ class Coordinator:
                 self._lifecycle.splits_completed(message, now)
             case SplitsReturned():
                 self._lifecycle.splits_returned(message)
+            case QueryMeasured():
+                self._controlling.measured(message)
             case ReleaseDone():
                 self._release_done(message, now)
             case ReleaseFailed():
@@ -283,8 +294,9 @@ class Coordinator:
         self._failover.expire(now)
         self._job.note_running(now)
         self._ask_release(now)
-        self._reconfigurer.advance(now)
+        self._controlling.advance(now)
         self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
+        self._reconfigurer.advance(now)
         if self._parts.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()  # else: the next run finishes what can finish
         self._job.end_if_done(now)

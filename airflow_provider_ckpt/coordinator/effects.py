@@ -44,4 +44,13 @@ class EndJob:
     cause: str | None = None
 
 
-Effect = Command | Append | NotifyCompleted | Release | EndJob
+@dataclass(frozen=True)
+class Notice:
+    """Something to be told, that is in no event. ``traceback``: of the user's own code, if it was that."""
+
+    message: str
+    is_warning: bool = False
+    traceback: str | None = None
+
+
+Effect = Command | Append | NotifyCompleted | Release | EndJob | Notice

@@ -82,6 +82,10 @@ class SplitEnumerator:
         who reads from them must not find all of them at their end before that."""
         self._is_held = True
 
+    def let_go(self) -> None:
+        """What :meth:`hold` was for does not come."""
+        self._is_held = False
+
     def retake(self, takers: Collection[SubtaskId]) -> None:
         """What is left is for these; any other is told so when it has read what it was handed."""
         self._takers, self._is_held = frozenset(takers), False

@@ -55,6 +55,9 @@ class ReconfigureRequested:
     changes: Mapping[str, VertexSettings]
     request: str | None = None
     """As in :class:`StopRequested`."""
+    by: str | None = None
+    """The controller of the job that asks, and ``why``."""
+    why: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,15 @@ Only the queries that the change affects stand still, and for no longer than the
    as they were, and do if one of them fails; after it there is no other way than on.
 4. *resume*: each goes on by itself. One whose state is cut anew does so in its next attempt, which makes it of a copy.
 
+What a change says of sources with splits is decided by the same entry; what follows from that is the rescaler's. Until
+then no such source comes to its end: what can be done when it is asked for can be done when it is decided.
+
 Partial pause-and-resume, and the four steps, are Trisk's (SoCC 2021).
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from airflow_provider_ckpt.coordinator.affected import by_vertex
 from airflow_provider_ckpt.coordinator.commands import PrepareReconfiguration, RestartSubtask
@@ -24,12 +29,13 @@ from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reconfiguring import ReconfigurationInProgress
 from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit
+from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
-from airflow_provider_ckpt.journal.events import ReconfigurationEnded, RequestAnswered
+from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, RequestAnswered
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.vertex_settings import Settings, merged
+from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
 
 KIND = "reconfigure"
 
@@ -38,25 +44,46 @@ class Reconfigurer:
     """``has_workers``: the subtasks run in processes of their own."""
 
     def __init__(
-        self, parts: Parts, job: JobLifecycle, failover: Failover, lifecycle: SubtaskLifecycle, *, has_workers: bool
+        self,
+        parts: Parts,
+        job: JobLifecycle,
+        failover: Failover,
+        lifecycle: SubtaskLifecycle,
+        rescaler: Rescaler,
+        *,
+        has_workers: bool,
     ) -> None:
         self._parts, self._job, self._failover, self._lifecycle = parts, job, failover, lifecycle
-        self._has_workers = has_workers
+        self._rescaler, self._has_workers = rescaler, has_workers
+        parts.reconfiguring.rescale = self._decide_rescale
 
-    def requested(self, message: ReconfigureRequested, now: float) -> None:
+    def requested(self, message: ReconfigureRequested, now: float) -> RequestOutcome:
+        """The first answer."""
         try:
-            change = by_vertex(self._parts.graph.now, message.changes)
-            affected = self._affected(change)
+            asked = by_vertex(self._parts.graph.now, message.changes)
+            change, scales = of_queries(asked), rescales(asked)
+            affected = self._affected(change, scales)
         except ReconfigurationRefusedError as error:
-            self._answer(message.request, RequestOutcome.refused(error.data["why"]), now)
-            return
+            refused = RequestOutcome.refused(error.data["why"])
+            self._answer(message.request, refused, now)
+            return refused
         parts, deadline = self._parts, now + self._parts.options.timeout
         current = parts.reconfiguring.begin(message.request, change, affected, now, deadline)
+        current.rescales, current.by, current.why = scales, message.by, message.why
+        for uid in scales:
+            parts.splits.hold(uid)
+        accepted = RequestOutcome(RequestResult.ACCEPTED)
         parts.requests.note(message.request, KIND)
-        self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
+        self._answer(message.request, accepted, now)
+        if not affected:  # nobody has anything to make, or to stand still for, before it is decided
+            parts.out.append(Append(parts.reconfiguring.decide(current, now)))
         for subtask in affected:
             plan = parts.reconfiguring.planned(parts.pauses.plan(subtask), subtask.vertex)
             parts.send(PrepareReconfiguration(*parts.task_id(subtask), current.number, plan))
+        return accepted
+
+    def _decide_rescale(self, current: ReconfigurationInProgress, now: float) -> GraphChanged:
+        return self._rescaler.decide(None, current.rescales, now, current.affected)
 
     def prepared(self, message: ReconfigurationPrepared, now: float) -> None:
         self._parts.reconfiguring.prepared(message.subtask, message.number, now)
@@ -68,7 +95,7 @@ class Reconfigurer:
 
     def next_deadline(self) -> float | None:
         current = self._parts.reconfiguring.current
-        return None if current is None or current.is_told else current.deadline
+        return None if current is None or current.is_told or current.decided is not None else current.deadline
 
     def advance(self, now: float) -> None:
         """Does the next step that can be done as things stand."""
@@ -82,20 +109,21 @@ class Reconfigurer:
             return
         for subtask in current.affected:
             self._begin_anew(current, subtask, now)
-        if all(self._runs(subtask) for subtask in current.affected):
+        if all(self._runs(subtask) for subtask in current.affected) and self._parts.rescaling.current is None:
             self._complete(current, now)
 
     # -- what can be refused
 
-    def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
+    def _affected(self, change: Settings, scales: Mapping[str, int]) -> tuple[SubtaskId, ...]:
         """Raises ReconfigurationRefusedError: it cannot be done, or not now; the job goes on as it is."""
         parts = self._parts
         if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
             raise ReconfigurationRefusedError(why="the job is being ended")
-        if parts.options.is_batch:
+        if change and parts.options.is_batch:
             raise ReconfigurationRefusedError(why="the job is in batch mode, and its queries read all there is and end")
         self._refuse_second()
-        if merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
+        self._refuse_rescales(scales)
+        if not scales and merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
             raise ReconfigurationRefusedError(why="it changes nothing: that is how the job runs")
         found = [one for uid in change for one in parts.graph.now.vertex(uid).subtasks]
         for subtask in found:
@@ -112,14 +140,19 @@ class Reconfigurer:
     def _refuse_second(self) -> None:
         current, rescale = self._parts.reconfiguring.current, self._parts.rescaling.current
         if current is not None:
-            names = ", ".join(current.change)
-            raise ReconfigurationRefusedError(
-                why=f"reconfiguration {current.number} (of {names}, request {current.request}) is in progress"
-            )
+            names = ", ".join((*current.change, *current.rescales))
+            by = f"request {current.request}" if current.by is None else f"asked for by {current.by}"
+            raise ReconfigurationRefusedError(why=f"reconfiguration {current.number} (of {names}, {by}) is in progress")
         if rescale is not None:
-            raise ReconfigurationRefusedError(
-                why=f"{rescale.uid} is being rescaled to {rescale.parallelism} (request {rescale.request})"
-            )
+            raise ReconfigurationRefusedError(why=str(rescale))
+
+    def _refuse_rescales(self, scales: Mapping[str, int]) -> None:
+        if scales and self._has_workers:
+            why = "workers run the job, with as many subtasks as were planned: parallelism cannot be changed"
+            raise ReconfigurationRefusedError(why=why)
+        for uid, parallelism in scales.items():
+            if (why_not := self._rescaler.refusal_of(uid, parallelism)) is not None:
+                raise ReconfigurationRefusedError(why=why_not)
 
     # -- steps
 
@@ -141,6 +174,8 @@ class Reconfigurer:
         return None
 
     def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
+        for uid in current.rescales:
+            self._parts.splits.let_go(uid)
         self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))
         self._end(current, 0, RequestOutcome.failed(f"{why}; the job goes on as it was"), now)
 
@@ -157,13 +192,19 @@ class Reconfigurer:
 
     def _complete(self, current: ReconfigurationInProgress, now: float) -> None:
         took = current.times()
-        paused = ", ".join(f"{uid} stood still for {one.update + one.resume:.1f} s" for uid, one in took.items())
+        told = [f"{uid} stood still for {one.update + one.resume:.1f} s" for uid, one in took.items()]
+        told += [f"{uid} is read by {wanted}" for uid, wanted in current.rescales.items()]
+        paused = ", ".join(told)
         self._end(current, current.number, RequestOutcome.completed(paused or "nobody had to stand still"), now)
 
     def _end(self, current: ReconfigurationInProgress, number: int, outcome: RequestOutcome, now: float) -> None:
         parts = self._parts
         parts.reconfiguring.over()
-        parts.out.append(Append(ReconfigurationEnded(number, current.request, outcome, current.times(), now)))
+        current.outcome = outcome
+        ended = ReconfigurationEnded(
+            number, current.request, outcome, current.times(), now, by=current.by, why=current.why
+        )
+        parts.out.append(Append(ended))
         parts.requests.close_one(current.request)
         self._answer(current.request, outcome, now)
 

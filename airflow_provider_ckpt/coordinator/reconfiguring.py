@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskTable
-from airflow_provider_ckpt.journal.events import Event, Reconfigured
+from airflow_provider_ckpt.journal.events import Event, GraphChanged, Reconfigured
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.model.pause_reason import Reconfigure
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged
@@ -20,7 +22,9 @@ from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 class ReconfigurationInProgress:
     """``change``: by vertex; ``affected``: its subtasks. The times say when each of them has come how far: ``prepared``
     its new query, ``stood`` still, ``ran`` again. ``is_told``: they are told to stand still. ``decided``: when it came
-    into the journal. ``begun_anew``: those whose state moves, and whose next attempt is on its way."""
+    into the journal. ``begun_anew``: those whose state moves, and whose next attempt is on its way. ``rescales``:
+    sources with splits that are read by another number, too; ``by``: the controller that asked, and ``why``;
+    ``outcome``: how it went, once it is over."""
 
     number: int
     request: str | None
@@ -34,6 +38,10 @@ class ReconfigurationInProgress:
     decided: float | None = None
     begun_anew: set[SubtaskId] = field(default_factory=set)
     ran: dict[SubtaskId, float] = field(default_factory=dict)
+    rescales: Mapping[str, int] = field(default_factory=dict)
+    by: str | None = None
+    why: str | None = None
+    outcome: RequestOutcome | None = None
 
     def moves_state(self, subtask: SubtaskId) -> bool:
         return self.change[subtask.vertex].state_partitions is not None
@@ -56,14 +64,21 @@ class Reconfiguring(PlanChanges[Reconfigure]):
 
     def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int) -> None:
         """``settings``: all that is changed by now; ``number``: of the last change that was decided. The next one has
-        a number of its own, whatever became of those before: an answer to one that was given up is none to it."""
+        a number of its own, whatever became of those before: an answer to one that was given up is none to it.
+        ``rescale`` decides what a change says of sources with splits: see :meth:`Rescaler.decide`."""
         self._subtasks = subtasks
         self._settings, self._last_begun = dict(settings), number
         self.current: ReconfigurationInProgress | None = None
+        self.rescale: Callable[[ReconfigurationInProgress, float], GraphChanged] | None = None
 
     @property
     def settings(self) -> Settings:
         return self._settings
+
+    @property
+    def last_begun(self) -> int:
+        """The number of the last change, whatever became of it."""
+        return self._last_begun
 
     def begin(
         self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, deadline: float
@@ -130,11 +145,13 @@ class Reconfiguring(PlanChanges[Reconfigure]):
 
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
         current = self.current
-        if current is None or current.decided is not None:
-            return None
+        return None if current is None or current.decided is not None else self.decide(current, now)
+
+    def decide(self, current: ReconfigurationInProgress, now: float) -> Event:
         current.decided = now
         self._settings = merged(self._settings, current.change)
-        return Reconfigured(current.number, self._settings, now)
+        graph = self.rescale(current, now) if self.rescale is not None and current.rescales else None
+        return Reconfigured(current.number, self._settings, now, graph, current.by)
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
         settings: VertexSettings | None = self._settings.get(subtask.vertex)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -191,6 +192,16 @@ class SplitsReturned:
     together: int
 
 
+@dataclass(frozen=True)
+class QueryMeasured:
+    """A micro-batch is committed; None: the query had nothing to do for a while. Told if the job has controllers."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    progress: BatchProgress | None
+
+
 Report = (
     SubtaskOpened
     | SubtaskRunning
@@ -205,6 +216,7 @@ Report = (
     | ReconfigurationUnfit
     | SplitsCompleted
     | SplitsReturned
+    | QueryMeasured
 )
 """For the coordinator."""
 TaskReport = Report | SubtaskFenced | DataAvailable

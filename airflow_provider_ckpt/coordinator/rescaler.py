@@ -15,6 +15,8 @@ Partial pause-and-resume is Trisk's; that only those stand still which the chang
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from airflow_provider_ckpt.coordinator.commands import RestartSubtask
 from airflow_provider_ckpt.coordinator.effects import Append
 from airflow_provider_ckpt.coordinator.failover import Failover
@@ -40,25 +42,33 @@ class Rescaler:
         if refusal is not None:
             self._answer(message.request, RequestOutcome.refused(refusal), now)
             return
-        uid, wanted = message.uid, message.parallelism
-        before = self._readers(uid)
-        change = self._parts.rescaling.begin(message.request, uid, wanted, max(0, wanted - len(before)))
-        self._parts.out.append(Append(GraphChanged(change.number, change.graph, {uid: wanted}, now)))
-        if change.new:
-            self._parts.splits.hold(uid)
+        event = self.decide(message.request, {message.uid: message.parallelism}, now)
+        self._parts.out.append(Append(event))
+        change = self._parts.rescaling.current
+        if change is not None and change.new:
             self._parts.requests.note(message.request, KIND)
             self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
-        else:
-            self._parts.graph.change(change.number, change.graph)
-            self._parts.splits.retake(uid, before[:wanted])
-            self._complete(change, now)
+
+    def decide(
+        self, request: str | None, wanted: Mapping[str, int], now: float, aware: Collection[SubtaskId] = ()
+    ) -> GraphChanged:
+        """``wanted``: source -> how many are to read it, of those of which :meth:`refusal_of` is None. What is returned
+        is in the journal before anybody hears of it. ``aware``: see :meth:`Rescaling.begin`."""
+        more = {uid: max(0, number - len(self.readers(uid))) for uid, number in wanted.items()}
+        change = self._parts.rescaling.begin(request, wanted, more, aware)
+        for uid in wanted if change.new else ():
+            self._parts.splits.hold(uid)
+        return GraphChanged(change.number, change.graph, wanted, now)
 
     def advance(self, now: float) -> None:
         """Does the next step that can be done as things stand."""
         change = self._parts.rescaling.current
         if change is None:
             return
-        if not change.has_begun:
+        if not change.new:
+            self._begin(change)
+            self._complete(change, now)
+        elif not change.has_begun:
             self._begin_if_quiet(change, now)
         elif all(self._runs(subtask) for subtask in change.new):
             self._complete(change, now)
@@ -67,25 +77,29 @@ class Rescaler:
 
     def _refusal(self, message: RescaleRequested) -> str | None:
         """Why it cannot be done; the job goes on as it is."""
-        parts, uid = self._parts, message.uid
-        current, by_split = parts.rescaling.current, [v.uid for v in parts.graph.now.vertices if v.splits]
+        parts = self._parts
         if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
             return "the job is being ended"
-        if current is not None:
-            return f"{current.uid} is being rescaled to {current.parallelism} (request {current.request})"
         if (other := parts.reconfiguring.current) is not None:
             return f"reconfiguration {other.number} is in progress (request {other.request})"
+        if parts.rescaling.current is not None:
+            return str(parts.rescaling.current)
+        return self.refusal_of(message.uid, message.parallelism)
+
+    def refusal_of(self, uid: str, parallelism: int) -> str | None:
+        """Why the source cannot be read by so many."""
+        parts, by_split = self._parts, [one.uid for one in self._parts.graph.now.vertices if one.splits]
         if uid not in by_split:
             known = ", ".join(by_split) or "none"
             return f"{uid} is no source with splits, and nothing else can be rescaled while it runs; there are: {known}"
-        if message.parallelism < 1:
-            return f"{message.parallelism} is no number of subtasks, which is 1 or more"
+        if parallelism < 1:
+            return f"{parallelism} is no number of subtasks, which is 1 or more"
         if any(edge.exchange == "pointwise" for edge in parts.graph.now.outputs(uid)):
             return f"what reads {uid} reads it pointwise"
         if not parts.splits.is_open(uid):
             return f"all splits of {uid} are handed out"
-        if message.parallelism > (unread := parts.splits.unread(uid)):
-            return f"{message.parallelism} are more than the {unread} splits of {uid} that are left to read"
+        if parallelism > (unread := parts.splits.unread(uid)):
+            return f"{parallelism} are more than the {unread} splits of {uid} that are left to read"
         return None
 
     # -- steps
@@ -96,24 +110,31 @@ class Rescaler:
         busy = parts.cycle.pending is not None or bool(parts.pauses.current)
         if busy or parts.requests.stop is not None or self._job.is_ending or not parts.rescaling.is_known():
             return
-        readers = self._readers(change.uid)
-        parts.graph.change(change.number, change.graph)
+        self._begin(change)
         for subtask in change.new:
             parts.subtasks.add(subtask, AttemptId.vacant(parts.epoch))
             parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
             self._failover.awaits(subtask, now)
-        parts.splits.retake(change.uid, [*readers, *change.new][: change.parallelism])
         change.has_begun = True
+
+    def _begin(self, change: RescaleInProgress) -> None:
+        """The graph of now has the new ones, and what is left is for as many as are wanted."""
+        parts, readers = self._parts, {uid: self.readers(uid) for uid in change.wanted}
+        parts.graph.change(change.number, change.graph)
+        for uid, wanted in change.wanted.items():
+            new = [one for one in change.new if one.vertex == uid]
+            parts.splits.retake(uid, [*readers[uid], *new][:wanted])
 
     def _complete(self, change: RescaleInProgress, now: float) -> None:
         self._parts.rescaling.over()
-        outcome = RequestOutcome.completed(f"{change.uid} is read by {change.parallelism}")
+        read = ", ".join(f"{uid} is read by {wanted}" for uid, wanted in change.wanted.items())
+        outcome = RequestOutcome.completed(read)
         self._parts.requests.close_one(change.request)
         self._answer(change.request, outcome, now)
 
     # -- small things
 
-    def _readers(self, uid: str) -> list[SubtaskId]:
+    def readers(self, uid: str) -> list[SubtaskId]:
         """Subtasks of the source that can be handed splits."""
         names = self._parts.graph.now.vertex(uid).subtasks
         return [one for one in names if not self._parts.subtasks.has_ended(one) and self._parts.splits.may_read(one)]

@@ -3,7 +3,7 @@ hear of it (R21). Who decides on it is :class:`~.rescaler.Rescaler`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
@@ -20,17 +20,21 @@ _KNOWS_THE_OLD_PLAN = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskSta
 
 @dataclass
 class RescaleInProgress:
-    """It is in the journal. ``new``: the subtasks that it adds to ``graph``; ``unaware``: subtasks that read the source
-    and were deployed without them. ``has_begun``: the new ones are told to begin."""
+    """It is in the journal. ``wanted``: source -> how many are to read it; ``new``: the subtasks that it adds to
+    ``graph``; ``unaware``: subtasks that read a source (which) and were deployed without them. ``has_begun``: the new
+    ones are told to begin."""
 
     request: str | None
-    uid: str
-    parallelism: int
+    wanted: Mapping[str, int]
     number: int
     graph: JobGraph
     new: tuple[SubtaskId, ...]
-    unaware: dict[SubtaskId, None] = field(default_factory=dict)
+    unaware: dict[SubtaskId, str] = field(default_factory=dict)
     has_begun: bool = False
+
+    def __str__(self) -> str:
+        what = ", ".join(f"{uid} is being rescaled to {parallelism}" for uid, parallelism in self.wanted.items())
+        return what if self.request is None else f"{what} (request {self.request})"
 
 
 class Rescaling(PlanChanges[Rescale]):
@@ -42,15 +46,24 @@ class Rescaling(PlanChanges[Rescale]):
         self._parallelism: Mapping[str, int] = {}
         self.current: RescaleInProgress | None = None
 
-    def begin(self, request: str | None, uid: str, parallelism: int, more: int) -> RescaleInProgress:
-        """``parallelism``: how many are to read the source; ``more``: subtasks that its vertex gets for that."""
-        before = self._graph.now.vertex(uid)
-        graph = self._graph.now.rescaled({uid: before.parallelism + more})
-        new = graph.vertex(uid).subtasks[before.parallelism :]
-        change = RescaleInProgress(request, uid, parallelism, self._graph.number + 1, graph, new)
-        if new:
-            self._parallelism = {**self._parallelism, uid: before.parallelism + more}
-            change.unaware.update(dict.fromkeys(self._consumers(uid)))
+    def begin(
+        self,
+        request: str | None,
+        wanted: Mapping[str, int],
+        more: Mapping[str, int],
+        aware: Collection[SubtaskId] = (),
+    ) -> RescaleInProgress:
+        """``wanted``: source -> how many are to read it; ``more``: subtasks that its vertex gets for that. ``aware``:
+        subtasks that stand still now, and go on with the plan of then."""
+        before = {uid: self._graph.now.vertex(uid).parallelism for uid in wanted}
+        wider = {uid: before[uid] + more[uid] for uid in wanted if more[uid]}
+        graph = self._graph.now.rescaled(wider)
+        new = tuple(one for uid in wider for one in graph.vertex(uid).subtasks[before[uid] :])
+        change = RescaleInProgress(request, wanted, self._graph.number + 1, graph, new)
+        if wider:
+            self._parallelism = {**self._parallelism, **wider}
+            found = {name: uid for uid in wider for name in self._consumers(uid)}
+            change.unaware.update({name: uid for name, uid in found.items() if name not in aware})
         self.current = change
         return change
 
@@ -72,7 +85,7 @@ class Rescaling(PlanChanges[Rescale]):
 
     def wanted(self) -> list[tuple[Pause[Rescale]]]:
         change = self.current
-        return [] if change is None else [(Pause(subtask, Rescale(change.uid)),) for subtask in change.unaware]
+        return [] if change is None else [(Pause(subtask, Rescale(uid)),) for subtask, uid in change.unaware.items()]
 
     def begun(self, pause: Pause[Rescale]) -> None:
         if self.current is not None:

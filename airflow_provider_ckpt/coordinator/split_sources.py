@@ -43,6 +43,13 @@ class SplitSources:
         source = self._sources.get(uid)
         return 0 if source is None else source.enumerator.left + source.enumerator.assigned
 
+    def progress(self, uid: str) -> tuple[int, int, int]:
+        """How many splits it has, are done, and are not handed out; of one that was over when the epoch began: none."""
+        source = self._sources.get(uid)
+        if source is None:
+            return 0, 0, 0
+        return len(source.ids), source.enumerator.done, source.enumerator.left
+
     @property
     def all_unread(self) -> dict[str, int]:
         """Of every source that has some."""
@@ -56,6 +63,10 @@ class SplitSources:
     def hold(self, uid: str) -> None:
         """Nobody comes to the end of the source until :meth:`retake`."""
         self._sources[uid].enumerator.hold()
+
+    def let_go(self, uid: str) -> None:
+        """It may come to its end as before."""
+        self._sources[uid].enumerator.let_go()
 
     def retake(self, uid: str, takers: Collection[SubtaskId]) -> None:
         """From here on these read the source."""

@@ -45,7 +45,7 @@ class RestoredState:
     checkpoints above ``last_released``, ascending.
     ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on. ``splits``: of
     the sources with splits that are not over. ``settings``: what reconfigurations have changed, of which
-    ``reconfigured`` was the last one.
+    ``reconfigured`` was the last one, decided at ``reconfigured_at``.
     """
 
     last_triggered: int = 0
@@ -61,6 +61,7 @@ class RestoredState:
     splits: Mapping[str, RestoredSplits] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     reconfigured: int = 0
+    reconfigured_at: float = 0.0
 
 
 class SubtaskTable:

@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
-from airflow_provider_ckpt.job.errors import BadOperatorOptionError, NotASinkError, UnknownOptionError
+from airflow_provider_ckpt.job.controller import Controller
+from airflow_provider_ckpt.job.errors import (
+    BadControllerError,
+    BadOperatorOptionError,
+    NotASinkError,
+    UnknownOptionError,
+)
 from airflow_provider_ckpt.job.operators import Operator, OutputMode, ReleasePolicy, Watermark
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
@@ -35,6 +41,20 @@ def check_function(uid: str | None, location: str, function: object) -> None:
             value=shown,
             expected="a plain function",
         )
+
+
+def check_controllers(controllers: object) -> tuple[Controller, ...]:
+    """Raises BadControllerError."""
+    if not isinstance(controllers, Sequence):
+        raise BadControllerError(controller=controllers, problem="controllers are a list: Job(controllers=[…])")
+    for one in controllers:
+        if not isinstance(one, Controller):
+            raise BadControllerError(controller=one, problem="it is no Controller")
+        for name in ("every", "cool_down"):
+            value = getattr(one, name)
+            if not isinstance(value, int | float) or value < 0 or (name == "every" and not value):
+                raise BadControllerError(controller=one.name, problem=f"{name} is a number of seconds, not {value!r}")
+    return tuple(controllers)
 
 
 def check_flag(uid: str, location: str, option: str, value: object) -> None:

@@ -289,3 +289,15 @@ class SplitsFailedError(InvalidJobError):
     """The user's function raised; its own traceback is kept as ``__cause__``."""
 
     template = "{operator!r} ({location}): the function that gives its splits failed: {cause}"
+
+
+class NotReconfigurableError(InvalidInputError):
+    """What is asked for can never be done. ``data``: uid, problem."""
+
+    template = "{uid}: {problem}"
+
+
+class BadControllerError(InvalidJobError):
+    """``data``: controller, problem."""
+
+    template = "controller {controller}: {problem}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.job import checks
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.errors import (
     IncompleteJobError,
     MissingInputsError,
@@ -50,10 +51,13 @@ class Job:
     operator and its file and line.
     """
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, *, controllers: Sequence[Controller] = ()) -> None:
+        """``controllers``: they watch the job while it runs, and change it by themselves. Raises
+        IncompleteJobError, BadControllerError."""
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')
         self.name = name
+        self.controllers = checks.check_controllers(controllers)
         self._registry = OperatorRegistry()
         self._params = current_params()
         self._root: Location | None = None
@@ -95,8 +99,9 @@ class Job:
         self._root = root
 
     def __getstate__(self) -> dict[str, Any]:
-        """What executors are sent of a job that a function names: the root's options may hold secrets."""
-        return {**self.__dict__, "_root": None}
+        """What executors are sent of a job that a function names: the root's options may hold secrets, and controllers
+        are the driver's."""
+        return {**self.__dict__, "_root": None, "controllers": ()}
 
     def was_given(self, params: Params) -> bool:
         """Whether the job was made while ``params`` were those of the run; for the loading of its file."""
@@ -270,6 +275,7 @@ class Job:
     def with_operators(self, operators: Mapping[str, Operator]) -> Job:
         """The same job with these in the place of its own: of the same uids, in the same order."""
         other = copy.copy(self)
+        other.controllers = self.controllers  # which a copy is without
         other._registry = OperatorRegistry()
         for uid in self._registry.view:
             other._registry.add(operators[uid])

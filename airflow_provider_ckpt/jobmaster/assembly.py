@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
@@ -28,7 +29,8 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 class OwnedJob:
     """A job that was taken over. ``graph``: as it begins; what it runs later is in the journal. ``logs``: opened, by
     subtask, with those that come later; ``attempts``: of those that are not finished.
-    ``final_only``: sinks that are released once, at the end. ``slots``, ``is_awaiting``: see :class:`Coordinator`."""
+    ``final_only``: sinks that are released once, at the end. ``slots``, ``is_awaiting``, ``controllers``: see
+    :class:`Coordinator`."""
 
     identity: JobIdentity
     graph: JobGraph
@@ -41,6 +43,7 @@ class OwnedJob:
     final_only: frozenset[str] = frozenset()
     slots: int = 1
     is_awaiting: bool = False
+    controllers: Sequence[Controller] = ()
 
 
 def job_master(
@@ -60,6 +63,7 @@ def job_master(
         attempts=job.attempts,
         slots=job.slots,
         is_awaiting=job.is_awaiting,
+        controllers=job.controllers,
     )
     releaser = Releaser(
         journal.graph,

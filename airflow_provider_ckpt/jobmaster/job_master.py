@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, NotifyCompleted, Release
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Notice, NotifyCompleted, Release
 from airflow_provider_ckpt.coordinator.messages import Message, ReconfigureRequested, RescaleRequested, StopRequested
 from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFailed, SubtaskFenced, SubtaskOpened
 from airflow_provider_ckpt.job.deadlines import due, passed
@@ -258,6 +258,11 @@ class JobMaster:
     def _completed(self, effect: NotifyCompleted) -> None:
         self._retention.completed(effect.checkpoint)
 
+    def _notice(self, effect: Notice) -> None:
+        kind = LineKind.WARNING if effect.is_warning else LineKind.RECONFIGURED
+        more = {} if effect.traceback is None else {"traceback": effect.traceback}
+        self._status.say(kind, effect.message, self._journal.state, **more)
+
     def _end(self, effect: EndJob) -> None:
         self._outcome = Outcome(effect.status, effect.cause)
 
@@ -266,4 +271,5 @@ _EFFECTS: dict[type, Callable[[JobMaster, Any], None]] = {
     Release: JobMaster._release,
     NotifyCompleted: JobMaster._completed,
     EndJob: JobMaster._end,
+    Notice: JobMaster._notice,
 }

@@ -28,6 +28,7 @@ def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None
         splits=splits or {},
         settings=state.settings,
         reconfigured=state.reconfigured,
+        reconfigured_at=state.reconfigured_at,
     )
 
 

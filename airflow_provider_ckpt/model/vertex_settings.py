@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
+from airflow_provider_ckpt.model.json_form import LATER
+
 
 @dataclass(frozen=True)
 class VertexSettings:
@@ -27,6 +29,9 @@ class VertexSettings:
     """Of the query's pool in Spark's FAIR scheduler."""
     logic: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Operator -> the job, as in ``path/to/file.py:job``, whose operator of that uid gives the function."""
+    parallelism: int | None = field(default=None, metadata=LATER)
+    """Of a source with splits, and nothing else of one: how many subtasks are to read what is left. Only in what is
+    asked for: what is decided of it is part of the plan (``PlanRecorded.rescaled``)."""
 
     def changed(self, change: VertexSettings) -> VertexSettings:
         """With what ``change`` says; what it does not speak of stays. One limit of a micro-batch takes the place of
@@ -50,6 +55,16 @@ class VertexSettings:
 
 Settings = Mapping[str, VertexSettings]
 """By vertex, of those of which something is changed."""
+
+
+def of_queries(change: Settings) -> dict[str, VertexSettings]:
+    """What of it is of queries."""
+    return {uid: one for uid, one in change.items() if one.parallelism is None}
+
+
+def rescales(change: Settings) -> dict[str, int]:
+    """What of it is of sources with splits."""
+    return {uid: one.parallelism for uid, one in change.items() if one.parallelism is not None}
 
 
 def merged(before: Settings, change: Settings) -> dict[str, VertexSettings]:

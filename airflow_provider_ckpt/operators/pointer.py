@@ -78,11 +78,15 @@ class Pointer:
 
     submission: Submission | None = None
     """Of the driver that a deferred task waits for."""
+    recovery: tuple[str, ...] = ()
+    """Of a job in batch mode that was gone on with: what was kept, what is run again, and why, a line for each."""
 
     def to_json(self) -> dict[str, Any]:
         found = {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
-        if self.submission is None:
-            del found["submission"]
+        found["recovery"] = list(self.recovery)
+        for name in ("submission", "recovery"):
+            if not found[name]:
+                del found[name]
         return found
 
     def summary(self) -> dict[str, Any]:
@@ -130,6 +134,7 @@ class Pointer:
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
+            recovery=tuple(data.get("recovery", self.recovery)),
         )
 
     def after_end(self, told: Mapping[str, Any]) -> Pointer:
@@ -146,12 +151,15 @@ class Pointer:
 
     def as_of(self, state: JobState) -> Pointer:
         """The pointer with the progress the journal shows; the status stays."""
+        from airflow_provider_ckpt.report.reconciled import short_table  # a Dag file need not wait for the journal
+
         return replace(
             self,
             epoch=state.epoch or None,
             checkpoint=state.last_completed or None,
             released=state.last_released or None,
             finished_operators=tuple(state.finished_operators()),
+            recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
         )
 
 

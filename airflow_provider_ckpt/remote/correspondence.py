@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.outbox import Message, Outbox, read_outbox, write_outbox
 from airflow_provider_ckpt.remote.timing import BEAT
@@ -21,7 +22,7 @@ def worker_name(nonce: str) -> str:
 
 class Correspondence:
     """Of the process ``name``, in the deployment of epoch ``deployment``. Not thread-safe. ``clock``: seconds that
-    never go back.
+    never go back. ``subtasks``: what it runs, if it is a worker.
 
     A message that was posted is written with the next :meth:`deliver`, and stays until its receiver says in its own
     outbox that it was read. A receiver reads a message once: what :meth:`receive` has returned is acknowledged with the
@@ -36,10 +37,12 @@ class Correspondence:
         name: str,
         process: Worker,
         clock: Callable[[], float],
+        subtasks: Iterable[SubtaskId] | None = None,
     ) -> None:
         self.name = name
         self._storage, self._folder = storage, deployment_path(job_id, deployment)
         self._process, self._clock = process, clock
+        self._subtasks = None if subtasks is None else frozenset(subtasks)
         self._queues: dict[str, list[tuple[int, Message]]] = {}
         self._posted: dict[str, int] = {}
         self._read: dict[str, int] = {}
@@ -95,7 +98,7 @@ class Correspondence:
             return
         self._beat += 1
         messages = {receiver: tuple(queue) for receiver, queue in self._queues.items() if queue}
-        outbox = Outbox(self._process, self._beat, messages, dict(self._read), self._left)
+        outbox = Outbox(self._process, self._beat, messages, dict(self._read), self._left, self._subtasks)
         write_outbox(self._storage, f"{self._folder}/{self.name}.json", outbox)
         self._is_changed, self._due = False, self._clock() + BEAT
 

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
 from airflow_provider_ckpt.coordinator.reports import TaskReport
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader, to_json
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
@@ -28,6 +29,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "outbox"
 VERSION = 1
+_SUBTASKS = "subtasks"
 Message = TaskReport | Command
 
 
@@ -42,6 +44,8 @@ class Outbox:
     """Receiver -> (number, message), ascending; numbers begin with 1 for each receiver."""
     read: Mapping[str, int] = field(default_factory=dict)
     left: str | None = None
+    subtasks: frozenset[SubtaskId] | None = None
+    """What a worker runs, from its beginning to its end. None: it does not tell, as those of versions before."""
 
     def behind(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
         """The messages for ``receiver`` that come after ``number``."""
@@ -53,6 +57,7 @@ def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
         receiver: [{"number": number, "message": wire.to_json(message)} for number, message in several]
         for receiver, several in outbox.messages.items()
     }
+    told = {} if outbox.subtasks is None else {_SUBTASKS: sorted(outbox.subtasks)}
     document = encode_document(
         KIND,
         VERSION,
@@ -61,6 +66,7 @@ def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
         read=dict(outbox.read),
         left=outbox.left,
         messages=messages,
+        **told,
     )
     storage.replace(path, document)
 
@@ -81,6 +87,7 @@ def read_outbox(storage: Storage, path: str) -> Outbox | None:
             {receiver: tuple(map(_numbered, several)) for receiver, several in given.items()},
             read_field(body, "read", reader(Mapping[str, int])),
             read_field(body, "left", reader(str | None)),
+            read_field(body, _SUBTASKS, reader(frozenset[SubtaskId])) if _SUBTASKS in body else None,
         )
     except (UnknownFormError, UnknownMessageError) as error:
         raise MalformedDocumentError(uri=uri, what=KIND, reason=str(error)) from error

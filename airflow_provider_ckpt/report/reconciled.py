@@ -8,6 +8,7 @@ from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Re
 from airflow_provider_ckpt.model.split import size
 
 _SHOWN = 5
+_LINES = 50
 
 
 def told_of(event: JobReconciled) -> str:
@@ -26,6 +27,14 @@ def table(event: JobReconciled) -> Iterator[str]:
         yield f"  kept       {what}"
     for one in event.reset:
         yield f"  run again  {one.subtask}: {_why(one)}"
+
+
+def short_table(event: JobReconciled) -> Iterator[str]:
+    """As :func:`table`, for a place that has no room for thousands of lines."""
+    lines = list(table(event))
+    yield from lines[:_LINES]
+    if len(lines) > _LINES:
+        yield f"  … and {len(lines) - _LINES} more: `ckpt show`"
 
 
 def _kept(event: JobReconciled) -> Iterator[str]:

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.report.reconciled import told_of
+from airflow_provider_ckpt.report.reconciled import short_table, told_of
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
@@ -85,6 +85,8 @@ class StatusReporter:
             self.say(LineKind.CHECKPOINT, f"{_name(event)} completed in {_took(event)}", state, quiet=True)
         elif isinstance(event, CheckpointReleased):
             self._released(event, state)
+        elif isinstance(event, JobReconciled):
+            self.say(LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event)))
         elif told := _describe(event):
             kind, message = told
             self.say(kind, message, state)
@@ -131,6 +133,10 @@ def _counts_something(sink: Mapping[str, Any]) -> bool:
     return any(isinstance(count, int | float) and count > 0 for count in sink.values())
 
 
+def _read_by(event: GraphChanged) -> str:
+    return ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
+
+
 def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, CheckpointAborted):
         return LineKind.ABORTED, f"checkpoint {event.checkpoint} aborted: {event.reason}"
@@ -146,16 +152,16 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others go on"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
     if isinstance(event, GraphChanged):
-        parts = ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
-        return LineKind.RESCALED, f"rescaled: {parts} (plan {event.number})"
+        return LineKind.RESCALED, f"rescaled: {_read_by(event)} (plan {event.number})"
     if isinstance(event, Reconfigured):
-        changed = "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items()))
-        return LineKind.RECONFIGURED, f"reconfiguration {event.number} is decided; from here on {changed}"
+        changed = [f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items())]
+        changed += [] if event.graph is None else [_read_by(event.graph)]
+        asked = "" if event.by is None else f", asked for by {event.by},"
+        told = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
+        return LineKind.RECONFIGURED, told
     if isinstance(event, ReconfigurationEnded):
         what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
         return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
-    if isinstance(event, JobReconciled):
-        return LineKind.RECONCILED, told_of(event)
     if isinstance(event, LateFilesFound):
         verb = "was read" if event.read else "is not read"
         named = ", ".join(event.paths[:5])

@@ -119,6 +119,7 @@ class Deployment:
             claimed.sinks,
             final_only=frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final"),
             slots=BATCH_SLOTS,
+            controllers=claimed.prepared.job.controllers,
         )
         restarts = Restarts(self._factory, self._context.post, new_nonce)
         gateway = SparkGateway(self._context, self._runners, restarts)
@@ -137,6 +138,7 @@ class Deployment:
             post=self._inbox.put,
             check_fenced=claimed.journal.check_fenced,
             logic=claimed.prepared.logic,
+            measures=bool(claimed.prepared.job.controllers),
         )
 
     def _make_factory(self) -> SparkTaskFactory:

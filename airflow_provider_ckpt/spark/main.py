@@ -31,8 +31,8 @@ from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
+from airflow_provider_ckpt.remote.can_leave import CanLeave
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.remote.worker import Worker
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
@@ -216,7 +216,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:
-    def leaves_in_good_order(worker: Worker) -> None:
+    def leaves_in_good_order(worker: CanLeave) -> None:
         leaves_on_signal(worker.leave).install()
 
     return WorkerRun(

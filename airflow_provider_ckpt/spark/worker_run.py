@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.attempts import new_nonce
@@ -24,13 +23,15 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.remote.can_leave import CanLeave
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
-from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.remote.errors import SubtaskTakenError
+from airflow_provider_ckpt.remote.standby import Standby
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import NO_MASTER, RUN_OVER, LineKind
+from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError
@@ -38,8 +39,10 @@ from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, read_frozen
 from airflow_provider_ckpt.spark.reaching import reach_root
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task_making import make_factory
+from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -47,13 +50,14 @@ from airflow_provider_ckpt.task.restarts import Restarts
 
 log = logging.getLogger(__name__)
 
-OnWorker = Callable[[Worker], None]
+OnWorker = Callable[[CanLeave], None]
 
 
 @dataclass(frozen=True)
 class WorkerRun:
     """``asked``: subtasks (``history/0``), or vertices, of which it takes all; ``timing``: see there. ``on_worker`` is
-    given the worker before it begins, so that somebody else can have it leave. ``deployment``: the only one that it
+    given whatever is about to begin, so that somebody else can have it leave. ``standby``: it waits with all it needs
+    while others run the subtasks, and runs what one of them leaves behind. ``deployment``: the only one that it
     works for; 0: whichever there is, and one that is to come is waited for. ``restarts``: as often
     as the options say a subtask that fails may begin again here.
     ``supervised``: which try of whoever began this process it is. ``sleep``: between looks for a plan."""
@@ -61,6 +65,7 @@ class WorkerRun:
     asked: Collection[str]
     timing: Timing
     on_worker: OnWorker = lambda worker: None
+    standby: bool = False
     deployment: int = 0
     restarts: bool = True
     supervised: SupervisedTry | None = None
@@ -77,7 +82,7 @@ class WorkerRun:
             reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing is left to run", state)
             return ExitCode.FINISHED
         if self.deployment and state.deployment != self.deployment:
-            return _told_late(reporter, state, self.deployment)
+            return told_late(reporter, state, self.deployment)
         if not state.deployment:
             reporter.say(
                 LineKind.FAILED, f"nobody has prepared job {options.job_id} for workers", state, terminal=False
@@ -85,7 +90,8 @@ class WorkerRun:
             return ExitCode.FAILED
         subtasks = chosen(state, self.asked)
         prepared = prepare_again(job, options, storage, location, state)
-        return self._run(prepared, storage, journal, subtasks, on_status)
+        run = self._stand_by if self.standby else self._run
+        return run(prepared, storage, journal, subtasks, on_status)
 
     def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
         waited, told = 0.0, False
@@ -103,6 +109,37 @@ class WorkerRun:
                 told = True
             self.sleep(self.timing.poll)
             waited += self.timing.poll
+
+    def _stand_by(
+        self,
+        prepared: PreparedJob,
+        storage: Storage,
+        journal: Journal,
+        subtasks: tuple[SubtaskId, ...],
+        on_status: OnStatus,
+    ) -> ExitCode:
+        """Until all of the subtasks have finished, or the job is over."""
+        job_id, deployment = prepared.options.job_id, journal.state.deployment
+        status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId)
+        while True:
+            standby = Standby(
+                storage, job_id, deployment, subtasks, journal.refresh, self.timing, is_well=lambda: not is_gone()
+            )
+            self.on_worker(standby)
+            text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"
+            status.say(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
+            found = standby.wait()
+            if found is WorkerEnd.JOB_OVER:
+                return told_late(status, journal.state, deployment)
+            if isinstance(found, WorkerEnd):
+                return told(status, journal.state, job_id, found, None)
+            try:
+                code = self._run(prepared, storage, journal, found, on_status)
+            except SubtaskTakenError as error:  # by another one that stood by, or that was begun again
+                status.say(LineKind.WARNING, str(error), journal.state)
+                continue
+            if code is not ExitCode.FINISHED or journal.state.deployment != deployment:
+                return code
 
     def _run(
         self,
@@ -127,6 +164,7 @@ class WorkerRun:
                 worker_name(secrets.token_hex(4)),
                 identify(application),
                 time.monotonic,
+                subtasks,
             ),
             journal.refresh,
             functools.partial(check_owned, logs),
@@ -147,8 +185,8 @@ class WorkerRun:
             status.say(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
             end = worker.run(gateway)
             if end is WorkerEnd.FAILED and worker.failure is not None:
-                return _told_failed(status, journal.state, worker.failure)
-            return _told(status, journal.state, job_id, end, worker.job_status)
+                return told_failed(status, journal.state, worker.failure)
+            return told(status, journal.state, job_id, end, worker.job_status)
 
 
 class _Readers:
@@ -231,43 +269,3 @@ def _splits(storage: Storage, state: JobState) -> dict[str, Sequence[Split]]:
         for uid, one in state.frozen.items()
         if one.path is not None and uid in by_split
     }
-
-
-def _told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
-    """The deployment that the worker is for is there no more. Raises DeploymentOverError: somebody else has the job."""
-    if state.status is None or state.status.is_alive:
-        why = f"epoch {state.epoch} has the job ({state.worker})"
-        raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=why)
-    return _told(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
-
-
-def _told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
-    """Whether trying again helps is for the JobMaster to decide, who has heard of it too. That a result is gone which
-    it reads is not this worker's fault, and ends the run."""
-    message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
-    more: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
-    if failure.result_is_lost:
-        more[RUN_OVER] = True
-    status.say(LineKind.FAILED, message, state, terminal=False, **more)
-    return ExitCode.FAILED
-
-
-def _told(
-    status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
-) -> ExitCode:
-    if end is WorkerEnd.DONE:
-        status.say(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
-        return ExitCode.FINISHED
-    if end is WorkerEnd.JOB_OVER and job_status is not None:
-        code = ExitCode.of_run(job_status)
-        kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
-        goes_on = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
-        text = f"job {job_id} is {job_status}: this worker leaves"
-        status.say(kind, text, state, terminal=job_status.is_terminal, **goes_on)
-        return code
-    message = f"this worker leaves, {end.value}; another one goes on with its subtasks (job {job_id})"
-    kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
-    if end is WorkerEnd.NO_MASTER:
-        more[NO_MASTER] = True  # the next attempt is in vain until there is one
-    status.say(kind, message, state, terminal=False, **more)
-    return ExitCode.FAILED

@@ -175,6 +175,10 @@ class Inputs:
     def positions(self) -> dict[str, int]:
         return {uid: edge.position() for uid, edge in self.edges.items()}
 
+    def behind(self) -> int:
+        """Entries of the producers' logs that were found and not read."""
+        return sum(edge.offered - edge.position() for edge in self.edges.values())
+
     def ended(self) -> frozenset[str]:
         """Sources and edges that published batches have read to their end."""
         edges = {uid for uid, keys in self._channels.items() if all(self.edges[key].at_end() for key in keys)}

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from tests.airflow.support import StateStore, status
 
 POINTER = Pointer("orders", "/root", try_number=1, max_tries=2)
@@ -56,6 +60,25 @@ def test_the_lines_of_a_run_add_up() -> None:
         "spark_ui": "http://h:4040",
         "outputs": {"lake": "s3://lake/orders"},
     }
+
+
+def test_what_was_kept_of_a_batch_job_and_what_is_run_again_is_on_the_task() -> None:
+    """Said by the driver, or read in the journal by whoever has none."""
+    subtask, reader = SubtaskId("history/1"), SubtaskId("clean/0")
+    event = JobReconciled(2, (SubtaskId("history/0"),), {}, (Reset(subtask, ((3, 4),), reader),), 1.0)
+    lines = [
+        "recovery in epoch 2:",
+        "  kept       history",
+        "  run again  history/1: files of 1 batch are gone that clean/0 is to read",
+    ]
+    said: list[StatusLine] = []
+    state = JobState("orders")
+    event.apply(state)
+    StatusReporter(said.append, "orders", None).event(event, state)
+    told = POINTER.after(said[-1]).after(line("checkpoint", checkpoint=1))
+    assert told.to_json()["recovery"] == lines
+    assert POINTER.as_of(state).to_json()["recovery"] == lines
+    assert "recovery" not in POINTER.to_json()
 
 
 def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:

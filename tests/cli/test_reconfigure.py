@@ -11,7 +11,7 @@ from airflow_provider_ckpt.journal.events import PlanRecorded, ReconfigurationEn
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -93,3 +93,39 @@ def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pyt
     assert view["settings"]["daily"]["state_partitions"] == 16
     (one,) = view["reconfigurations"]
     assert (one["number"], one["took"]["daily"]["resume"]) == (1, 1.5)
+
+
+PARTS = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, parallelism=2, splits=True)
+
+
+def test_a_plan_of_a_change_of_queries_and_sources_says_who_stands_still_for_which(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = JobGraph((PARTS, DAILY, OTHER), (JobEdge("parts__other", "parts", "other", "other"),))
+    write(running, PlanRecorded(graph, {}, NOON))
+    changes = ["parts.parallelism=4", "daily.pool_weight=2"]
+    assert main(["reconfigure", "orders", *changes, "--plan", "--root", empty_root]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "stands still  daily",
+        "              pool_weight: as declared -> 2",
+        "rescaled      parts: read by an unknown number -> 4",
+        "stands still  other, to read from the new ones, too",
+        "goes on       nothing else",
+    ]
+
+
+def test_show_tells_who_changed_the_job_last_and_why(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    streaming(running)
+    settings = {"daily": VertexSettings(max_files_per_batch=4)}
+    write(running, Reconfigured(1, settings, NOON, by="KeepUp(daily)"))
+    done = RequestOutcome.completed("daily stood still for 0.4 s")
+    why = "each micro-batch is as large as it may be"
+    write(running, ReconfigurationEnded(1, None, done, {}, NOON, "KeepUp(daily)", why))
+    assert main(["show", "orders", "--root", empty_root]) == 0
+    shown = capsys.readouterr().out
+    assert "by KeepUp(daily), because each micro-batch is as large as it may be: completed: daily stood still" in shown
+    assert main(["show", "orders", "--json", "--root", empty_root]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["reconfigurations"]
+    assert (found["by"], found["why"], found["request"]) == ("KeepUp(daily)", why, None)

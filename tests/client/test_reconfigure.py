@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_ckpt.client.errors import (
     JobNotRunningError,
-    NotReconfigurableError,
     NotReconfiguredError,
     RequestOvertakenError,
 )
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration
-from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
+from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource
+from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError, NotReconfigurableError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests, write_request
 from airflow_provider_ckpt.journal.worker_process import identify
-from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
-from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition, VertexDefinition
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -98,7 +98,12 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("tell", "why"),
     [
-        (lambda one: one.assign_workload("a", parallelism=4), "parallelism cannot be changed .* `ckpt rescale`"),
+        (lambda one: one.assign_workload("a", parallelism=0), "parallelism is a whole number above 0"),
+        (lambda one: one.rescale("a"), "by parallelism .* or by state_partitions .*: give one"),
+        (lambda one: one.rescale("a", parallelism=2, state_partitions=2), "give one"),
+        (lambda one: one.rebalance({"a": 0}), "pool_weight is a whole number above 0"),
+        (lambda one: one.change_of_logic("v2.py:job"), "name the operators"),
+        (lambda one: one.placement("a", "host-1"), "a driver of its own: run the job with workers, or as a task group"),
         (lambda one: one.assign_resources("a", executors=4), "executors cannot be changed .* stop the job"),
         (lambda one: one.assign_resources("a", executor_memory="4g"), "executor_memory cannot be changed"),
         (
@@ -190,3 +195,54 @@ def test_a_request_that_says_no_change_is_none(driver: Journal, tmp_path: Path) 
         write_request(storage, "orders", "reconfigure", 1)
     with pytest.raises(ValueError, match="stop"):
         write_request(storage, "orders", "stop", 1, changes=SIXTEEN)
+
+
+# ---- sources with splits, and ready-made changes
+
+
+SPLITS = JobGraph(
+    (
+        JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, parallelism=2, splits=True),
+        JobVertex("daily", ("daily",), (), (), ("lake",), bounded=True),
+        JobVertex("clean", ("live", "clean"), ("live",), (), (), bounded=False),
+    ),
+    (JobEdge("parts__daily", "parts", "daily", "daily"),),
+)
+
+
+def test_a_change_of_queries_and_of_sources_with_splits_says_who_stands_still_for_what(
+    driver: Journal, tmp_path: Path
+) -> None:
+    definition = replace(DEFINITION, sources={"parts": SourceDefinition(True, parallelism=2)})
+    driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, definition))
+    driver.flush()
+    one = client(tmp_path)
+    more = Reconfiguration().assign_resources("clean", pool_weight=2).rescale("parts", parallelism=4)
+    found = one.preview(more)
+    assert [vertex.vertex for vertex in found.affected] == ["clean"]
+    assert found.rescaled == (RescaledSource("parts", 2, 4, ("daily",)),)
+    assert found.unaffected == ()
+    fewer = one.preview(Reconfiguration().rescale("parts", parallelism=1))
+    assert (fewer.rescaled[0].consumers, fewer.unaffected) == ((), ("daily", "clean"))
+
+
+def test_a_change_is_decided_when_all_of_it_is(driver: Journal, tmp_path: Path) -> None:
+    driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, DEFINITION))
+    one, change = client(tmp_path), Reconfiguration().rescale("parts", parallelism=3)
+    change.assign_resources("clean", pool_weight=2)
+    graph = ev.GraphChanged(1, SPLITS.rescaled({"parts": 3}), {"parts": 3}, 3.0)
+    driver.write(ev.Reconfigured(1, {}, 3.0, graph))
+    driver.flush()
+    assert not one.runs_with(change)
+    driver.write(ev.Reconfigured(2, {"clean": VertexSettings(pool_weight=2)}, 4.0))
+    driver.flush()
+    assert one.runs_with(change)
+
+
+def test_ready_made_changes_are_the_same_as_those_they_are_made_of() -> None:
+    ready = Reconfiguration().rescale("a", state_partitions=4).rebalance({"a": 3, "b": 1})
+    ready.change_of_logic("v2.py:job", "a", "b").rescale("parts", parallelism=2)
+    plain = Reconfiguration().assign_workload("a", state_partitions=4).assign_workload("parts", parallelism=2)
+    plain.assign_resources("a", pool_weight=3).assign_resources("b", pool_weight=1)
+    plain.assign_execution_logic("a", "v2.py:job").assign_execution_logic("b", "v2.py:job")
+    assert ready.changes == plain.changes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
 from airflow_provider_ckpt.coordinator.commands import ResumeSubtask
@@ -21,6 +22,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
@@ -79,6 +81,7 @@ class Harness:
         running: bool = True,
         slots: int = 1,
         is_awaiting: bool = False,
+        controllers: Sequence[Controller] = (),
         **options: Any,
     ) -> None:
         options.setdefault("interval", 10.0)
@@ -96,6 +99,7 @@ class Harness:
             attempts=self.attempts,
             slots=slots,
             is_awaiting=is_awaiting,
+            controllers=controllers,
         )
         self._keep(self.c.start(0.0))
         if running:

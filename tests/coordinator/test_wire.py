@@ -25,6 +25,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     DataAvailable,
+    QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
@@ -41,6 +42,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -80,6 +82,8 @@ MESSAGES: list[Any] = [
     SplitsCompleted(*WORLD, ("2026-01",), 4),
     SplitsCompleted(*WORLD, ("2026-01", "2026-02"), 4, together=2),
     SplitsReturned(*WORLD, ("2026-03",), together=1),
+    QueryMeasured(*WORLD, BatchProgress(7, 1.5, 1.0, 100, 3, 4096, 2, 50, 9000, 8)),
+    QueryMeasured(*WORLD, None),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),

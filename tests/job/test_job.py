@@ -17,6 +17,8 @@ import pytest
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.checks import _SINK_METHODS
+from airflow_provider_ckpt.job.controller import Controller
+from airflow_provider_ckpt.job.errors import BadControllerError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator, SourceOptions, Watermark
 from airflow_provider_ckpt.sinks.sink import Sink
@@ -367,3 +369,29 @@ def test_a_sink_that_tells_its_folders_in_another_form_does_not_pass_validate(to
 def test_all_that_is_asked_of_a_sink_is_looked_for_when_it_is_given() -> None:
     asked = {name for name, value in vars(Sink).items() if callable(value) and not name.startswith("_")}
     assert set(_SINK_METHODS) == asked
+
+
+class _Policy(Controller):
+    """Asks for nothing."""
+
+
+def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None:
+    policy = _Policy()
+    job = Job("watched", controllers=[policy])
+    assert job.with_operators(job.operators).controllers == (policy,)
+    assert job.__getstate__()["controllers"] == (), "they are the driver's"
+
+
+@pytest.mark.parametrize(
+    ("controllers", "why"),
+    [
+        (_Policy(), "controllers are a list"),
+        ([_Policy], "it is no Controller"),
+        (["KeepUp"], "it is no Controller"),
+        ([type("Often", (_Policy,), {"__init__": lambda self: None, "every": 0})()], "every is a number of seconds"),
+        ([type("Text", (_Policy,), {"__init__": lambda self: None, "cool_down": "1m"})()], "cool_down is a number"),
+    ],
+)
+def test_what_is_no_controller_is_refused(controllers: Any, why: str) -> None:
+    with pytest.raises(BadControllerError, match=why):
+        Job("watched", controllers=controllers)

@@ -117,6 +117,18 @@ def of_reconfiguration() -> list[ev.Event]:
     ]
 
 
+def of_composed() -> list[ev.Event]:
+    """A change of a query and of a source with splits, which a controller has asked for."""
+    settings = {"daily": VertexSettings(max_files_per_batch=8)}
+    graph = GRAPH.rescaled({"rates": 4})
+    done = RequestOutcome.parse("completed: daily stood still for 1.5 s, rates is read by 4")
+    took = {"daily": PhaseTimes(1.25, 0.5, 0.0, 1.5)}
+    return [
+        ev.Reconfigured(1, settings, 110.0, ev.GraphChanged(1, graph, {"rates": 4}, 110.0), "KeepUp(daily)"),
+        ev.ReconfigurationEnded(1, None, done, took, 112.0, "KeepUp(daily)", "its batches are full"),
+    ]
+
+
 def of_recovery() -> list[ev.Event]:
     """A job in batch mode goes on: of history/1 the files of two splits are gone, of clean all."""
     a, b, clean, report = (SubtaskId(name) for name in ("history/0", "history/1", "clean/0", "report/0"))

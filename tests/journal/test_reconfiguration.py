@@ -12,15 +12,35 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings, merged
-from tests.journal.samples import of_reconfiguration
+from tests.journal.samples import GRAPH, of_composed, of_reconfiguration
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "reconfiguration-v1.json"
+COMPOSED = GOLDEN.with_name("reconfiguration-v1-composed.json")
 
 
 def test_golden_events_of_reconfigurations_still_read_and_write_the_same() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == of_reconfiguration()
     assert [json.loads(encode(event)) for event in of_reconfiguration()] == golden
+
+
+def test_golden_events_of_changes_that_speak_of_sources_with_splits_still_read_and_write_the_same() -> None:
+    golden = json.loads(COMPOSED.read_text())
+    assert [decode(event) for event in golden] == of_composed()
+    assert [json.loads(encode(event)) for event in of_composed()] == golden
+
+
+def test_r21_one_entry_says_all_of_a_change() -> None:
+    state = JobState("job")
+    ev.PlanRecorded(GRAPH, {}, 101.0).apply(state)
+    of_composed()[0].apply(state)
+    assert (state.reconfigured, state.reconfigured_at, sorted(state.settings)) == (1, 110.0, ["daily"])
+    assert state.graph().vertex("rates").parallelism == 4
+    assert state.plan is not None
+    assert state.plan.rescaled == {"rates": 4}
+    of_composed()[1].apply(state)
+    assert (state.reconfigurations[-1].by, state.reconfigurations[-1].why) == ("KeepUp(daily)", "its batches are full")
+    assert state_from_json(state_to_json(state)) == state
 
 
 def test_r21_what_is_changed_holds_from_its_entry_on_and_says_how_the_state_is_cut() -> None:

@@ -11,6 +11,7 @@ _NO_SPARK = (
     "tests/client/",
     "tests/storage/",
     "tests/partitions/",
+    "tests/job/",
     "tests/journal/",
     "tests/coordinator/",
     "tests/remote/",

@@ -116,6 +116,7 @@ LATE = {
     "cli.plan": "as cli.run",
     "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
     "cli.worker": "as cli.run",
+    "operators.pointer": "as triggers.job_master, of the journal",
     "hooks.checkpoint": "as triggers.job_master, of the journal",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
     "operators.job_request": "as hooks.checkpoint: only a task that asks for such a change needs it",

@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.errors import SinksMissingError, SubtaskLogLostError
-from airflow_provider_ckpt.journal.events import EpochClaimed
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.journal.errors import JobDeletedError
+from airflow_provider_ckpt.journal.events import DeletionBegun, EpochClaimed
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.partitions.log_state import fold
 from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
 from airflow_provider_ckpt.sinks.file_sink import FileSink
@@ -168,3 +173,28 @@ def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
 def claims(cluster: Cluster) -> list[EpochClaimed]:
     cluster.world.look()
     return [event for _, event in cluster.world.journal if isinstance(event, EpochClaimed)]
+
+
+def test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end(made: Callable[[Cluster], Cluster]) -> None:
+    """Nobody has begun any attempt: that is what it waits for, and the run ends so that somebody hears of it."""
+    cluster = made(endless())
+    cluster.patience = 20.0
+    cluster.supervises = False
+    cluster.planner().run()
+    cluster.add(cluster.master())
+    cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RESTARTING)
+    assert "has not begun within 20 s" in (cluster.state.cause or "")
+
+
+def test_a_job_that_is_being_deleted_is_not_gone_on_with_and_the_error_says_so(
+    made: Callable[[Cluster], Cluster],
+) -> None:
+    """Not that somebody is to prepare it again."""
+    cluster = made(endless())
+    cluster.run(lambda: cluster.state.last_released >= 1)
+    all_die(cluster)
+    deletes = journal(cluster)
+    epoch = takeover.claim(deletes, "deletes", Place("x")).epoch
+    OwnedJournal(deletes).write(DeletionBegun(JobStatus.RUNNING, 1.0))
+    assert isinstance(comes(cluster).error, JobDeletedError)
+    assert journal(cluster).refresh().epoch == epoch, "nothing is claimed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -41,6 +41,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskRunning,
 )
 from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
@@ -121,9 +122,10 @@ class Driver:
         options: CheckpointOptions,
         coordinator: type[Coordinator],
         streaming: type[StreamingRunner],
+        controllers: Sequence[Controller] = (),
     ) -> None:
         self.world, self.random, self.options = world, random, options
-        self.coordinator_type = coordinator
+        self.coordinator_type, self.controllers = coordinator, controllers
         self.runner_type: type[Runner] = BatchRunner if options.is_batch else streaming
         self.slots = random.choice((1, 2, 100))
         self.faulty = True
@@ -184,6 +186,7 @@ class Driver:
             restored=restored(state, splits),
             attempts=self.attempts,
             slots=self.slots,
+            controllers=self.controllers,
         )
         self._carry_out(self.coordinator.start(self.world.now))
 

@@ -13,9 +13,11 @@ from airflow_provider_ckpt.coordinator.messages import Message, ReconfigureReque
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.simulation.driver import Driver
+from tests.simulation.restless import Restless
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.world import BrokenError, World
 
@@ -95,7 +97,7 @@ def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
     vertices: list[JobVertex] = []
     for one in graph.vertices:
         live = f"l{one.uid[1:]}"
-        if live not in one.sources and random.random() < 0.7:
+        if live not in one.sources and not one.splits and random.random() < 0.7:
             one = replace(one, operators=(*one.sources, live, one.uid), sources=(*one.sources, live))
         upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
         whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
@@ -105,7 +107,7 @@ def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
 
 class Simulation:
     """``rescales``: somebody asks for another number of subtasks of sources with splits, again and again;
-    ``reconfigures``: for other settings of some queries."""
+    ``reconfigures``: for other settings of some queries; ``controls``: a controller of the job does."""
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class Simulation:
         splits: bool = False,
         rescales: bool = False,
         reconfigures: bool = False,
+        controls: bool = False,
     ) -> None:
         self.random = Random(seed)
         graph = random_graph(self.random)
@@ -123,9 +126,11 @@ class Simulation:
             graph = by_split(graph, self.random)
         if rescales:
             graph = with_open_source(graph, self.random)
-        if reconfigures:
+        if reconfigures or controls:
             graph = with_live_sources(graph, self.random)
         self.rescales, self.reconfigures = rescales, reconfigures
+        self.deadly = 0.02 if rescales and reconfigures else 0.15
+        """How likely a driver dies of being asked. Of those that are asked for both all the time few would do it."""
         rows = {
             (f"{v.uid}/{i}", uid): self.random.randint(0, 12)
             for v in graph.vertices
@@ -134,7 +139,7 @@ class Simulation:
             if not v.splits
         }
         aligned = self.random.random() < 0.3
-        most = 40 if rescales else 15
+        most = (80 if reconfigures else 40) if rescales else 15
         lists = {
             v.uid: {f"s{number}": self.random.randint(0, 3) for number in range(self.random.randint(1, most))}
             for v in graph.vertices
@@ -151,6 +156,7 @@ class Simulation:
             mode="batch" if batch else "streaming",
         )
         self.coordinator_type, self.runner_type = coordinator, runner
+        self.controls = controls
         self.requests = itertools.count()
         self.driver = self._new_driver()
         self.zombies: list[Driver] = []
@@ -158,7 +164,7 @@ class Simulation:
 
     def run(self) -> None:
         """Raises BrokenError (or CutViolatedError through FAILED) as soon as an invariant does not hold."""
-        for _ in range(2 * FAULTY_STEPS if self.reconfigures else FAULTY_STEPS):
+        for _ in range(2 * FAULTY_STEPS if self.reconfigures or self.controls else FAULTY_STEPS):
             if "FINISHED" in self.ends:
                 break
             self._step_with_faults()
@@ -167,7 +173,8 @@ class Simulation:
         self.world.delete()
 
     def _new_driver(self) -> Driver:
-        return Driver(self.world, self.random, self.options, self.coordinator_type, self.runner_type)
+        controllers = [Restless(self.random)] if self.controls else []
+        return Driver(self.world, self.random, self.options, self.coordinator_type, self.runner_type, controllers)
 
     def _step_with_faults(self) -> None:
         self.world.now += self.random.choice((0.0, 0.01, 0.3, 1.5))
@@ -186,7 +193,7 @@ class Simulation:
             self._misdeliver()
         elif self.rescales and dice < 0.06 and self.driver.coordinator is not None:
             self._ask_to_rescale()
-        elif self.reconfigures and 0.06 < dice < 0.12 and self.driver.coordinator is not None:
+        elif self.reconfigures and 0.06 < dice < self._asked_until() and self.driver.coordinator is not None:
             self._ask_to_reconfigure()
 
     def _step(self, driver: Driver) -> None:
@@ -204,11 +211,17 @@ class Simulation:
             self.zombies.append(self.driver)
         self.driver = self._new_driver()
 
+    def _asked_until(self) -> float:
+        """Of a job that is asked for both: most of it runs for a short while only, and is asked while it does."""
+        coordinator = self.driver.coordinator
+        runs = coordinator is not None and coordinator.status is JobStatus.RUNNING
+        return 0.4 if self.rescales and runs else 0.12
+
     def _ask_to_rescale(self) -> None:
         """Some of it cannot be done, and is to be refused. A driver may die in the middle of it."""
         uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
         self._ask(RescaleRequested(uid, self.random.randint(0, 6), f"w{next(self.requests)}"))
-        if self.random.random() < 0.15:
+        if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
     def _ask_to_reconfigure(self) -> None:
@@ -220,14 +233,20 @@ class Simulation:
         known = [self.random.choice(one.operators) for one in likely]
         known += ["nobody"] if not known or self.random.random() < 0.1 else []
         chosen = self.random.sample(known, min(len(known), self.random.choice((1, 1, 2, 3))))
-        changes = {uid: self._settings() for uid in chosen}
+        if self.rescales and self.random.random() < 0.5:
+            chosen = list(dict.fromkeys([*chosen, self.random.choice(list(self.world.splits))]))
+        by_split = {uid for one in self.world.graph.vertices if one.splits for uid in one.operators}
+        changes = {uid: self._width() if uid in by_split else self._settings() for uid in chosen}
         self._ask(ReconfigureRequested(changes, f"c{next(self.requests)}"))
-        if self.random.random() < 0.15:
+        if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
     @staticmethod
     def _all_run(vertex: JobVertex, statuses: Mapping[SubtaskId, SubtaskStatus]) -> bool:
         return all(statuses.get(one) is SubtaskStatus.RUNNING for one in vertex.subtasks)
+
+    def _width(self) -> VertexSettings:
+        return VertexSettings(parallelism=self.random.randint(1, 6))
 
     def _settings(self) -> VertexSettings:
         if self.random.random() < 0.3:
@@ -247,7 +266,7 @@ class Simulation:
     def _finish_without_faults(self) -> None:
         self.zombies.clear()
         steps = STEPS_TO_FINISH + STEPS_TO_FINISH_A_SUBTASK * len(self.world.subtasks)
-        if self.reconfigures:
+        if self.reconfigures or self.controls:
             steps *= 2  # more of them live on until they are drained
         for step in range(steps):
             if "FINISHED" in self.ends:

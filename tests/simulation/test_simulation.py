@@ -8,6 +8,7 @@ completed is unreleased (R16). At the end: the job finishes once faults stop, wi
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -31,10 +32,12 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from tests.simulation.restless import Restless
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
 from tests.simulation.world import BrokenError
@@ -71,6 +74,70 @@ def test_every_schedule_in_which_queries_are_reconfigured_does_so_too(first: int
         _run(seed, reconfigures=True)
 
 
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_in_which_one_change_speaks_of_queries_and_of_sources_with_splits_does_so_too(
+    first: int,
+) -> None:
+    """R21: beside rescales by themselves; drivers die in the middle of it."""
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed, splits=True, rescales=True, reconfigures=True)
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first: int) -> None:
+    """It asks for all sorts of things, and the job goes on whatever comes of them."""
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed, splits=seed % 2 == 0, controls=True)
+
+
+def test_a_controller_does_change_jobs_and_never_twice_within_its_time() -> None:
+    changed = 0
+    for seed in range(60):
+        journal = [(epoch, event) for epoch, event in _run(seed, splits=True, controls=True).world.journal]
+        by_epoch: dict[int, list[Reconfigured]] = {}
+        for epoch, event in journal:
+            if isinstance(event, Reconfigured):
+                assert event.by == "Restless"
+                by_epoch.setdefault(epoch, []).append(event)
+        every = [event for events in by_epoch.values() for event in events]
+        assert all(b.at - a.at >= Restless.cool_down for a, b in itertools.pairwise(every)), every
+        changed += len(every)
+        if changed > 10:
+            return
+    pytest.fail(f"{changed} changes in 60 schedules")
+
+
+def test_the_schedules_of_composed_changes_are_not_tame() -> None:
+    missing = {"both", "several", "more", "not more", "given up", "completed", "left before it ended"}
+    for seed in range(400):
+        missing -= _of_composed(_run(seed, splits=True, rescales=True, reconfigures=True))
+        if not missing:
+            return
+    pytest.fail(f"in no schedule: {missing}")
+
+
+def _of_composed(simulation: Simulation) -> set[str]:
+    journal = [event for _, event in simulation.world.journal]
+    seen: set[str] = set()
+    width: dict[str, int] = {}
+    settings: Settings = {}
+    numbers = {event.number for event in journal if isinstance(event, ReconfigurationEnded)}
+    told = " ".join(str(event.outcome) for event in journal if isinstance(event, RequestAnswered))
+    for event in journal:
+        if isinstance(event, (PlanRecorded, GraphChanged)):
+            width = {one.uid: one.parallelism for one in event.graph.vertices}
+        elif isinstance(event, Reconfigured):
+            if event.graph is not None:
+                after = {one.uid: one.parallelism for one in event.graph.graph.vertices}
+                seen |= {"more" if after != width else "not more"}
+                seen |= {"several"} if len(event.graph.rescaled) > 1 else set()
+                seen |= {"both"} if event.settings != settings else set()
+                seen |= {"completed" if event.number in numbers else "left before it ended"}
+                width = after
+            settings = event.settings
+    return seen | ({"given up"} if "the job goes on as it was" in told else set())
+
+
 def test_the_schedules_of_reconfigurations_are_not_tame() -> None:
     missing = {"completed", "refused", "failed", "does not fit", "several", "anew", "left before it ended"}
     missing |= {"failed meanwhile", "is in progress", "is being ended"}
@@ -100,8 +167,15 @@ def _of_reconfiguring(simulation: Simulation) -> set[str]:
     return seen
 
 
-def _run(seed: int, *, splits: bool = False, rescales: bool = False, reconfigures: bool = False) -> Simulation:
-    simulation = Simulation(seed, splits=splits, rescales=rescales, reconfigures=reconfigures)
+def _run(
+    seed: int,
+    *,
+    splits: bool = False,
+    rescales: bool = False,
+    reconfigures: bool = False,
+    controls: bool = False,
+) -> Simulation:
+    simulation = Simulation(seed, splits=splits, rescales=rescales, reconfigures=reconfigures, controls=controls)
     try:
         simulation.run()
     except Exception as error:

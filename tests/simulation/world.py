@@ -251,6 +251,8 @@ class World:
             if isinstance(event, PlanRecorded):
                 self._begins_with[epoch] = event.graph.subtasks
             self.grow(event.graph)
+        elif isinstance(event, Reconfigured) and event.graph is not None:
+            self.grow(event.graph.graph)
         elif isinstance(event, SubtaskFinished):
             self._check_finished(event.subtask)
         elif isinstance(event, StatusChanged):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_ckpt.journal.kinds.epochs import Epochs
+from airflow_provider_ckpt.journal.kinds.epochs import Epochs, GraphChanged
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -31,6 +31,8 @@ class PhaseTimes:
 class Reconfigurations(Epochs):
     reconfigured: int = field(default=0, metadata=LATER)
     """The number of the last change that is decided."""
+    reconfigured_at: float = field(default=0.0, metadata=LATER)
+    """When that was."""
     reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=LATER)
     """The last ones that were decided, oldest first."""
 
@@ -38,14 +40,20 @@ class Reconfigurations(Epochs):
 @dataclass(frozen=True)
 class Reconfigured(JournalEvent):
     """From here on the job runs with ``settings``, which are all that is changed by now, by vertex: the commit point of
-    that change (R21). Later runs go by them, too. ``number``: of the reconfiguration, from 1 in the life of the job."""
+    that change (R21). Later runs go by them, too. ``number``: of the reconfiguration, from 1 in the life of the job;
+    ``graph``: of a change that speaks of sources with splits, too, what would be an event of its own without the rest;
+    ``by``: the controller that asked for it."""
 
     number: int
     settings: Mapping[str, VertexSettings]
     at: float
+    graph: GraphChanged | None = field(default=None, metadata=LATER)
+    by: str | None = field(default=None, metadata=LATER)
 
     def apply(self, state: Reconfigurations) -> None:
-        state.reconfigured = self.number
+        state.reconfigured, state.reconfigured_at = self.number, self.at
+        if self.graph is not None:
+            self.graph.apply(state)
         if state.plan is not None:
             definition = state.plan.definition
             if definition is not None:
@@ -62,13 +70,15 @@ class Reconfigured(JournalEvent):
 @dataclass(frozen=True)
 class ReconfigurationEnded(JournalEvent):
     """How a reconfiguration went, in which every vertex that was affected runs again. ``number``: 0 if it came to
-    nothing; ``took``: by vertex."""
+    nothing; ``took``: by vertex. ``by``: the controller that asked for it, and ``why``."""
 
     number: int
     request: str | None
     outcome: RequestOutcome
     took: Mapping[str, PhaseTimes]
     at: float
+    by: str | None = field(default=None, metadata=LATER)
+    why: str | None = field(default=None, metadata=LATER)
 
     @property
     def decides(self) -> bool:

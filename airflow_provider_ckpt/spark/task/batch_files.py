@@ -59,14 +59,23 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
     The frame that ``foreachBatch`` is given does not tell; the plan of the running query does. Some ten calls of the
     JVM for a source, and one for a file. ``spark``: the session the query was started with; the batch has a copy.
     """
+    indexes = _indexes(spark, vertex)
+    for index in indexes:
+        if (found := beside_partitions(index)) is not None:
+            raise LeftOutError(vertex=vertex, path=found)
+    return [[normal_path(path) for path in index.inputFiles()] for index in indexes]
+
+
+def largest_of_batch(spark: SparkSession, vertex: str) -> int:
+    """Bytes that the same micro-batch reads of the file source that gives most."""
+    return max((int(index.sizeInBytes()) for index in _indexes(spark, vertex)), default=0)
+
+
+def _indexes(spark: SparkSession, vertex: str) -> list[Any]:
     streams: Any = spark._jsparkSession.streams()
     running = streams.get(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
     if running is None:
         raise QueryFailedError(vertex=vertex, cause="its micro-batch does not say which query it belongs to")
     leaves = running.streamingQuery().lastExecution().logical().collectLeaves()
     streams = [leaf for leaf in map(leaves.apply, range(leaves.size())) if leaf.isStreaming()]
-    indexes = [index for index in map(index_of, streams) if index is not None]
-    for index in indexes:
-        if (found := beside_partitions(index)) is not None:
-            raise LeftOutError(vertex=vertex, path=found)
-    return [[normal_path(path) for path in index.inputFiles()] for index in indexes]
+    return [index for index in map(index_of, streams) if index is not None]

@@ -26,7 +26,8 @@ class RunContext:
     """``storage`` is the root's. ``graph``: as the epoch began; a task's plan says what has changed since. ``post``
     hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
     (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14).
-    ``job``: with what was changed of it before this run; ``logic``: reads the functions that it is given yet."""
+    ``job``: with what was changed of it before this run; ``logic``: reads the functions that it is given yet.
+    ``measures``: somebody wants to know of every micro-batch how it went."""
 
     spark: SparkSession
     storage: Storage
@@ -39,3 +40,4 @@ class RunContext:
     check_fenced: Callable[[], None] = field(repr=False)
     supervised: SupervisedTry | None = None
     logic: Logic = _no_other
+    measures: bool = False

@@ -9,6 +9,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.spark.task.spark_progress import SparkProgress
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.task.task import Task
 
@@ -21,10 +22,10 @@ class ProgressListener(StreamingQueryListener):
     exception for which the class path is searched. The batch would be published so much later.
     """
 
-    def __init__(self, tasks: Mapping[SubtaskId, Task]) -> None:
+    def __init__(self, tasks: Mapping[SubtaskId, Task], *, measures: bool = False) -> None:
         """``tasks``: by subtask, always those of the current attempts: an attempt's query has the id of the one
-        before."""
-        self._tasks = tasks
+        before. ``measures``: the tasks are told how each micro-batch went, too."""
+        self._tasks, self.measures = tasks, measures
         self._wrapped: Any = None
 
     @property
@@ -37,9 +38,17 @@ class ProgressListener(StreamingQueryListener):
 
     def committed(self, query: str) -> None:
         """``query``: the id of one that has committed a micro-batch, or had nothing to do."""
-        for task in list(self._tasks.values()):
-            if isinstance(task, StreamingRunner) and task.query_id == query:
-                task.on_progress()
+        for task in self._of(query):
+            task.on_progress()
+
+    def measured(self, query: str, progress: SparkProgress | None) -> None:
+        """None: it has had nothing to do for a while."""
+        for task in self._of(query):
+            task.measured(progress)
+
+    def _of(self, query: str) -> list[StreamingRunner]:
+        tasks = list(self._tasks.values())
+        return [task for task in tasks if isinstance(task, StreamingRunner) and task.query_id == query]
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
         pass
@@ -64,10 +73,15 @@ class _JavaEvents:
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self._listener.committed(event.progress().id().toString())
+        progress = event.progress()
+        query = progress.id().toString()
+        self._listener.committed(query)  # first: nobody waits for the rest
+        if self._listener.measures:
+            self._listener.measured(query, SparkProgress.of(progress))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        pass
+        if self._listener.measures:
+            self._listener.measured(event.id().toString(), None)
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass

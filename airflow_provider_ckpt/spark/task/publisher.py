@@ -24,7 +24,12 @@ from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_files import files_of_batch, refuse_other_files, refuse_unreadable_names
+from airflow_provider_ckpt.spark.task.batch_files import (
+    files_of_batch,
+    largest_of_batch,
+    refuse_other_files,
+    refuse_unreadable_names,
+)
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
@@ -62,6 +67,7 @@ class Publisher:
         self._context, self._outputs, self._prepared = context, outputs, prepared
         self._stateful = stateful
         self._pending: Prepared | None = None
+        self._taken: dict[int, tuple[int, int]] = {}
 
     @property
     def lock(self) -> threading.RLock:
@@ -146,3 +152,13 @@ class Publisher:
             planned = {uid: [*map(normal_path, files)] for uid, files in uris.items()}
             refuse_other_files(self.vertex.uid, planned, files_of_batch(self._context.run.spark, self.vertex.uid))
             self.inputs.refuse_damaged(planned)
+        if self._context.run.measures:
+            files = max(map(len, uris.values()), default=0)
+            size = largest_of_batch(self._context.run.spark, self.vertex.uid) if files else 0
+            with self.lock:
+                self._taken = {batch_id - 1: self._taken.get(batch_id - 1, (0, 0)), batch_id: (files, size)}
+
+    def taken(self, batch_id: int) -> tuple[int, int]:
+        """Files and bytes of the input that gave most of them to a batch, of the last two; 0 if nobody measures."""
+        with self.lock:
+            return self._taken.get(batch_id, (0, 0))

@@ -25,7 +25,7 @@ class SparkGateway(LocalGateway):
 
         super().__init__(context.epoch, runners, on_crash, restarts)
         self._spark = context.spark
-        self._listener = ProgressListener(self._tasks)
+        self._listener = ProgressListener(self._tasks, measures=context.measures)
 
     def start(self) -> None:
         self._spark.streams.addListener(self._listener)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from airflow_provider_ckpt.coordinator.reports import ReconfigurationUnfit, SourceAtEnd
+from airflow_provider_ckpt.coordinator.reports import QueryMeasured, ReconfigurationUnfit, SourceAtEnd
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -30,6 +30,7 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.spark_progress import SparkProgress
 from airflow_provider_ckpt.spark.task.trials import Trials
 from airflow_provider_ckpt.task.actions import (
     Action,
@@ -62,6 +63,7 @@ class StreamingRunner:
         widen: Callable[[VertexPlan], None] = lambda plan: None,
     ) -> None:
         self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
+        self._publisher = publisher
         self._context, self._make_builder, self._trials = context, make_builder, trials
         self._builder: QueryBuilder | None = None
         self._settings: VertexSettings | None = None
@@ -178,6 +180,18 @@ class StreamingRunner:
         """An event may come late: the run is over, and the next attempt publishes the batch."""
         if not self._query.is_stopped:
             self._guard(self._query.publish_committed)
+
+    def measured(self, progress: SparkProgress | None) -> None:
+        """None: the query has had nothing to do for a while. Behind :meth:`on_progress`."""
+        if self._query.is_stopped:
+            return
+        found = None
+        if progress is not None:
+            files, size = self._publisher.taken(progress.batch_id)
+            with self._lock:
+                behind = self._inputs.behind()
+            found = progress.told(self._trigger_interval, files, size, behind)
+        self._publication.tell(QueryMeasured(*self._publication.task_id, found))
 
     # ---- from facts to actions; the lock is held
 

@@ -6,6 +6,7 @@ out of the code.
 
 from __future__ import annotations
 
+from tests.mutants.catalogue.controllers import CONTROLLERS
 from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.garbage import GARBAGE
@@ -30,6 +31,7 @@ MUTANTS = (
     *COORDINATOR,
     *RESCALING,
     *RECONFIGURING,
+    *CONTROLLERS,
     *REMOTE,
     *KEPT,
     *RECOVERY,

@@ -1,0 +1,195 @@
+"""The controllers of a job: what they are shown, when they are asked, and what becomes of what they answer.
+
+They change the job as a person does, by the same way, and later: one change at a time, none while another one is under
+way or the job is being ended, none for a while behind one (R21). What they ask for in vain they do not ask for again
+at once.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.coordinator.effects import Notice
+from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
+from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
+from airflow_provider_ckpt.coordinator.reconfiguring import ReconfigurationInProgress
+from airflow_provider_ckpt.coordinator.reports import QueryMeasured
+from airflow_provider_ckpt.coordinator.rescaler import Rescaler
+from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
+from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+MOST_BATCHES = 1000
+"""So many of a query are kept from one look to the next, the latest ones."""
+LONGEST_REFUSED = 10
+"""What was refused is not asked for again in twice the time each time, so often."""
+
+
+@dataclass
+class _Measured:
+    batches: list[BatchProgress] = field(default_factory=list)
+    is_idle: bool = False
+
+
+@dataclass
+class _Watch:
+    """One controller. ``next_look``: None once it is switched off; ``since``: from when on it is shown what there was;
+    ``in_vain``: what it asked for in vain -> how often, and until when it is not asked for."""
+
+    controller: Controller
+    next_look: float | None = None
+    since: float = 0.0
+    measured: dict[str, _Measured] = field(default_factory=dict)
+    in_vain: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def rest(self, now: float) -> None:
+        """Behind a change: what was measured before it says nothing about the job of now."""
+        self.measured.clear()
+        self.since = now
+        if self.next_look is not None:
+            self.next_look = now + max(self.controller.cool_down, self.controller.every)
+
+
+class Controlling:
+    """``changed_at``: when the job was changed last, by drivers before; 0: it was not."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        job: JobLifecycle,
+        reconfigurer: Reconfigurer,
+        rescaler: Rescaler,
+        controllers: Sequence[Controller],
+        changed_at: float,
+    ) -> None:
+        self._parts, self._job = parts, job
+        self._reconfigurer, self._rescaler = reconfigurer, rescaler
+        self._watches = [_Watch(one) for one in controllers]
+        self._changed_at = changed_at
+        self._asked: tuple[_Watch, ReconfigurationInProgress] | None = None
+        self._seen = self._changes()
+
+    def start(self, now: float) -> None:
+        for watch in self._watches:
+            one = watch.controller
+            cool = min(self._changed_at, now) + one.cool_down if self._changed_at else now
+            watch.since, watch.next_look = now, max(now + one.every, cool)
+
+    def measured(self, message: QueryMeasured) -> None:
+        for watch in self._watches:
+            found = watch.measured.setdefault(message.subtask.vertex, _Measured())
+            found.is_idle = message.progress is None
+            if message.progress is not None:
+                found.batches = [*found.batches, message.progress][-MOST_BATCHES:]
+
+    def next_deadline(self) -> float | None:
+        if not self._may_look():
+            return None
+        return min((one.next_look for one in self._watches if one.next_look is not None), default=None)
+
+    def advance(self, now: float) -> None:
+        self._note_outcome(now)
+        if self._is_changing() or self._seen != self._changes():
+            self._seen = self._changes()
+            for watch in self._watches:
+                watch.rest(now)
+        for watch in self._watches:
+            if watch.next_look is not None and now >= watch.next_look and self._may_look():
+                self._look(watch, now)
+
+    # -- whether
+
+    def _may_look(self) -> bool:
+        parts = self._parts
+        ending = self._job.is_ending or parts.requests.stop is not None or parts.requests.draining
+        return self._job.status is JobStatus.RUNNING and not ending and not self._is_changing()
+
+    def _is_changing(self) -> bool:
+        return self._parts.reconfiguring.current is not None or self._parts.rescaling.current is not None
+
+    def _changes(self) -> tuple[int, int]:
+        """Of either kind so far, also those that took no time."""
+        return self._parts.graph.number, self._parts.reconfiguring.last_begun
+
+    # -- a look
+
+    def _look(self, watch: _Watch, now: float) -> None:
+        controller, metrics = watch.controller, self._metrics(watch, now)
+        watch.measured.clear()
+        watch.since, watch.next_look = now, now + controller.every
+        try:
+            wanted = controller.on_metrics(now, metrics)
+            if wanted is not None and not isinstance(wanted, Reconfiguration):
+                raise TypeError(f"on_metrics returned {wanted!r}, which is no Reconfiguration")
+        except Exception as error:  # a policy is no part of what the job computes: it goes on without
+            watch.next_look = None
+            what = f"{controller.name} failed, and is switched off for this run; the job goes on: {error}"
+            self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
+            return
+        if wanted is not None and wanted.changes:
+            self._ask(watch, wanted, now)
+
+    def _ask(self, watch: _Watch, wanted: Reconfiguration, now: float) -> None:
+        name, asks = watch.controller.name, _shown(wanted.changes)
+        if now < watch.in_vain.get(asks, (0, 0.0))[1]:
+            return
+        why = f", because {wanted.why}" if wanted.why else ""
+        outcome = self._reconfigurer.requested(ReconfigureRequested(wanted.changes, None, name, wanted.why), now)
+        if outcome.took_place or (current := self._parts.reconfiguring.current) is None:
+            self._parts.out.append(Notice(f"{name} asks for {asks}{why}: {outcome}"))
+            self._in_vain(watch, asks, now)
+            return
+        self._parts.out.append(Notice(f"{name} asks for {asks}{why}"))
+        self._asked = (watch, current)
+
+    def _note_outcome(self, now: float) -> None:
+        if self._asked is None or (outcome := self._asked[1].outcome) is None:
+            return
+        (watch, current), self._asked = self._asked, None
+        asks = _shown({**current.change, **{uid: _by(count) for uid, count in current.rescales.items()}})
+        if outcome.took_place:
+            watch.in_vain.pop(asks, None)
+        else:
+            self._in_vain(watch, asks, now)
+
+    @staticmethod
+    def _in_vain(watch: _Watch, asks: str, now: float) -> None:
+        times = min(watch.in_vain.get(asks, (0, 0.0))[0] + 1, LONGEST_REFUSED)
+        pause = max(watch.controller.cool_down, watch.controller.every) * 2**times
+        watch.in_vain[asks] = (times, now + pause)
+
+    # -- what there is to see
+
+    def _metrics(self, watch: _Watch, now: float) -> JobMetrics:
+        parts = self._parts
+        settings = parts.reconfiguring.settings
+        queries, sources = {}, {}
+        for vertex in parts.graph.now.vertices:
+            if all(parts.subtasks.has_ended(one) for one in vertex.subtasks):
+                continue
+            if vertex.splits:
+                total, done, left = parts.splits.progress(vertex.uid)
+                sources[vertex.uid] = SplitMetrics(total, done, left, len(self._rescaler.readers(vertex.uid)))
+                continue
+            found = watch.measured.get(vertex.uid, _Measured())
+            declared = settings.get(vertex.uid, VertexSettings())
+            queries[vertex.uid] = QueryMetrics(tuple(found.batches), found.is_idle, declared)
+        return JobMetrics(now - watch.since, queries, sources)
+
+
+def _by(count: int) -> VertexSettings:
+    return VertexSettings(parallelism=count)
+
+
+def _shown(changes: Mapping[str, VertexSettings]) -> str:
+    """``counts: state_partitions=8``; the same for the same change."""
+    told = []
+    for uid, one in sorted(changes.items()):
+        told.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.named().items())))
+    return "; ".join(told)

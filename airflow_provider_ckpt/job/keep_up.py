@@ -1,0 +1,215 @@
+"""The controller that keeps up with what comes in: more at a time when a query falls behind, less when it idles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
+from airflow_provider_ckpt.job.errors import BadControllerError
+from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+
+FACTOR = 2
+"""By so much it grows and shrinks at a time."""
+SLACK = 4
+"""It shrinks at a quarter of what it has: then it has twice as much as it needs, and does not grow again at once."""
+Range = tuple[int, int]
+
+
+class KeepUp(Controller):
+    """Of one query, or of one source with splits. Each setting moves between two bounds, of which the lower one is what
+    the job declares.
+
+    * ``max_files_per_batch`` or ``max_bytes_per_batch``: doubled when each micro-batch of ``looks`` looks in a row was
+      as large as it may be: there is more than it takes.
+    * ``state_partitions``: doubled when the micro-batches of so many looks took longer than their interval, and no
+      limit is in the way.
+    * ``parallelism`` of a source with splits: doubled when what is left would take longer than ``within``.
+
+    Halved again when ``idle_looks`` looks in a row found it with a quarter of that, or with nothing to do. One look
+    that says otherwise begins to count anew; one that says nothing, since a micro-batch is under way, does not count.
+
+    Raises BadControllerError.
+    """
+
+    def __init__(
+        self,
+        uid: str,
+        *,
+        max_files_per_batch: Range | None = None,
+        max_bytes_per_batch: tuple[Size, Size] | None = None,
+        state_partitions: Range | None = None,
+        parallelism: Range | None = None,
+        within: Duration = "1h",
+        looks: int = 3,
+        idle_looks: int = 30,
+        every: Duration = "10s",
+        cool_down: Duration = "1m",
+    ) -> None:
+        self.uid = uid
+        super().__init__(every=every, cool_down=cool_down)
+        self._bounds = {
+            "max_files_per_batch": self._whole("max_files_per_batch", max_files_per_batch),
+            "max_bytes_per_batch": self._whole("max_bytes_per_batch", _bytes(max_bytes_per_batch)),
+            "state_partitions": self._whole("state_partitions", state_partitions),
+            "parallelism": self._whole("parallelism", parallelism),
+        }
+        self._limit = self._one_limit()
+        self._within = parse_duration(within, "within")
+        self._looks, self._idle_looks = looks, idle_looks
+        if min(looks, idle_looks) < 1:
+            raise BadControllerError(controller=self.name, problem="looks and idle_looks are 1 or more")
+        self._behind = 0
+        self._idle: dict[str, int] = {}
+        self._began: tuple[float, int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"KeepUp({self.uid})"
+
+    def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
+        if self._bounds["parallelism"] is not None:
+            source = metrics.sources.get(self.uid)
+            return None if source is None else self._of_source(now, source)
+        query = metrics.queries.get(self.uid)
+        return None if query is None else self._of_query(query, metrics.elapsed)
+
+    # -- a query
+
+    def _of_query(self, query: QueryMetrics, elapsed: float) -> Reconfiguration | None:
+        if not query.batches and not query.is_idle:
+            return None
+        busy = sum(max(one.duration, one.interval) for one in query.batches) * 2 >= elapsed
+        full, late = busy and self._is_full(query), bool(query.batches) and all(one.is_late for one in query.batches)
+        for setting in self._counts(behind=full or late, slack=self._slack(query)):
+            if (less := self._less(query, setting)) is not None:
+                return less
+        if self._behind < self._looks:
+            return None
+        return self._more(query, full=full, late=late)
+
+    def _more(self, query: QueryMetrics, *, full: bool, late: bool) -> Reconfiguration | None:
+        if full and self._limit is not None:
+            now, most = self._now(query, self._limit), self._of(self._limit)[1]
+            if now < most:
+                return self._change(self._limit, min(most, now * FACTOR), "each micro-batch is as large as it may be")
+        if late and self._bounds["state_partitions"] is not None:
+            now, most = self._now(query, "state_partitions"), self._of("state_partitions")[1]
+            if now < most:
+                took = f"micro-batches take {query.batch_time:.1f} s, and one is to begin every {_interval(query):g} s"
+                return self._change("state_partitions", min(most, now * FACTOR), took)
+        return None
+
+    def _less(self, query: QueryMetrics, setting: str) -> Reconfiguration | None:
+        if getattr(query.settings, setting) is None:
+            return None  # as the job declares it
+        now, least = self._now(query, setting), self._of(setting)[0]
+        if now <= least:
+            return None
+        return self._change(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")
+
+    def _is_full(self, query: QueryMetrics) -> bool:
+        """Whether each micro-batch was as large as it may be. Spark takes no file that would exceed a limit of bytes,
+        unless it is the first one."""
+        if self._limit is None or not query.batches:
+            return False
+        limit = self._now(query, self._limit)
+        if self._limit == "max_files_per_batch":
+            return all(one.files >= limit for one in query.batches)
+        return all(one.files and one.size + one.size // one.files > limit for one in query.batches)
+
+    def _slack(self, query: QueryMetrics) -> list[str]:
+        """Of what a quarter would have been enough."""
+        found = []
+        has_time = all(0 < one.duration * SLACK <= one.interval for one in query.batches)
+        if has_time and self._bounds["state_partitions"] is not None:
+            found.append("state_partitions")
+        if self._limit is not None:
+            limit = self._now(query, self._limit)
+            taken = [one.files if self._limit == "max_files_per_batch" else one.size for one in query.batches]
+            if max(taken, default=0) * SLACK <= limit:
+                found.append(self._limit)
+        return found
+
+    def _now(self, query: QueryMetrics, setting: str) -> int:
+        """As it is changed; else as it was seen, or as the job declares it: the lower bound."""
+        changed = getattr(query.settings, setting)
+        if changed is not None:
+            return int(changed)
+        least = self._of(setting)[0]
+        if setting == "state_partitions":
+            return next((one.state_partitions for one in reversed(query.batches) if one.state_partitions), least)
+        for one in query.batches:
+            if (one.files if setting == "max_files_per_batch" else one.size * (one.files > 1)) > least:
+                problem = f"the job lets a micro-batch take more than {setting}={least}, the lower bound: declare that"
+                raise BadControllerError(controller=self.name, problem=problem)
+        return least
+
+    # -- a source with splits
+
+    def _of_source(self, now: float, source: SplitMetrics) -> Reconfiguration | None:
+        if not source.left:
+            return None
+        if self._began is None or self._began[2] != source.readers:
+            self._began = (now, source.done, source.readers)
+            return None
+        since, done = now - self._began[0], source.done - self._began[1]
+        if since <= 0 or done < max(2, source.readers):
+            return None  # nothing to tell a pace by yet
+        lasts = (source.total - source.done) * since / done
+        least, most = self._of("parallelism")
+        told = f"what is left takes {lasts:.0f} s, and is to take {self._within:.0f} s"
+        slack = ["parallelism"] if lasts * SLACK <= self._within else []
+        if self._counts(behind=lasts > self._within, slack=slack) and source.readers > least:
+            return self._change("parallelism", max(least, source.readers // FACTOR), told)
+        wanted = min(most, source.readers * FACTOR, source.readers + source.left)
+        if self._behind >= self._looks and wanted > source.readers:
+            return self._change("parallelism", wanted, told)
+        return None
+
+    # -- small things
+
+    def _counts(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
+        """What it has had too much of for long enough; ``_behind`` says for how long it has been behind."""
+        self._behind = self._behind + 1 if behind else 0
+        self._idle = {} if behind else {setting: self._idle.get(setting, 0) + 1 for setting in slack}
+        return [setting for setting, looks in self._idle.items() if looks >= self._idle_looks]
+
+    def _change(self, setting: str, value: int, why: str) -> Reconfiguration:
+        self._behind, self._idle, self._began = 0, {}, None
+        return Reconfiguration(why).assign_workload(self.uid, **{setting: value})
+
+    def _of(self, setting: str) -> Range:
+        found = self._bounds[setting]
+        assert found is not None
+        return found
+
+    def _one_limit(self) -> str | None:
+        given = [name for name, bounds in self._bounds.items() if bounds is not None]
+        limits = [name for name in given if name.startswith("max_")]
+        problem = "give the bounds of something" if not given else None
+        problem = "Spark takes a limit of bytes or one of files, not both" if len(limits) > 1 else problem
+        if "parallelism" in given and len(given) > 1:
+            problem = "parallelism is of a source with splits, which has nothing else that could be changed"
+        if problem is not None:
+            raise BadControllerError(controller=self.name, problem=problem)
+        return limits[0] if limits else None
+
+    def _whole(self, setting: str, bounds: Sequence[int] | None) -> Range | None:
+        if bounds is None:
+            return None
+        pair = tuple(bounds) if isinstance(bounds, Sequence) else ()
+        if len(pair) != 2 or any(type(one) is not int for one in pair) or not 0 < pair[0] <= pair[1]:
+            problem = f"{setting} is two whole numbers above 0, the smaller one first, not {bounds!r}"
+            raise BadControllerError(controller=self.name, problem=problem)
+        return pair[0], pair[1]
+
+
+def _bytes(bounds: tuple[Size, Size] | None) -> Sequence[int] | None:
+    if bounds is None or not isinstance(bounds, Sequence):
+        return bounds
+    return tuple(parse_bytes(one, "max_bytes_per_batch") for one in bounds)
+
+
+def _interval(query: QueryMetrics) -> float:
+    return query.batches[-1].interval

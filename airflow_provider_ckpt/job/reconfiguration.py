@@ -1,0 +1,147 @@
+"""What somebody, or a controller of the job, wants changed while the job runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from airflow_provider_ckpt.job.errors import NotReconfigurableError
+from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+_ELSEWHERE = {
+    "executors": "the master gives and takes them: stop the job, and begin it with other Spark settings",
+    "executor_cores": "Spark fixes them when the driver starts: stop the job, and begin it with other settings",
+    "executor_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
+    "driver_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
+}
+"""What cannot be changed so, and what to do instead."""
+
+
+class Reconfiguration:
+    """Collects changes; :meth:`JobClient.reconfigure` asks for all of them as one. ``uid``: of an operator; what is no
+    execution logic holds for the whole query in which it runs. The three kinds, and the ready-made changes behind them,
+    are Trisk's.
+
+    Every method may be called several times, and returns the object. Raises NotReconfigurableError for what can never
+    be done, BadSizeError and BadDurationError.
+    """
+
+    def __init__(self, why: str | None = None) -> None:
+        """``why``: shown beside the change if a :class:`Controller` asks for it."""
+        self.why = why
+        self._changes: dict[str, VertexSettings] = {}
+
+    @property
+    def changes(self) -> Mapping[str, VertexSettings]:
+        """By operator."""
+        return dict(self._changes)
+
+    def assign_workload(
+        self,
+        uid: str,
+        *,
+        max_bytes_per_batch: Size | None = None,
+        max_files_per_batch: int | None = None,
+        trigger_interval: Duration | None = None,
+        state_partitions: int | None = None,
+        parallelism: int | None = None,
+        **unknown: object,
+    ) -> Reconfiguration:
+        """How much of each file source and result partition one micro-batch of the query takes (one of the two), how
+        long it is from one micro-batch to the next, and into how many parts its state is cut; of a source with splits
+        how many subtasks read it (``parallelism``, and nothing else)."""
+        _refuse_unknown(uid, unknown, ("max_bytes_per_batch", "max_files_per_batch", *_WORKLOAD))
+        if max_bytes_per_batch is not None and max_files_per_batch is not None:
+            raise NotReconfigurableError(uid=uid, problem="Spark takes a limit of bytes or one of files, not both")
+        size = None if max_bytes_per_batch is None else parse_bytes(max_bytes_per_batch, "max_bytes_per_batch")
+        return self._add(
+            uid,
+            VertexSettings(
+                max_bytes_per_batch=_whole(uid, "max_bytes_per_batch", size),
+                max_files_per_batch=_whole(uid, "max_files_per_batch", max_files_per_batch),
+                trigger_interval=None if trigger_interval is None else parse_duration(trigger_interval, _WORKLOAD[0]),
+                state_partitions=_whole(uid, "state_partitions", state_partitions),
+                parallelism=_whole(uid, "parallelism", parallelism),
+            ),
+        )
+
+    def assign_resources(self, uid: str, *, pool_weight: int | None = None, **unknown: object) -> Reconfiguration:
+        """The weight of the query's pool in Spark's FAIR scheduler: beside others that want all cores, it gets that
+        many times what one of weight 1 gets."""
+        _refuse_unknown(uid, unknown, ("pool_weight",))
+        return self._add(uid, VertexSettings(pool_weight=_whole(uid, "pool_weight", pool_weight)))
+
+    def assign_execution_logic(self, uid: str, job: str) -> Reconfiguration:
+        """The function of operator ``uid`` is that of the operator of the same uid in ``job``, a reference as the job
+        has one (``path/to/file.py:job``), read where the driver runs."""
+        if not isinstance(job, str) or ":" not in job:
+            problem = f"{job!r} is no reference of a job, such as pipelines/orders_v2.py:job"
+            raise NotReconfigurableError(uid=uid, problem=problem)
+        return self._add(uid, VertexSettings(logic={uid: job}))
+
+    # -- ready-made changes
+
+    def rescale(
+        self, uid: str, *, parallelism: int | None = None, state_partitions: int | None = None
+    ) -> Reconfiguration:
+        """More or fewer work on it at a time: on a source with splits so many subtasks, on the state of a query so many
+        tasks. One of the two."""
+        if (parallelism is None) is (state_partitions is None):
+            problem = "it is rescaled by parallelism (a source with splits) or by state_partitions (a query): give one"
+            raise NotReconfigurableError(uid=uid, problem=problem)
+        return self.assign_workload(uid, parallelism=parallelism, state_partitions=state_partitions)
+
+    def rebalance(self, weights: Mapping[str, int]) -> Reconfiguration:
+        """The cores are shared anew: operator -> weight of its query's pool beside those of the others. The splits of a
+        source need no such thing: they go to whoever has nothing to read."""
+        for uid, weight in weights.items():
+            self.assign_resources(uid, pool_weight=weight)
+        return self
+
+    def change_of_logic(self, job: str, *uids: str) -> Reconfiguration:
+        """Several operators take their functions from one other version of the job."""
+        if not uids:
+            raise NotReconfigurableError(uid=str(job), problem="name the operators that take their functions from it")
+        for uid in uids:
+            self.assign_execution_logic(uid, job)
+        return self
+
+    def placement(self, uid: str, *where: object, **named: object) -> NoReturn:
+        """Where a query runs. Refused: it is in the job's one driver, and Spark chooses the executors of its tasks."""
+        problem = (
+            "where it runs cannot be changed while the job runs: all queries are in one driver, and Spark chooses the "
+            "executors of their tasks. For a share of the cores: rebalance. For a driver of its own: run the job with "
+            "workers, or as a task group, and give its worker the hosts"
+        )
+        raise NotReconfigurableError(uid=uid, problem=problem)
+
+    def _add(self, uid: str, change: VertexSettings) -> Reconfiguration:
+        if change.is_declared:
+            raise NotReconfigurableError(uid=uid, problem="nothing is given that is to be changed")
+        self._changes[uid] = self._changes.get(uid, VertexSettings()).changed(change)
+        return self
+
+
+_WORKLOAD = ("trigger_interval", "state_partitions", "parallelism")
+WHOLE = ("max_files_per_batch", "state_partitions", "parallelism", "pool_weight")
+
+
+def _refuse_unknown(uid: str, unknown: Mapping[str, object], known: tuple[str, ...]) -> None:
+    for name in unknown:
+        problem = _ELSEWHERE.get(name, f"there is: {', '.join(known)}")
+        raise NotReconfigurableError(uid=uid, problem=f"{name} cannot be changed while the job runs; {problem}")
+
+
+def _whole(uid: str, name: str, value: Any) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise NotReconfigurableError(uid=uid, problem=f"{name} is a whole number above 0, not {value!r}")
+    return value
+
+
+def as_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a template or a command line has made a text of: the settings that are whole numbers, as those."""
+    return {
+        name: int(value) if name in WHOLE and isinstance(value, str) and value.strip().isdecimal() else value
+        for name, value in given.items()
+    }

@@ -1,0 +1,146 @@
+"""A worker that waits beside the others, with its Spark up and the job planned, until one of them is lost.
+
+What takes long when a worker begins again is its process: the JVM, Spark, the plan. One that stands by has all that
+behind it (Flink: ``slotmanager.redundant-taskmanager-num``). Nothing depends on its being right about who is lost:
+whoever is taken for lost and lives finds that a later attempt has its log, as ever (W14).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.remote.worker import HOUSEKEEPING, WorkerEnd
+from airflow_provider_ckpt.storage.layout import deployment_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Other:
+    """A worker, as far as it is known."""
+
+    liveness: Liveness
+    outbox: Outbox
+
+    def may_run(self, subtask: SubtaskId) -> bool:
+        """One of a version that does not tell may run anything."""
+        return self.outbox.subtasks is None or subtask in self.outbox.subtasks
+
+
+class Standby:
+    """Use once: :meth:`wait`. ``deployment``: the one that it waits in; ``subtasks``: those that it would run.
+    ``look``: the journal's state, as it is now; ``is_well``: whether it could run them. ``lives``: whether a process
+    does, None if that cannot be seen from here."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        deployment: int,
+        subtasks: Iterable[SubtaskId],
+        look: Callable[[], JobState],
+        timing: Timing,
+        *,
+        is_well: Callable[[], bool] = lambda: True,
+        lives: Callable[[Place], bool | None] = is_alive,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._storage, self._folder = storage, deployment_path(job_id, deployment)
+        self._deployment, self._subtasks = deployment, tuple(subtasks)
+        self._look, self._timing, self._is_well, self._lives = look, timing, is_well, lives
+        self._clock, self._sleep = clock, sleep
+        self._others: dict[str, _Other] = {}
+        self._elsewhere: set[str] = set()
+        """Workers that run other subtasks: what a worker runs never changes."""
+        self._finished: frozenset[SubtaskId] = frozenset()
+        self._next_look = -math.inf
+        self._asked = False
+
+    def leave(self) -> None:
+        """Have :meth:`wait` return soon; any thread."""
+        self._asked = True
+
+    def wait(self) -> tuple[SubtaskId, ...] | WorkerEnd:
+        """The subtasks that nobody runs, as soon as there are any; else why there is nothing to wait for any more. A
+        look that comes to nothing because of the storage is followed by the next one."""
+        while True:
+            try:
+                found = self._seen()
+                if found is not None:
+                    return found
+            except TransientError as error:
+                log.warning("this look came to nothing, the next one follows: %s", error)
+            self._sleep(self._timing.poll)
+
+    def _seen(self) -> tuple[SubtaskId, ...] | WorkerEnd | None:
+        if self._asked:
+            return WorkerEnd.ASKED
+        if self._clock() >= self._next_look and (end := self._end()) is not None:
+            return end
+        self._see()
+        if not self._free:
+            return None
+        self._find()  # who has come in their place may be at work already
+        if not self._free:
+            return None
+        return self._end() or self._free or None  # who left may have left because all is done, or over
+
+    def _end(self) -> WorkerEnd | None:
+        if not self._is_well():
+            return WorkerEnd.SPARK_LOST
+        state = self._look()
+        self._next_look = self._clock() + HOUSEKEEPING
+        self._finished = frozenset(state.finished)
+        if state.deployment != self._deployment:
+            return WorkerEnd.JOB_OVER
+        return WorkerEnd.DONE if self._finished.issuperset(self._subtasks) else None
+
+    def _find(self) -> None:
+        for name in self._storage.list(self._folder):
+            if name.startswith("worker-") and name not in self._others and name not in self._elsewhere:
+                self._meet(name)
+
+    def _meet(self, name: str) -> None:
+        outbox = read_outbox(self._storage, f"{self._folder}/{name}")
+        if outbox is None:
+            return
+        liveness = Liveness(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))
+        other = _Other(liveness, outbox)
+        liveness.see(outbox.beat, self._clock())
+        if any(map(other.may_run, self._subtasks)):
+            self._others[name] = other
+        else:
+            self._elsewhere.add(name)
+
+    def _see(self) -> None:
+        for name, other in list(self._others.items()):
+            outbox = read_outbox(self._storage, f"{self._folder}/{name}")
+            if outbox is None:  # the JobMaster has buried it: others run what it ran
+                del self._others[name]
+                continue
+            other.outbox = outbox
+            other.liveness.see(outbox.beat, self._clock())
+
+    @property
+    def _free(self) -> tuple[SubtaskId, ...]:
+        living = [other for other in self._others.values() if self._is_at_work(other)]
+        left = [one for one in self._subtasks if one not in self._finished]
+        return tuple(one for one in left if not any(other.may_run(one) for other in living))
+
+    def _is_at_work(self, other: _Other) -> bool:
+        left = other.outbox.left is not None
+        return not (left or other.liveness.is_lost or self._lives(other.outbox.process) is False)

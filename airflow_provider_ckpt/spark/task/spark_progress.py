@@ -1,0 +1,37 @@
+"""Of Spark's progress event what somebody may want to know of a micro-batch. Some ten calls of the JVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
+
+
+@dataclass(frozen=True)
+class SparkProgress:
+    """``state``: rows, bytes and partitions of the query's stateful operators; of several the sum, and most
+    partitions. None of a query that keeps no state."""
+
+    batch_id: int
+    duration: float
+    rows: int
+    state: tuple[int, int, int] | None
+
+    @classmethod
+    def of(cls, progress: Any) -> SparkProgress:
+        """``progress``: Spark's own, in the JVM."""
+        found = progress.stateOperators()
+        operators = [found[number] for number in range(len(found))]
+        state = None
+        if operators:
+            rows = sum(int(one.numRowsTotal()) for one in operators)
+            size = sum(int(one.memoryUsedBytes()) for one in operators)
+            state = rows, size, max(int(one.numShufflePartitions()) for one in operators)
+        return cls(int(progress.batchId()), progress.batchDuration() / 1000, int(progress.numInputRows()), state)
+
+    def told(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:
+        rows, state_bytes, partitions = self.state or (None, None, None)
+        return BatchProgress(
+            self.batch_id, self.duration, interval, self.rows, files, size, behind, rows, state_bytes, partitions
+        )

@@ -1,0 +1,275 @@
+"""The controller that keeps up with what comes in, over simulated series: it grows, shrinks, and does not flap."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.job.controller import JobMetrics, QueryMetrics, SplitMetrics
+from airflow_provider_ckpt.job.errors import BadControllerError
+from airflow_provider_ckpt.job.keep_up import KeepUp
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+EVERY = 10.0
+MIB = 1 << 20
+
+
+@dataclass
+class Query:
+    """A query over simulated time. ``rate``: files that come in a second, at a time; ``fixed``, ``each``: seconds that
+    a micro-batch takes, and a file in it, by one part of the state."""
+
+    rate: Callable[[float], float]
+    fixed: float = 0.5
+    each: float = 0.05
+    interval: float = 1.0
+    files: int = 1
+    parts: int = 4
+    now: float = 0.0
+    backlog: float = 0.0
+    settings: VertexSettings = field(default_factory=VertexSettings)
+    number: int = 0
+
+    def limit(self) -> int:
+        return self.settings.max_files_per_batch or self.files
+
+    def width(self) -> int:
+        return self.settings.state_partitions or self.parts
+
+    def look(self) -> QueryMetrics:
+        """What it does until the next look."""
+        until, batches = self.now + EVERY, []
+        while self.now < until:
+            taken = min(int(self.backlog), self.limit())
+            duration = self.fixed + taken * self.each * self.parts / self.width()
+            if taken:
+                self.number += 1
+                size, width = taken * MIB, self.width()
+                batches.append(
+                    BatchProgress(self.number, duration, self.interval, taken, taken, size, state_partitions=width)
+                )
+            spent = max(duration if taken else 0.0, self.interval or 0.1)
+            self.backlog += self.rate(self.now) * spent - taken
+            self.now += spent
+        return QueryMetrics(tuple(batches), not batches, self.settings)
+
+
+def watched(query: Query, policy: KeepUp, looks: int) -> list[tuple[str, int]]:
+    """What the policy changed, in order."""
+    changes: list[tuple[str, int]] = []
+    for _ in range(looks):
+        began = query.now
+        metrics = JobMetrics(0.0, {"q": query.look()}, {})
+        asked = policy.on_metrics(query.now, JobMetrics(query.now - began, metrics.queries, {}))
+        if asked is not None:
+            (one,) = asked.changes.values()
+            assert list(asked.changes) == ["q"]
+            assert asked.why
+            query.settings = query.settings.changed(one)
+            changes += [(name, value) for name, value in one.named().items() if isinstance(value, int)]
+    return changes
+
+
+def turns(changes: list[int]) -> int:
+    """How often it went down behind going up, or the other way round."""
+    return sum((b > a) is not (c > b) for a, b, c in zip(changes, changes[1:], changes[2:], strict=False))
+
+
+def keep_up(**given: Any) -> KeepUp:
+    return KeepUp("q", **{"max_files_per_batch": (1, 64), **given})
+
+
+def test_a_rate_that_rises_is_followed_and_the_backlog_goes() -> None:
+    query = Query(lambda at: 0.5 if at < 200 else 6.0)
+    changes = watched(query, keep_up(), 100)
+    assert [value for _, value in changes] == [2, 4, 8, 16]
+    assert query.backlog < 8
+
+
+def test_nothing_is_changed_before_so_many_looks_said_so() -> None:
+    query = Query(lambda at: 20.0)
+    policy = keep_up(looks=5)
+    assert watched(query, policy, 4) == []
+    assert watched(query, policy, 1) == [("max_files_per_batch", 2)]
+    assert watched(query, policy, 4) == [], "it counts anew behind a change"
+
+
+def test_one_look_that_says_otherwise_begins_to_count_anew() -> None:
+    policy = keep_up(looks=3)
+    full, not_full = (metrics(BatchProgress(1, 9.0, 0.0, n, n, n)) for n in (1, 0))
+    for seen in (full, full, not_full, full, full):
+        assert policy.on_metrics(0.0, seen) is None
+    assert policy.on_metrics(0.0, full) is not None
+
+
+def metrics(*batches: BatchProgress, idle: bool = False, elapsed: float = 10.0, **settings: Any) -> JobMetrics:
+    return JobMetrics(elapsed, {"q": QueryMetrics(batches, idle, VertexSettings(**settings))}, {})
+
+
+def test_a_rate_that_falls_is_followed_down_to_the_lower_bound_and_no_further() -> None:
+    query = Query(lambda at: 30.0 if at < 300 else 0.2)
+    policy = keep_up(idle_looks=6, max_files_per_batch=(2, 64))
+    query.files = 2
+    watched(query, policy, 30)
+    top = query.limit()
+    assert top >= 16
+    changes = watched(query, policy, 300)
+    assert [value for _, value in changes][-1] == 2
+    assert query.limit() == 2
+    assert watched(query, policy, 100) == []
+
+
+def test_an_idle_query_gives_back_what_it_had_and_never_less_than_the_job_declares() -> None:
+    query = Query(lambda at: 0.0, settings=VertexSettings(max_files_per_batch=8, state_partitions=16))
+    policy = keep_up(idle_looks=4, state_partitions=(4, 32))
+    changes = watched(query, policy, 40)
+    assert changes == [
+        ("state_partitions", 8),
+        ("state_partitions", 4),
+        ("max_files_per_batch", 4),
+        ("max_files_per_batch", 2),
+        ("max_files_per_batch", 1),
+    ]
+
+
+def test_what_nobody_has_changed_is_not_given_back() -> None:
+    assert watched(Query(lambda at: 0.0, parts=200), keep_up(idle_looks=2, state_partitions=(4, 32)), 20) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("mean", [0.7, 3.0, 6.0, 11.0])
+def test_a_noisy_rate_does_not_make_it_flap(seed: int, mean: float) -> None:
+    """However it swings about one mean: some steps up, none of them taken back and made again."""
+    draw = random.Random(seed)
+    query = Query(lambda at: draw.uniform(0.2, 1.8) * mean)
+    changes = [value for _, value in watched(query, keep_up(idle_looks=12), 400)]
+    assert turns(changes) <= 1, changes
+    assert query.backlog < 200
+
+
+def test_a_rate_that_swings_between_day_and_night_is_followed_once_each() -> None:
+    query = Query(lambda at: 10.0 if int(at // 3600) % 2 == 0 else 0.3)
+    changes = [value for _, value in watched(query, keep_up(), 6 * 360)]
+    assert max(changes) > 4
+    assert turns(changes) == 5, changes
+
+
+def test_no_more_than_the_upper_bound() -> None:
+    query = Query(lambda at: 1000.0)
+    changes = watched(query, keep_up(max_files_per_batch=(1, 6)), 100)
+    assert [value for _, value in changes] == [2, 4, 6]
+
+
+def test_a_query_that_pauses_between_full_batches_is_not_behind() -> None:
+    """One file comes at a time, and one is what it may take."""
+    policy = keep_up(looks=1)
+    assert policy.on_metrics(0.0, metrics(BatchProgress(1, 0.5, 0.0, 1, files=1))) is None
+    busy = [BatchProgress(number, 0.5, 0.0, 1, files=1) for number in range(15)]
+    assert policy.on_metrics(0.0, metrics(*busy)) is not None
+
+
+def test_a_look_in_the_middle_of_a_long_batch_says_nothing() -> None:
+    policy = keep_up(looks=2, idle_looks=2)
+    full = metrics(BatchProgress(1, 30.0, 0.0, 5, files=4), max_files_per_batch=4)
+    assert policy.on_metrics(0.0, full) is None
+    for _ in range(10):
+        assert policy.on_metrics(0.0, metrics(max_files_per_batch=4)) is None
+    asked = policy.on_metrics(0.0, full)
+    assert asked is not None
+    assert asked.changes["q"].max_files_per_batch == 8
+
+
+# ---- bytes, and the parts of the state
+
+
+def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
+    policy = KeepUp("q", max_bytes_per_batch=("10m", "40m"), looks=1)
+    some = BatchProgress(1, 8.0, 0.0, 1, files=3, size=6 * MIB)
+    assert policy.on_metrics(0.0, metrics(some)) is None
+    asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 0.0, 1, files=3, size=9 * MIB)))
+    assert asked is not None
+    assert asked.changes["q"].max_bytes_per_batch == 20 * MIB
+
+
+def test_batches_that_take_longer_than_their_interval_get_more_parts_of_the_state() -> None:
+    query = Query(lambda at: 6.0, fixed=0.2, each=0.4, files=100)
+    policy = KeepUp("q", state_partitions=(4, 32))
+    assert [value for _, value in watched(query, policy, 100)][:2] == [8, 16]
+    assert query.backlog < 30
+
+
+def test_the_number_of_parts_that_was_seen_counts_and_not_the_bound() -> None:
+    policy = KeepUp("q", state_partitions=(4, 32), looks=1)
+    asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=12)))
+    assert asked is not None
+    assert asked.changes["q"].state_partitions == 24
+    assert policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=200))) is None
+
+
+def test_a_job_that_declares_another_limit_than_the_lower_bound_is_told() -> None:
+    with pytest.raises(BadControllerError, match=r"takes? more than max_files_per_batch=1, the lower bound: declare"):
+        keep_up().on_metrics(0.0, metrics(BatchProgress(1, 8.0, 0.0, 1, files=3)))
+
+
+def test_a_query_that_is_not_there_is_left_alone() -> None:
+    assert keep_up().on_metrics(0.0, JobMetrics(10.0, {}, {})) is None
+
+
+# ---- sources with splits
+
+
+def reading(policy: KeepUp, pace: float, looks: int, *, readers: int = 1, total: int = 1000) -> list[int]:
+    """``pace``: splits that one subtask reads in a second."""
+    found, done, now = [], 0.0, 0.0
+    for _ in range(looks):
+        now, done = now + EVERY, min(total, done + EVERY * pace * readers)
+        source = SplitMetrics(total, int(done), max(0, total - int(done) - readers), readers)
+        asked = policy.on_metrics(now, JobMetrics(EVERY, {}, {"q": source}))
+        if asked is not None:
+            readers = asked.changes["q"].parallelism or 0
+            found.append(readers)
+    return found
+
+
+def test_a_source_with_splits_gets_as_many_subtasks_as_it_takes_to_be_read_in_time() -> None:
+    assert reading(KeepUp("q", parallelism=(1, 8), within="5m"), 1.0, 30) == [2, 4]
+    assert reading(KeepUp("q", parallelism=(1, 8), within="1h"), 1.0, 30) == []
+    assert reading(KeepUp("q", parallelism=(1, 3), within="5s"), 1.0, 60) == [2, 3]
+
+
+def test_it_gives_subtasks_back_when_it_will_be_read_long_before() -> None:
+    policy = KeepUp("q", parallelism=(1, 8), within="3h", idle_looks=5)
+    assert reading(policy, 0.2, 60, readers=4) == [2, 1]
+
+
+def test_a_pace_is_not_told_by_one_split() -> None:
+    assert reading(KeepUp("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
+
+
+# ---- what it is given
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "give the bounds of something"),
+        ({"max_files_per_batch": (1, 2), "max_bytes_per_batch": (1, 2)}, "not both"),
+        ({"parallelism": (1, 2), "max_files_per_batch": (1, 2)}, "nothing else that could be changed"),
+        ({"state_partitions": (8, 4)}, "the smaller one first, not (8, 4)"),
+        ({"state_partitions": (0, 4)}, "two whole numbers above 0"),
+        ({"state_partitions": 4}, "two whole numbers above 0"),
+        ({"state_partitions": (1, 2.5)}, "two whole numbers above 0"),
+        ({"state_partitions": (1, 2), "looks": 0}, "looks and idle_looks are 1 or more"),
+        ({"state_partitions": (1, 2), "every": 0}, "every is above 0"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(BadControllerError) as raised:
+        KeepUp("q", **given)
+    assert why in str(raised.value)
+    assert "KeepUp(q)" in str(raised.value)

@@ -1,0 +1,248 @@
+"""One that stands by: when it takes a subtask for one that nobody runs, and when not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import DeploymentPrepared, EpochClaimed, StatusChanged, SubtaskFinished
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.remote.correspondence import Correspondence
+from airflow_provider_ckpt.remote.standby import Standby
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.remote.worker import WorkerEnd
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.remote.cluster import FakeClock
+
+A, B, C = map(SubtaskId, ("a/0", "b/0", "c/0"))
+LOST_AFTER = 30.0
+
+
+class FarStorage(WrappedStorage):
+    """``fails``: the next reads."""
+
+    fails, lists = 0, 0
+
+    def read(self, path: str) -> bytes:
+        if self.fails:
+            self.fails -= 1
+            raise StorageTransientError(verb="read", uri=path, reason="on purpose")
+        return super().read(path)
+
+    def list(self, path: str) -> list[str]:
+        self.lists += 1
+        return super().list(path)
+
+
+class Room:
+    """Time goes by while it waits: what ``then`` holds happens at these seconds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage, self.clock = FarStorage(open_storage(folder)), FakeClock()
+        self.clock.now = 0.0
+        self.state, self.gone = JobState("job"), set[str]()
+        self.is_well = True
+        self.then: list[tuple[float, Callable[[], object]]] = []
+        DeploymentPrepared(1, 1.0).apply(self.state)
+        self._alive: list[Correspondence] = []
+
+    def worker(self, name: str, *subtasks: SubtaskId, tells: bool = True) -> Correspondence:
+        given = subtasks if tells else None
+        one = Correspondence(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, given)
+        one.deliver()
+        self._alive.append(one)
+        return one
+
+    def silent(self, one: Correspondence) -> None:
+        self._alive.remove(one)
+
+    def answers(self, one: Correspondence) -> None:
+        self._alive.append(one)
+
+    def leaves(self, one: Correspondence) -> None:
+        self.silent(one)
+        one.leave("it was told to")
+        one.deliver()
+
+    def standby(self, *subtasks: SubtaskId) -> Standby:
+        return Standby(
+            self.storage,
+            "job",
+            1,
+            subtasks,
+            lambda: self.state,
+            Timing(0.5, LOST_AFTER),
+            is_well=lambda: self.is_well,
+            lives=lambda place: False if place.host in self.gone else None,
+            clock=self.clock,
+            sleep=self._sleep,
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self.clock.now += seconds
+        for one in self._alive:
+            one.deliver()
+        due = [act for at, act in self.then if at <= self.clock.now]
+        self.then = [one for one in self.then if one[0] > self.clock.now]
+        for act in due:
+            act()
+        assert self.clock.now < 1000, "it waits for ever"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(tmp_path)
+
+
+def test_what_nobody_runs_is_taken_at_once(room: Room) -> None:
+    room.worker("x", B)
+    assert room.standby(A, C).wait() == (A, C)
+    assert room.clock.now == 0
+
+
+def test_what_another_one_runs_is_not_taken_as_long_as_it_lives(room: Room) -> None:
+    one = room.worker("x", A)
+    room.then = [(200.0, lambda: room.silent(one))]
+    assert room.standby(A).wait() == (A,)
+    assert 200 + LOST_AFTER - 2 <= room.clock.now <= 200 + LOST_AFTER + 2
+
+
+def test_one_whose_process_is_seen_to_be_gone_is_not_waited_for(room: Room) -> None:
+    room.worker("x", A)
+    room.then = [(50.0, lambda: room.gone.add("x"))]
+    assert room.standby(A).wait() == (A,)
+    assert room.clock.now == 50.0
+
+
+def test_one_that_leaves_is_not_waited_for(room: Room) -> None:
+    one = room.worker("x", A)
+    room.then = [(50.0, lambda: room.leaves(one))]
+    assert room.standby(A).wait() == (A,)
+    assert room.clock.now == 50.0
+
+
+def test_only_what_is_left_behind_is_taken(room: Room) -> None:
+    room.worker("x", A), room.worker("y", B, C)
+    room.then = [(50.0, lambda: room.gone.add("y"))]
+    assert room.standby(A, B, C).wait() == (B, C)
+
+
+def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
+    """It may have come between two looks: nothing is taken before a look for those that are new."""
+    room.worker("x", A)
+    room.then = [
+        (50.0, lambda: room.worker("y", A)),
+        (50.0, lambda: room.gone.add("x")),
+        (90.0, lambda: room.gone.add("y")),
+    ]
+    assert room.standby(A).wait() == (A,)
+    assert room.clock.now == 90.0
+
+
+def test_one_that_does_not_tell_what_it_runs_may_run_anything(room: Room) -> None:
+    """Of a version before."""
+    room.worker("old", tells=False)
+    room.then = [(50.0, lambda: room.gone.add("old"))]
+    room.standby(A).wait()
+    assert room.clock.now == 50.0
+
+
+def test_one_that_the_jobmaster_has_buried_runs_nothing(room: Room) -> None:
+    one = room.worker("x", A)
+    room.silent(one)
+    room.then = [(5.0, lambda: room.storage.delete("job/deployments/0001/worker-x.json"))]
+    assert room.standby(A).wait() == (A,)
+    assert room.clock.now == 5.0
+
+
+def test_what_has_finished_is_not_taken(room: Room) -> None:
+    """Who ran it has left, and that the others run on is no reason to look for new ones again and again."""
+    one = room.worker("x", A)
+    two = room.worker("y", B)
+    SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
+    room.leaves(one)
+    standby = room.standby(A, B)
+    room.then = [(100.0, lambda: room.leaves(two))]
+    assert standby.wait() == (B,)
+    assert room.storage.lists < 5
+
+
+def test_who_leaves_because_it_has_finished_leaves_nothing_behind(room: Room) -> None:
+    """The journal knew it before it left; the last look at the journal may be older."""
+    one = room.worker("x", A)
+
+    def finishes() -> None:
+        SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
+        room.leaves(one)
+
+    room.then = [(50.5, finishes)]
+    assert room.standby(A).wait() is WorkerEnd.DONE
+
+
+def test_the_end_of_the_job_ends_it(room: Room) -> None:
+    one = room.worker("x", A)
+
+    def ends() -> None:
+        StatusChanged(JobStatus.STOPPED, 2.0).apply(room.state)
+        room.leaves(one)
+
+    room.then = [(50.0, ends)]
+    assert room.standby(A).wait() is WorkerEnd.JOB_OVER
+
+
+def test_another_deployment_ends_it(room: Room) -> None:
+    room.worker("x", A)
+    room.then = [(50.0, lambda: EpochClaimed(2, "t", Place("m"), 1.0).apply(room.state))]
+    assert room.standby(A).wait() is WorkerEnd.JOB_OVER
+
+
+def test_another_jobmaster_does_not(room: Room) -> None:
+    room.worker("x", A)
+    claim = EpochClaimed(2, "t", Place("m"), 1.0, deployment=1)
+    room.then = [(50.0, lambda: claim.apply(room.state)), (90.0, lambda: room.gone.add("x"))]
+    assert room.standby(A).wait() == (A,)
+
+
+def test_one_that_could_run_nothing_takes_nothing(room: Room) -> None:
+    """Its JVM is gone: whoever supervises it begins it again."""
+    room.worker("x", A)
+    room.then = [(50.0, lambda: setattr(room, "is_well", False)), (50.0, lambda: room.gone.add("x"))]
+    assert room.standby(A).wait() is WorkerEnd.SPARK_LOST
+
+
+def test_it_leaves_when_it_is_told_to(room: Room) -> None:
+    room.worker("x", A)
+    standby = room.standby(A)
+    room.then = [(50.0, standby.leave)]
+    assert standby.wait() is WorkerEnd.ASKED
+
+
+def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room) -> None:
+    """To neither of them: when it does again, the worker has not shown for long that it lives."""
+    one = room.worker("x", A)
+
+    def fails() -> None:
+        room.silent(one)
+        room.storage.fails = 200
+
+    def answers() -> None:
+        assert room.storage.fails < 10
+        room.answers(one)
+
+    room.then = [(11.0, fails), (113.0, answers), (150.0, lambda: room.silent(one))]
+    assert room.standby(A).wait() == (A,)
+    assert room.clock.now >= 150 + LOST_AFTER - 2
+
+
+def test_golden_an_outbox_that_tells_what_its_worker_runs(room: Room) -> None:
+    room.worker("x", B, A)
+    body = json.loads(room.storage.read("job/deployments/0001/worker-x.json"))
+    assert body["subtasks"] == ["a/0", "b/0"]

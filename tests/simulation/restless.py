@@ -1,0 +1,34 @@
+"""A controller that asks for whatever comes to its mind, as often as it is asked."""
+
+from __future__ import annotations
+
+from random import Random
+
+from airflow_provider_ckpt.job.controller import Controller, JobMetrics
+from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
+
+
+class Restless(Controller):
+    """``asked``: when; what it asks for may be impossible, and one that raises is not asked again."""
+
+    every = 0.5
+    cool_down = 2.0
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.asked: list[float] = []
+
+    def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
+        random, change = self._random, Reconfiguration("it is restless")
+        self.asked.append(now)
+        if random.random() < 0.02:
+            raise ValueError("it is tired")
+        for uid in metrics.queries:
+            if random.random() < 0.4:
+                change.assign_resources(uid, pool_weight=random.randint(1, 3))
+            elif random.random() < 0.2:
+                change.rescale(uid, state_partitions=random.randint(1, 3))
+        for uid in metrics.sources:
+            if random.random() < 0.4:
+                change.rescale(uid, parallelism=random.randint(1, 6))
+        return change if random.random() < 0.8 else None

@@ -1,0 +1,119 @@
+"""A job whose controllers change it while it runs: more comes, more is taken at a time, and every row is there once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import Controller, FileSink, Job, JobMetrics, KeepUp, Reconfiguration
+from airflow_provider_ckpt.partitions.records import Batch, Open
+from tests.spark.harness import World
+from tests.spark.test_reconfiguring import IDS, Script, check, expected_counts, final_counts
+from tests.support.waiting import wait_until
+
+
+def watched(world: World, controllers: Sequence[Controller]) -> Job:
+    """A feed, read a file at a time; its rows, and how many there are by key, in queries of their own."""
+    job = Job("watched", controllers=controllers)
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[live], chain=False)
+    def marked(rows: DataFrame) -> DataFrame:
+        return rows
+
+    @job.transform(inputs=[live], chain=False, output_mode="update")
+    def counts(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))
+
+    job.sink("out", marked, FileSink(world.path("out")))
+    job.sink("counted", counts, FileSink(world.path("counted")))
+    return job
+
+
+class Watcher(Controller):
+    """It keeps what it was shown, and raises in the end."""
+
+    every = 0.2
+
+    def __init__(self) -> None:
+        self.seen: list[JobMetrics] = []
+
+    def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
+        self.seen.append(metrics)
+        if any(one.state_rows for one in metrics.queries["counts"].batches):
+            raise LookupError("seen enough")
+        return None
+
+
+def batches(world: World, vertex: str) -> list[Batch]:
+    return [record for _, record in world.records(vertex) if isinstance(record, Batch)]
+
+
+def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_others_go_on(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    policy = KeepUp("live", max_files_per_batch=(1, 8), looks=2, every="300ms", cool_down="500ms", idle_looks=100_000)
+    files = 45
+    rows = 10 + files * 5
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.released_count() >= 10, "what came slowly")
+        assert script.client.look().settings == {}, "one file at a time was enough"
+        world.put_ids("live", files, 5, start=10)
+        wait_until(lambda: script.client.look().reconfigurations, "a change by itself")
+        wait_until(lambda: world.released_count() >= rows, "released rows")
+        wait_until(lambda: final_counts(world) == expected_counts(rows), "released counts")
+
+    with Script(world, work):
+        run = world.run(watched(world, [policy]), checkpoint_interval=1.0)
+
+    assert run.status == "STOPPED", run.cause
+    check(world, rows)
+    state = world.state()
+    assert set(state.settings) == {"live"}
+    assert (state.settings["live"].max_files_per_batch or 0) >= 2
+    assert {(one.by, tuple(one.took)) for one in state.reconfigurations} == {("KeepUp(live)", ("live",))}
+    assert any("KeepUp(live) asks for live: max_files_per_batch=2" in line["message"] for line in run.lines)
+    assert len([one for _, one in world.records("counts") if isinstance(one, Open)]) == 1
+    assert max(one.rows or 0 for one in batches(world, "live")) > 10, "more than two files at once"
+
+
+def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job_nothing(world: World) -> None:
+    world.put_ids("live", 2, 10)
+    watcher = Watcher()
+
+    def work(script: Script) -> None:
+        script.put(20)
+        wait_until(lambda: any(line["kind"] == "warning" for line in lines), "word of the one that raised")
+        script.put(30)
+
+    lines: list[dict[str, object]] = []
+    with Script(world, work):
+        run = world.run(watched(world, [watcher]), on_line=lines.append)
+
+    assert run.status == "STOPPED", run.cause
+    check(world, 40)
+    (warning,) = run.of("warning")
+    assert "Watcher failed, and is switched off for this run; the job goes on: seen enough" in warning["message"]
+    assert "LookupError" in warning["traceback"]
+    of_live = [one for metrics in watcher.seen for one in metrics.queries["live"].batches]
+    assert of_live
+    assert {one.files for one in of_live} == {1}
+    assert all(one.size > 0 and one.rows and one.duration > 0 for one in of_live)
+    (state,) = [one for one in watcher.seen[-1].queries["counts"].batches if one.state_rows][:1]
+    assert state.state_rows == 3
+    assert state.state_partitions
+    assert (state.state_bytes or 0) > 0
+
+
+def test_nothing_is_measured_for_a_job_without_controllers(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    with Script(world, lambda script: script.put(10)):
+        run = world.run(watched(world, []))
+    assert run.status == "STOPPED", run.cause
+    check(world, 20)

@@ -1,0 +1,34 @@
+"""A worker that is for one deployment runs nothing of another, and needs no Spark to say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.journal.events import DeploymentPrepared
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.spark.worker_run import WorkerRun
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+
+
+def test_w20_of_a_deployment_that_followed_its_own_it_runs_nothing(tmp_path: Path) -> None:
+    """Its task in Airflow was late: somebody has prepared the job again since."""
+    storage = open_root(open_storage(tmp_path))
+    journal = Journal(storage, "orders")
+    for nonce in ("first", "second"):
+        epoch = takeover.claim(journal, nonce, Place("x")).epoch
+        OwnedJournal(journal).write(DeploymentPrepared(epoch, 1.0))
+    late = WorkerRun(("history/0",), Timing.of(str(tmp_path)), deployment=1)
+    options = RunOptions(job="orders.py:job", root=str(tmp_path), job_id="orders")
+    with pytest.raises(DeploymentOverError, match="epoch 2 has the job"):
+        late(Job("orders"), options, storage, Location(str(tmp_path)), lambda line: None, journal)
