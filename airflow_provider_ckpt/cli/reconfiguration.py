@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from airflow_provider_ckpt.cli.errors import BadChangeError
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview, as_numbers
+from airflow_provider_ckpt.job.reconfiguration import DECLARED
 
 WORKLOAD = ("max_bytes_per_batch", "max_files_per_batch", "trigger_interval", "state_partitions", "parallelism")
 RESOURCES = ("pool_weight",)
@@ -36,6 +37,8 @@ def print_preview(preview: ReconfigurationPreview) -> None:
         print(f"stands still  {one.vertex}")
         for name, value in one.after.items():
             before = one.before.get(name, "as declared")
+            if name == LOGIC and isinstance(value, Mapping):
+                value = ", ".join(f"{uid} from {job}" if job else f"{uid} {DECLARED}" for uid, job in value.items())
             print(f"              {name}: {before} -> {value}")
         if one.state is not None:
             parts = "an unknown number of" if one.state[0] is None else one.state[0]

@@ -50,6 +50,16 @@ def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParse
         help="settings: " + ", ".join((*WORKLOAD, *RESOURCES, LOGIC)),
     )
     parser.add_argument("--plan", action="store_true", help="say what would be affected, and ask nobody")
+    parser.add_argument(
+        "--next-run",
+        action="store_true",
+        help="of a job that nobody runs: its next run has those functions; for settings of `logic` only",
+    )
+    parser.add_argument(
+        "--driver-is-gone",
+        action="store_true",
+        help="with --next-run, of a driver on another host, or of workers, which cannot be seen from here",
+    )
     _add_wait(parser, "they run so")
     parser.set_defaults(run=run, kind="reconfigure")
 
@@ -66,6 +76,10 @@ def run(args: argparse.Namespace) -> int:
     client = job_client(args)
     if args.kind == "reconfigure" and args.plan:
         print_preview(client.preview(read_changes(args.changes)))
+        return ExitCode.FINISHED
+    if args.kind == "reconfigure" and args.next_run:
+        state = client.assign_for_next_run(read_changes(args.changes), driver_is_gone=args.driver_is_gone)
+        print(f"job {args.job} is {state.status}; its next run has what was assigned")
         return ExitCode.FINISHED
     asked = _ask(client, args)
     print(f"asked epoch {asked.epoch} of job {args.job} to {args.kind} (request {asked.name})")

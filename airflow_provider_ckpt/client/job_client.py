@@ -276,6 +276,18 @@ class JobClient:
 
     # ---- without a driver
 
+    def assign_for_next_run(self, changes: Reconfiguration, *, driver_is_gone: bool = False) -> JobState:
+        """Give operators other functions, or those that the job declares, while nobody runs the job: its next run goes
+        by them. A function that fails with the rows it gets ends the job before its driver could be asked. Nothing is
+        tried: the next run reads the file as it is then, and refuses what does not fit. Returns the state of then.
+
+        ``driver_is_gone``: as of :meth:`release`. Raises as :meth:`state`, JobStillRunsError, JobDeletedError, and
+        NotForNextRunError for anything but functions."""
+        from airflow_provider_ckpt.jobmaster.next_run_logic import NextRunLogic
+
+        self.state()
+        return NextRunLogic(self._storage(), self.job_id, changes.changes, driver_is_gone=driver_is_gone).assign()
+
     def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
         """Release what the job has completed, when no driver lives that would. Needs no Spark, and leaves the job as it
         was: its next run goes on. [] if there is nothing to release.

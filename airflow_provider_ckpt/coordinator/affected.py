@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
@@ -23,7 +23,7 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
         before = found.get(vertex.uid, VertexSettings())
         _refuse_contradiction(vertex.uid, before, change)
-        found[vertex.uid] = before.changed(change)
+        found[vertex.uid] = before.changed(replace(change, digests={}))  # whoever tries it says what it has read
     if not found:
         raise ReconfigurationRefusedError(why="it changes nothing")
     return found
@@ -49,7 +49,7 @@ def _refuse_unfit(vertex: JobVertex, change: VertexSettings) -> None:
 
 
 def _refuse_contradiction(vertex: str, one: VertexSettings, other: VertexSettings) -> None:
-    for name in (field.name for field in fields(VertexSettings) if field.name != "logic"):
+    for name in (field.name for field in fields(VertexSettings) if field.name not in ("logic", "digests")):
         values = {getattr(one, name), getattr(other, name)} - {None}
         if len(values) > 1:
             shown = " and ".join(sorted(map(str, values)))

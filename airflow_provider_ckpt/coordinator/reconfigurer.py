@@ -67,8 +67,8 @@ class Reconfigurer:
             refused = RequestOutcome.refused(error.data["why"])
             self._answer(message.request, refused, now)
             return refused
-        parts, deadline = self._parts, now + self._parts.options.timeout
-        current = parts.reconfiguring.begin(message.request, change, affected, now, deadline)
+        parts = self._parts
+        current = parts.reconfiguring.begin(message.request, change, affected, now, parts.options.timeout)
         current.rescales, current.by, current.why = scales, message.by, message.why
         for uid in scales:
             parts.splits.hold(uid)
@@ -86,7 +86,7 @@ class Reconfigurer:
         return self._rescaler.decide(None, current.rescales, now, current.affected)
 
     def prepared(self, message: ReconfigurationPrepared, now: float) -> None:
-        self._parts.reconfiguring.prepared(message.subtask, message.number, now)
+        self._parts.reconfiguring.prepared(message.subtask, message.number, message.digests, now)
 
     def unfit(self, message: ReconfigurationUnfit, now: float) -> None:
         current = self._parts.reconfiguring.current
@@ -95,7 +95,7 @@ class Reconfigurer:
 
     def next_deadline(self) -> float | None:
         current = self._parts.reconfiguring.current
-        return None if current is None or current.is_told or current.decided is not None else current.deadline
+        return None if current is None or current.decided is not None else current.deadline
 
     def advance(self, now: float) -> None:
         """Does the next step that can be done as things stand."""
@@ -132,9 +132,6 @@ class Reconfigurer:
             if parts.subtasks.status(subtask) not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
                 why = f"{subtask} does not run now, it is {parts.subtasks.status(subtask).value}; ask again"
                 raise ReconfigurationRefusedError(why=why)
-            if self._has_workers and change[subtask.vertex].state_partitions is not None:
-                why = "state_partitions cannot be changed while workers run the job, as a worker begins no attempt anew"
-                raise ReconfigurationRefusedError(why=why)
         return tuple(found)
 
     def _refuse_second(self) -> None:
@@ -167,11 +164,17 @@ class Reconfigurer:
                 return f"{subtask.vertex} came to its end meanwhile"
             if status not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
                 return f"{subtask} failed meanwhile"
-        if not current.is_told and now >= current.deadline:
-            late = [str(one) for one in current.affected if one not in current.prepared]
-            waited = f"{', '.join(late)} had not made its new query" if late else "there was no moment for it"
-            return f"{waited} within {parts.options.timeout:g} s"
-        return None
+        if parts.reconfiguring.changes_nothing:
+            return f"it changes nothing: what is read of {', '.join(current.change)} is what runs"
+        return f"{self._waited_for(current)} within {parts.options.timeout:g} s" if now >= current.deadline else None
+
+    def _waited_for(self, current: ReconfigurationInProgress) -> str:
+        """What has not come by the deadline."""
+        late = [str(one) for one in current.affected if one not in current.prepared]
+        if late:
+            return f"{', '.join(late)} had not made its new query"
+        late = [str(one) for one in current.affected if one not in current.stood]
+        return f"{', '.join(late)} did not stand still" if current.is_told else "there was no moment for it"
 
     def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
         for uid in current.rescales:

@@ -20,18 +20,19 @@ from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 @dataclass
 class ReconfigurationInProgress:
-    """``change``: by vertex; ``affected``: its subtasks. The times say when each of them has come how far: ``prepared``
-    its new query, ``stood`` still, ``ran`` again. ``is_told``: they are told to stand still. ``decided``: when it came
-    into the journal. ``begun_anew``: those whose state moves, and whose next attempt is on its way. ``rescales``:
-    sources with splits that are read by another number, too; ``by``: the controller that asked, and ``why``;
-    ``outcome``: how it went, once it is over."""
+    """``change``: by vertex; ``affected``: its subtasks. ``timeout``: how long all of them may take to make their
+    queries, and then to stand still. The times say when each of them has come how far: ``prepared`` its new query,
+    ``stood`` still, ``ran`` again. ``is_told``: they are told to stand still. ``decided``: when it came into the
+    journal. ``begun_anew``: those whose state moves, and whose next attempt is on its way. ``rescales``: sources with
+    splits that are read by another number, too; ``by``: the controller that asked, and ``why``; ``outcome``: how it
+    went, once it is over."""
 
     number: int
     request: str | None
     change: Settings
     affected: tuple[SubtaskId, ...]
     begun: float
-    deadline: float
+    timeout: float
     prepared: dict[SubtaskId, float] = field(default_factory=dict)
     is_told: bool = False
     stood: dict[SubtaskId, float] = field(default_factory=dict)
@@ -42,6 +43,13 @@ class ReconfigurationInProgress:
     by: str | None = None
     why: str | None = None
     outcome: RequestOutcome | None = None
+
+    @property
+    def deadline(self) -> float:
+        """Of what comes next: a batch that never ends would hold those that stand still for ever, and the job's
+        checkpoints."""
+        is_prepared = self.affected and len(self.prepared) == len(self.affected)
+        return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
 
     def moves_state(self, subtask: SubtaskId) -> bool:
         return self.change[subtask.vertex].state_partitions is not None
@@ -81,18 +89,31 @@ class Reconfiguring(PlanChanges[Reconfigure]):
         return self._last_begun
 
     def begin(
-        self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, deadline: float
+        self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, timeout: float
     ) -> ReconfigurationInProgress:
         self._last_begun += 1
-        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, deadline)
+        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, timeout)
         return self.current
 
     def over(self) -> None:
         self.current = None
 
-    def prepared(self, subtask: SubtaskId, number: int, now: float) -> None:
-        if self._is_of_current(subtask, number) and self.current is not None:
-            self.current.prepared.setdefault(subtask, now)
+    def prepared(self, subtask: SubtaskId, number: int, digests: Mapping[str, str], now: float) -> None:
+        """``digests``: of what was read of ``change``, which is part of it from here on."""
+        current = self.current
+        if not self._is_of_current(subtask, number) or current is None:
+            return
+        current.prepared.setdefault(subtask, now)
+        change = current.change[subtask.vertex]
+        current.change = {**current.change, subtask.vertex: replace(change, digests=digests)}
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Known when all are prepared: a function that is assigned again may be another one, or the same."""
+        now = self.current
+        if now is None or now.rescales or not self._all_prepared(now) or now.is_told:
+            return False
+        return merged(self._settings, now.change) == dict(self._settings)
 
     def is_current(self, subtask: SubtaskId, number: int) -> bool:
         """Whether the subtask has still to say something about its preparation."""
@@ -111,7 +132,7 @@ class Reconfiguring(PlanChanges[Reconfigure]):
     def planned(self, plan: VertexPlan, vertex: str) -> VertexPlan:
         """``plan`` with what the reconfiguration in progress changes."""
         assert self.current is not None
-        return replace(plan, settings=merged(self._settings, self.current.change)[vertex])
+        return replace(plan, settings=merged(self._settings, self.current.change).get(vertex))
 
     def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
         """It stands still, the change is decided, and it goes on in another attempt, whose state is cut anew. That one

@@ -6,11 +6,13 @@ It begins with the id of the task: ``SubtaskDone(*task_id)``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -147,12 +149,13 @@ class SubtaskPaused:
 @dataclass(frozen=True)
 class ReconfigurationPrepared:
     """The query of reconfiguration ``number`` is made, and was tried: as far as can be told, it can take the place of
-    the one that runs."""
+    the one that runs. ``digests``: by operator, of what its functions were read from."""
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
     number: int
+    digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=LATER)
 
 
 @dataclass(frozen=True)

@@ -59,15 +59,30 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
 
 def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
     """:func:`load_job`, with the module."""
-    target, _, name = reference.rpartition(":")
-    if not target or not name.isidentifier():
-        raise JobReferenceError(reference=reference, problem="is not well-formed", hint=_FORM)
-    from_file = target.endswith(".py") or "/" in target or os.sep in target
+    target, name, from_file = parts_of(reference)
     read = _load_file if from_file else _load_module
     given = Params(params)
     with giving(given):
         module = read(reference, target, name, given)
     return LoadedJob(getattr(module, name), module, from_file)
+
+
+def parts_of(reference: str) -> tuple[str, str, bool]:
+    """File or module, name, and whether it is a file. Raises JobReferenceError."""
+    target, _, name = reference.rpartition(":")
+    if not target or not name.isidentifier():
+        raise JobReferenceError(reference=reference, problem="is not well-formed", hint=_FORM)
+    return target, name, target.endswith(".py") or "/" in target or os.sep in target
+
+
+def path_of(reference: str, target: str) -> str:
+    """Of a file. Raises JobNotFoundError."""
+    path = os.path.realpath(target)
+    if not os.path.isfile(path):
+        problem = f"leads to no file: there is none at {path}"
+        hint = f"A relative path starts at the working directory, {os.getcwd()}."
+        raise JobNotFoundError(reference=reference, problem=problem, hint=hint)
+    return path
 
 
 def file_module_name(path: str) -> str:
@@ -78,16 +93,11 @@ def file_module_name(path: str) -> str:
 
 
 def _load_file(reference: str, target: str, attribute: str, params: Params) -> ModuleType:
-    path = os.path.realpath(target)
-    if not os.path.isfile(path):
-        problem = f"leads to no file: there is none at {path}"
-        hint = f"A relative path starts at the working directory, {os.getcwd()}."
-        raise JobNotFoundError(reference=reference, problem=problem, hint=hint)
+    path = path_of(reference, target)
     name = file_module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        problem = "leads to a file that is no Python source"
-        raise JobReferenceError(reference=reference, problem=problem, hint="Its name must end in .py.")
+        raise no_source(reference)
     folder = os.path.dirname(path) + os.sep
     with _cleaning_up(lambda module: _origin(module).startswith(folder)):
         if os.path.dirname(path) not in sys.path:
@@ -100,8 +110,8 @@ def _load_file(reference: str, target: str, attribute: str, params: Params) -> M
         except CkptError:
             raise
         except (Exception, SystemExit) as error:
-            raise _import_error(reference, error, folder) from error
-        _check_job(reference, module, attribute, params)
+            raise import_error(reference, error, folder) from error
+        check_job(reference, module, attribute, params)
     return module
 
 
@@ -115,11 +125,9 @@ def _load_module(reference: str, target: str, attribute: str, params: Params) ->
             raise
         except (Exception, SystemExit) as error:
             if isinstance(error, ModuleNotFoundError) and f"{target}.".startswith(f"{error.name}."):
-                problem = f"leads to no module: Python finds no {error.name!r}"
-                hint = "Is it installed here, on PYTHONPATH, or among py_files? " + _FORM
-                raise JobNotFoundError(reference=reference, problem=problem, hint=hint) from error
-            raise _import_error(reference, error, "") from error
-        _check_job(reference, module, attribute, params)
+                raise no_module(reference, str(error.name)) from error
+            raise import_error(reference, error, "") from error
+        check_job(reference, module, attribute, params)
     return module
 
 
@@ -136,11 +144,22 @@ def _import(target: str, params: Params) -> ModuleType:
         raise
 
 
+def no_source(reference: str) -> JobReferenceError:
+    problem = "leads to a file that is no Python source"
+    return JobReferenceError(reference=reference, problem=problem, hint="Its name must end in .py.")
+
+
+def no_module(reference: str, name: str) -> JobNotFoundError:
+    problem = f"leads to no module: Python finds no {name!r}"
+    hint = "Is it installed here, on PYTHONPATH, or among py_files? " + _FORM
+    return JobNotFoundError(reference=reference, problem=problem, hint=hint)
+
+
 def _jobs(module: ModuleType) -> dict[str, Job]:
     return {key: value for key, value in vars(module).items() if isinstance(value, Job)}
 
 
-def _check_job(reference: str, module: ModuleType, name: str, params: Params) -> None:
+def check_job(reference: str, module: ModuleType, name: str, params: Params) -> None:
     jobs = list(_jobs(module))
     hint = f"Its Job objects: {listed(jobs)}."
     if not hasattr(module, name):
@@ -155,7 +174,7 @@ def _check_job(reference: str, module: ModuleType, name: str, params: Params) ->
     params.seal(reference)
 
 
-def _import_error(reference: str, error: BaseException, folder: str) -> JobImportError:
+def import_error(reference: str, error: BaseException, folder: str) -> JobImportError:
     said = str(error)
     text = type(error).__name__ + (f": {said}" if said else "")
     return JobImportError(reference=reference, location=_last_user_line(error, folder), error=text)
@@ -169,12 +188,12 @@ def _last_user_line(error: BaseException, folder: str) -> str:
     lines = [
         f"{frame.filename}:{frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename.startswith(folder) and not _is_foreign(frame.filename)
+        if frame.filename.startswith(folder) and not is_foreign(frame.filename)
     ]
     return lines[-1] if lines else "its first line"
 
 
-def _is_foreign(filename: str) -> bool:
+def is_foreign(filename: str) -> bool:
     installed = {"site-packages", "dist-packages"}.intersection(filename.replace(os.sep, "/").split("/"))
     return bool(installed) or filename.startswith((_PACKAGE, _STDLIB, "<frozen"))
 
@@ -202,7 +221,7 @@ def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
         sys.path[:] = path
         for name, module in list(sys.modules.items()):
             new = modules.get(name) is not module
-            if new and is_users(module) and not _is_foreign(_origin(module)):
+            if new and is_users(module) and not is_foreign(_origin(module)):
                 _put_back(name, modules.get(name))
         raise
 

@@ -9,6 +9,8 @@ from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
+DECLARED = "declared"
+
 _ELSEWHERE = {
     "executors": "the master gives and takes them: stop the job, and begin it with other Spark settings",
     "executor_cores": "Spark fixes them when the driver starts: stop the job, and begin it with other settings",
@@ -72,9 +74,12 @@ class Reconfiguration:
         _refuse_unknown(uid, unknown, ("pool_weight",))
         return self._add(uid, VertexSettings(pool_weight=_whole(uid, "pool_weight", pool_weight)))
 
-    def assign_execution_logic(self, uid: str, job: str) -> Reconfiguration:
+    def assign_execution_logic(self, uid: str, job: str | None) -> Reconfiguration:
         """The function of operator ``uid`` is that of the operator of the same uid in ``job``, a reference as the job
-        has one (``path/to/file.py:job``), read where the driver runs."""
+        has one (``path/to/file.py:job``), read where the driver runs. None, or ``declared``: the one that the job
+        declares itself."""
+        if job is None or job == DECLARED:
+            return self._add(uid, VertexSettings(logic={uid: ""}))
         if not isinstance(job, str) or ":" not in job:
             problem = f"{job!r} is no reference of a job, such as pipelines/orders_v2.py:job"
             raise NotReconfigurableError(uid=uid, problem=problem)
@@ -99,7 +104,7 @@ class Reconfiguration:
             self.assign_resources(uid, pool_weight=weight)
         return self
 
-    def change_of_logic(self, job: str, *uids: str) -> Reconfiguration:
+    def change_of_logic(self, job: str | None, *uids: str) -> Reconfiguration:
         """Several operators take their functions from one other version of the job."""
         if not uids:
             raise NotReconfigurableError(uid=str(job), problem="name the operators that take their functions from it")

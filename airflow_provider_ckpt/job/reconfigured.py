@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.errors import UnfitLogicError
@@ -11,9 +12,19 @@ from airflow_provider_ckpt.job.operators import Operator, SourceOptions
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
+T = TypeVar("T")
 Operators = Mapping[str, Operator]
-Logic = Callable[[str], Operators]
-"""The operators of the job that a reference names (``path/to/file.py:job``)."""
+
+
+class Logic(Protocol):
+    """Reads other versions of the job."""
+
+    def __call__(self, reference: str, digest: str | None = None) -> Operators:
+        """The operators of the job that a reference names (``path/to/file.py:job``), as they were read with that
+        digest."""
+
+    def read(self, reference: str) -> str:
+        """Read what is there now; returns its digest."""
 
 
 def reconfigured(
@@ -29,11 +40,13 @@ def reconfigured(
 
 
 def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings, logic: Logic) -> dict[str, Operator]:
-    """The operators of one vertex that are others than in ``operators``. Raises UnfitLogicError."""
+    """The operators of one vertex that are others than in ``operators``, which are those that the job declares. Raises
+    UnfitLogicError."""
     found: dict[str, Operator] = {}
     for uid, reference in settings.logic.items():
         if uid in operators:  # else the job has it no longer
-            found[uid] = _with_logic(operators[uid], reference, _loaded(uid, reference, logic))
+            others = _loaded(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
+            found[uid] = _with_logic(operators[uid], reference, others)
     limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
     if limits != SourceOptions():
         for uid in vertex.sources:
@@ -42,10 +55,20 @@ def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings,
     return found
 
 
-def _loaded(uid: str, reference: str, logic: Logic) -> Operators:
+def read_anew(operators: Operators, settings: VertexSettings, logic: Logic) -> VertexSettings:
+    """``settings`` with the digests of what is read now for the functions of which they have none. Raises
+    UnfitLogicError."""
+    found = dict(settings.digests)
+    for uid, reference in settings.logic.items():
+        if uid in operators and uid not in found:
+            found[uid] = _loaded(uid, reference, lambda: logic.read(reference))  # noqa: B023
+    return replace(settings, digests=found)
+
+
+def _loaded(uid: str, reference: str, load: Callable[[], T]) -> T:
     """Whoever runs the job again knows its own file, and not that an operator was given another one."""
     try:
-        return logic(reference)
+        return load()
     except InvalidInputError as error:
         problem = f"cannot be loaded, and {uid} was given it while the job ran. {error}"
         raise UnfitLogicError(uid=uid, reference=reference, problem=problem) from error

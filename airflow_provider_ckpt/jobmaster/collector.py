@@ -30,7 +30,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
-GIVEN_BACK = ("partition", "spark", "prepared", "scratch")
+GIVEN_BACK = ("partition", "spark", "prepared", "scratch", "trial")
 """Of each subtask of a job that has FINISHED. Its log stays."""
 
 

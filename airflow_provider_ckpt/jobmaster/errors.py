@@ -60,6 +60,22 @@ class JobHasWorkersError(JobHasDriverError):
     )
 
 
+class JobStillRunsError(InvalidInputError):
+    """``data``: job_id, status, driver."""
+
+    template = (
+        "job {job_id!r} is {status}, and {driver}. Ask the driver for the change (`ckpt reconfigure` without "
+        "--next-run), or stop the job first. If you know that nobody runs it any more, say so (driver_is_gone, "
+        "`ckpt reconfigure --next-run --driver-is-gone`)"
+    )
+
+
+class NotForNextRunError(InvalidInputError):
+    """``data``: job_id, why."""
+
+    template = "the next run of job {job_id!r} cannot be given that: {why}"
+
+
 class JobNotOverError(InvalidInputError):
     """A job that is not over is not deleted. ``data``: job_id, status, why, remedy."""
 

@@ -127,8 +127,8 @@ def orphans(look: SubtaskLook) -> Iterator[Garbage]:
             unneeded = unit.attempt not in (gone_on, look.newest)
         elif part == "prepared":
             unneeded = unit.attempt not in kept
-        else:  # a copy in scratch is read by its own batch only
-            unneeded = part == "scratch" or unit.name not in named
+        else:  # a copy in scratch is read by its own batch only, one for a trial by its own attempt
+            unneeded = part in ("scratch", "trial") or unit.name not in named
         if unneeded:
             yield unit.garbage(look.home, Reason.ATTEMPT)
 
@@ -188,6 +188,8 @@ def _unit_of(parts: list[str]) -> _Unit | None:
         return _of_attempt(parts[:2], AttemptId.find(parts[1]))
     if parts[0] == "scratch" and len(parts) > 2:
         return _of_attempt(parts[:2], _staged_by(parts[1]))
+    if parts[0] == "trial" and len(parts) > 2:
+        return _of_attempt(parts[:2], AttemptId.find(parts[1].rpartition("-")[0]))
     if parts[0] != "partition" or len(parts) < 4:
         return None
     if parts[-3] == "data":

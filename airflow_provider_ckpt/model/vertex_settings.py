@@ -28,7 +28,11 @@ class VertexSettings:
     pool_weight: int | None = None
     """Of the query's pool in Spark's FAIR scheduler."""
     logic: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Operator -> the job, as in ``path/to/file.py:job``, whose operator of that uid gives the function."""
+    """Operator -> the job, as in ``path/to/file.py:job``, whose operator of that uid gives the function.
+    Empty in a change: as the job declares it again."""
+    digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=LATER)
+    """Operator -> of the sources that its function of ``logic`` was read from. Not in what somebody asks for: whoever
+    tries it reads them."""
     parallelism: int | None = field(default=None, metadata=LATER)
     """Of a source with splits, and nothing else of one: how many subtasks are to read what is left. Only in what is
     asked for: what is decided of it is part of the plan (``PlanRecorded.rescaled``)."""
@@ -40,8 +44,14 @@ class VertexSettings:
         limits = {"max_bytes_per_batch", "max_files_per_batch"}
         if limits & given.keys():
             given = {**dict.fromkeys(limits), **given}
-        logic = {**self.logic, **change.logic}
-        return replace(self, **{**given, "logic": logic})
+        digests = {uid: digest for uid, digest in self.digests.items() if uid not in change.logic}
+        merged = {"logic": {**self.logic, **change.logic}, "digests": {**digests, **change.digests}}
+        return replace(self, **{**given, **merged})
+
+    def settled(self) -> VertexSettings:
+        """Of a change that is made: what is to be as the job declares it is not spoken of any more."""
+        logic = {uid: reference for uid, reference in self.logic.items() if reference}
+        return replace(self, logic=logic, digests={uid: one for uid, one in self.digests.items() if uid in logic})
 
     @property
     def is_declared(self) -> bool:
@@ -68,4 +78,5 @@ def rescales(change: Settings) -> dict[str, int]:
 
 
 def merged(before: Settings, change: Settings) -> dict[str, VertexSettings]:
-    return {**before, **{uid: before.get(uid, VertexSettings()).changed(one) for uid, one in change.items()}}
+    made = {uid: before.get(uid, VertexSettings()).changed(one).settled() for uid, one in change.items()}
+    return {uid: one for uid, one in {**before, **made}.items() if not one.is_declared}

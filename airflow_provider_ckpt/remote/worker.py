@@ -94,6 +94,8 @@ class Worker:
         self._beat: tuple[int, int] = (0, 0)
         self._next_look = 0.0
         self._make_nonce = make_nonce
+        self._begun_with: dict[SubtaskId, VertexPlan] = {}
+        """The plan of the last attempt that was begun here."""
         self._nonces: set[str] = set()
         """Of the attempts that were begun here."""
         self._asked = False
@@ -145,7 +147,7 @@ class Worker:
     def _begin(self, gateway: TaskGateway) -> None:
         gateway.start()
         for subtask, attempt in self._part.attempts.items():
-            plan = self._part.plans[subtask]
+            plan = self._begun_with[subtask] = self._part.plans[subtask]
             gateway.send(RestartSubtask(self._part.deployment, subtask, attempt, 0.0, plan))
 
     def _step(self, gateway: TaskGateway) -> None:
@@ -266,9 +268,7 @@ class Worker:
                     self._say(hosted.state)
                 continue
             if hosted.subtask.vertex in self._part.by_split and hosted.is_deployed and not hosted.is_over:
-                plan = self._part.plans[hosted.subtask]
-                restart = RestartSubtask(self._part.deployment, hosted.subtask, hosted.attempt, 0.0, plan)
-                self._carry_out(restart, gateway)
+                self._begin_again(hosted, self._part.plans[hosted.subtask], gateway)
                 continue
             self._say(SubtaskOpened(self._part.deployment, hosted.subtask, hosted.attempt))
             if hosted.is_over and hosted.state is not None:
@@ -295,6 +295,9 @@ class Worker:
             case DeploySubtask() if hosted.is_deployed:
                 self._adopt(hosted, command.plan, gateway)
                 return
+            case DeploySubtask() if self._is_cut_for_another(hosted, command.plan):
+                self._begin_again(hosted, command.plan, gateway)  # it was changed when this process looked last
+                return
             case DeploySubtask():
                 hosted.is_deployed = True
             case PauseSubtask() if hosted.is_running:  # else it has said since that it is at its end, or failed
@@ -305,6 +308,7 @@ class Worker:
                 return  # it is being carried out
             case RestartSubtask():
                 hosted.is_opened, hosted.state = False, None
+                self._begun_with[command.subtask] = command.plan
         gateway.send(command)
 
     def _adopt(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
@@ -321,8 +325,20 @@ class Worker:
             self._say(hosted.state)
 
     def _resume(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
-        hosted.pausing_for, hosted.state, hosted.resumes_with = 0, None, None
+        """What stands still for another cut of its state goes on in its next attempt, which makes it (R21)."""
+        hosted.pausing_for, hosted.resumes_with = 0, None
+        if self._is_cut_for_another(hosted, plan):
+            self._begin_again(hosted, plan, gateway)
+            return
+        hosted.state = None
         gateway.send(ResumeSubtask(self._part.deployment, hosted.subtask, hosted.attempt, plan))
+
+    def _is_cut_for_another(self, hosted: Hosted, plan: VertexPlan) -> bool:
+        """An attempt cuts its state anew when it begins, and never later (R21)."""
+        return _parts(plan) != _parts(self._begun_with[hosted.subtask])
+
+    def _begin_again(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
+        self._carry_out(RestartSubtask(self._part.deployment, hosted.subtask, hosted.attempt, 0.0, plan), gateway)
 
     # -- the end
 
@@ -353,3 +369,7 @@ class Worker:
             self._correspondence.deliver()
         except TransientError as error:
             log.warning("nobody was told that this worker leaves, it will count as lost: %s", error)
+
+
+def _parts(plan: VertexPlan) -> int | None:
+    return None if plan.settings is None else plan.settings.state_partitions

@@ -9,6 +9,7 @@ def shown(settings: VertexSettings) -> str:
     """``state_partitions=8, logic of daily from v2.py:job``."""
     named = dict(settings.named())
     named.pop("logic", None)
+    named.pop("digests", None)
     parts = [f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in named.items()]
     parts += [f"logic of {uid} from {reference}" for uid, reference in sorted(settings.logic.items())]
     return ", ".join(parts) or "nothing"

@@ -138,6 +138,7 @@ class Deployment:
             post=self._inbox.put,
             check_fenced=claimed.journal.check_fenced,
             logic=claimed.prepared.logic,
+            declared=claimed.prepared.declared,
             measures=bool(claimed.prepared.job.controllers),
         )
 

@@ -237,6 +237,8 @@ class _Execution:
         schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
+        for other in prepared.logic.changed:
+            self._status.say(LineKind.WARNING, str(other), journal.state)
         self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
         if prepared.anew is not None:
             why = f"nothing was completed yet, and {prepared.anew}"

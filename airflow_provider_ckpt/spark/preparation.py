@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import reconfigured
 from airflow_provider_ckpt.journal.state import JobState
@@ -32,7 +33,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 class PreparedJob:
     """Everything that could be checked was. ``base``: what was decided from the journal; ``anew``: why the
     job does not go on from what it has, but begins anew; ``refused``: that it is refused otherwise. ``location``: of
-    the root. ``logic``: reads the functions that operators were given while the job ran, or are yet."""
+    the root. ``declared``: the job's operators as it declares them; ``logic``: reads the functions that some were given
+    while the job ran, or are yet."""
 
     job: Job
     options: RunOptions
@@ -42,6 +44,7 @@ class PreparedJob:
     base: Decision
     sinks: Mapping[str, BoundSink]
     logic: LogicLoader
+    declared: Mapping[str, Operator]
     anew: str | None = None
     refused: InvalidInputError | None = None
 
@@ -61,6 +64,7 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
     spark = build_session(options.job_id, options.conf)
     logic = LogicLoader(options.params, location)
     settings = decision.state.settings
+    declared = job.operators
     job = job.with_operators(reconfigured(job.operators, decision.graph.vertices, settings, logic))
     plan, refused = _plan(spark, job, options, storage, decision)
     anew = decision.begins_anew if refused is None else f"it does not fit what ran before: {refused}"
@@ -69,7 +73,7 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
     if decision.is_new or anew:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_lost_output(decision.state, sinks)
-    return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, anew, refused)
+    return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)
 
 
 def _plan(

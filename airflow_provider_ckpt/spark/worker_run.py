@@ -183,6 +183,8 @@ class WorkerRun:
             gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
             text = f"this worker runs {', '.join(subtasks)} of job {job_id}"
             status.say(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
+            for other in prepared.logic.changed:
+                status.say(LineKind.WARNING, str(other), state)
             end = worker.run(gateway)
             if end is WorkerEnd.FAILED and worker.failure is not None:
                 return told_failed(status, journal.state, worker.failure)
@@ -249,6 +251,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         post=worker.post,
         check_fenced=lambda: None,
         logic=prepared.logic,
+        declared=prepared.declared,
     )
 
 

@@ -7,11 +7,12 @@ import json
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.journal.events import PlanRecorded, ReconfigurationEnded, Reconfigured
+from airflow_provider_ckpt.journal.events import PlanRecorded, ReconfigurationEnded, Reconfigured, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -93,6 +94,20 @@ def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pyt
     assert view["settings"]["daily"]["state_partitions"] == 16
     (one,) = view["reconfigurations"]
     assert (one["number"], one["took"]["daily"]["resume"]) == (1, 1.5)
+
+
+def test_functions_are_assigned_while_nobody_runs_the_job(
+    running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    streaming(running)
+    write(running, Reconfigured(1, {"daily": VertexSettings(logic={"daily": "bad.py:job"})}, NOON))
+    command = ["reconfigure", "orders", "daily.logic=declared", "live.logic=v2.py:job", "--root", empty_root]
+    assert main([*command, "--plan"]) == 0
+    assert "logic: {'daily': 'bad.py:job'} -> daily declared, live from v2.py:job" in capsys.readouterr().out
+    write(running, StatusChanged(JobStatus.STOPPED, NOON))
+    assert main([*command, "--next-run"]) == 0
+    assert "job orders is STOPPED; its next run has what was assigned" in capsys.readouterr().out
+    assert Journal(storage, "orders").refresh().settings == {"daily": VertexSettings(logic={"live": "v2.py:job"})}
 
 
 PARTS = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, parallelism=2, splits=True)

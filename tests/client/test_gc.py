@@ -367,3 +367,13 @@ def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
     in_lake = staged - len(job.staged())
     assert before - sum(size for _, size in job.storage.files("")) == report.bytes - 2 * in_lake
     assert JobClient(job.root, "orders").state().status is STOPPED
+
+
+def test_r5_a_copy_for_a_trial_goes_with_its_attempt_and_not_while_that_may_be_trying_it(tmp_path: Path) -> None:
+    job = LeftJob.run(tmp_path, RUNNING)
+    for name in ("0001-n1-1", "0002-n2-12", "0003-n3-2", "notes"):
+        job.storage.create(f"orders/vertices/v/0/trial/{name}/offsets/0", b"copied")
+    expected = {f"orders/vertices/v/0/trial/{name}" for name in ("0001-n1-1", "0002-n2-12")}
+    assert {path for path in paths(of(job)) if "/trial/" in path} == expected
+    of(job, delete=True)
+    assert sorted(job.storage.list("orders/vertices/v/0/trial")) == ["0003-n3-2", "notes"]

@@ -340,3 +340,87 @@ def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run
     harness.next_attempt("w/0")
     assert [one.reason for one in only(PauseSubtask, ends(harness))] == [DropSource("h")]
     assert kinds(drops(harness)) == [SourceDropped, ResumeSubtask]
+
+
+# ---- what was read of a file
+
+
+def logic(digest: str | None = None, reference: str = "v2.py:job") -> VertexSettings:
+    return VertexSettings(logic={"b": reference}, digests={} if digest is None else {"b": digest})
+
+
+def read(harness: Harness, digest: str, number: int = 1) -> list[Effect]:
+    return harness.handle(ReconfigurationPrepared(**harness.world("b/0"), number=number, digests={"b": digest}))
+
+
+def test_r21_what_was_tried_is_what_is_decided() -> None:
+    """Its file may be another one when the change is made, and when the next attempt begins."""
+    harness = three(restart_attempts=3)
+    (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
+    assert prepare.plan.settings == logic()
+    read(harness, "d1")
+    effects = stands_still(harness, "b/0")
+    (change,) = events(Reconfigured, effects)
+    (resume,) = only(ResumeSubtask, effects)
+    assert (change.settings, resume.plan.settings) == ({"b": logic("d1")}, logic("d1"))
+    harness.fail(B0)
+    (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
+    assert deploy.plan.settings == logic("d1")
+
+
+def test_a_file_that_is_assigned_again_is_read_again() -> None:
+    harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
+    (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
+    assert prepare.plan.settings == logic(), "nothing says what is in it"
+    assert answers(read(harness, "d1", 5)) == [
+        "failed: it changes nothing: what is read of b is what runs; the job goes on as it was"
+    ]
+    ask(harness, "again", b=logic())
+    read(harness, "d2", 6)
+    (change,) = events(Reconfigured, stands_still(harness, "b/0", 6))
+    assert change.settings == {"b": logic("d2")}
+
+
+def test_a_function_is_that_of_the_job_again() -> None:
+    harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
+    (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic(reference="")))
+    assert prepare.plan.settings is None
+    prepared(harness, "b/0", 5)
+    effects = stands_still(harness, "b/0", 5)
+    (change,) = events(Reconfigured, effects)
+    (resume,) = only(ResumeSubtask, effects)
+    assert (change.settings, resume.plan.settings) == ({}, None)
+
+
+def test_a_digest_that_somebody_asks_for_is_none() -> None:
+    assert by_vertex(THREE, {"b": logic("d1")}) == {"b": logic()}
+
+
+# ---- a deadline for those who stand still
+
+
+def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_timeout_and_no_longer() -> None:
+    harness = three(interval=1000.0)
+    ask(harness, b=WEIGHT, c=WEIGHT)
+    harness.at(30.0)
+    prepared(harness, "b/0")
+    harness.at(40.0)
+    prepared(harness, "c/0")
+    stands_still(harness, "c/0")
+    assert harness.c.next_deadline(harness.now) == 100.0
+    assert answers(harness.at(99.0)) == []
+    effects = harness.at(100.0)
+    assert answers(effects) == ["failed: b/0 did not stand still within 60 s; the job goes on as it was"]
+    assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
+    (resume,) = only(ResumeSubtask, stands_still(harness, "b/0"))
+    assert (resume.subtask, resume.plan.settings) == (B0, None), "it goes on when it comes to it"
+    assert events(Reconfigured, harness.effects) == []
+
+
+def test_what_is_decided_has_no_deadline() -> None:
+    harness = three(interval=1000.0)
+    ask(harness)
+    prepared(harness, "b/0")
+    stands_still(harness, "b/0")
+    assert answers(harness.at(500.0)) == []
+    assert answers(harness.running(B0)) == ["completed: b stood still for 500.0 s"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -90,6 +91,13 @@ class Restarting(InProcess):
 
     def _storage(self) -> Storage:
         return FailingQueries(self.world.storage, self.failures)
+
+    def _gone(self, error: TransientError, plan: RunPlan, fault: Fault) -> str:
+        """A batch that the run before had committed is published while a run starts: where that fails it ends."""
+        if not fault.happened and "drawn" in str(error):
+            self.story.tell(f"failed while it started: {error}")
+            return self._attempt(plan)
+        return super()._gone(error, plan, fault)
 
     def _check_status(self, plan: RunPlan, status: str, cause: str | None, fault: Fault) -> None:
         if status == "RESTARTING" and "stop" in self._asked and self.failures.count:

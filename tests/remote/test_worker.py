@@ -13,6 +13,7 @@ from airflow_provider_ckpt.coordinator import reports as rp
 from airflow_provider_ckpt.journal.events import EpochClaimed, StatusChanged, SubtaskFinished
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
 from airflow_provider_ckpt.remote.worker import WorkerEnd
@@ -286,3 +287,55 @@ def test_what_is_stopped_with_it_has_not_failed(bench: Bench) -> None:
     assert heard == [end]
     assert outbox is not None
     assert outbox.left == "it was told to"
+
+
+# -- another cut of the state: made by the attempt that begins with it, and by no other (R21)
+
+CUT = replace(PLAN, settings=VertexSettings(state_partitions=4))
+
+
+def begins_again(bench: Bench) -> None:
+    assert bench.told() == [cm.RestartSubtask(*WORLD, 0.0, CUT)]
+    opened = replace(OPENED, attempt=SECOND)
+    assert bench.turn(opened) == [opened]
+    deploy = cm.DeploySubtask(1, V, SECOND, CUT)
+    bench.turn(deploy)
+    assert bench.told() == [deploy]
+
+
+def test_r21_one_that_stands_still_for_another_cut_begins_again_for_it(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.turn(PAUSE)
+    bench.turn(PAUSED)
+    bench.told()
+    bench.turn(cm.RestartSubtask(*WORLD, 0.0, CUT))
+    begins_again(bench)
+
+
+def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decided(bench: Bench) -> None:
+    """The one before had not told it to begin again."""
+    deployed(bench, RUNNING)
+    bench.turn(PAUSE)
+    bench.turn(PAUSED)
+    bench.told()
+    bench.claim()
+    bench.turn(cm.DeploySubtask(*WORLD, CUT))
+    begins_again(bench)
+
+
+def test_r21_one_that_began_before_the_decision_and_is_deployed_behind_it_begins_again(bench: Bench) -> None:
+    bench.claim()
+    bench.turn(OPENED)
+    bench.turn(cm.DeploySubtask(*WORLD, CUT))
+    begins_again(bench)
+
+
+def test_another_change_than_of_the_cut_needs_no_other_attempt(bench: Bench) -> None:
+    deployed(bench, RUNNING)
+    bench.turn(PAUSE)
+    bench.turn(PAUSED)
+    bench.told()
+    bench.claim()
+    plan = replace(PLAN, settings=VertexSettings(pool_weight=2, logic={"v": "v2.py:job"}))
+    bench.turn(cm.DeploySubtask(*WORLD, plan))
+    assert bench.told() == [cm.ResumeSubtask(*WORLD, plan)]

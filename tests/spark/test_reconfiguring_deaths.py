@@ -118,6 +118,7 @@ def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
         run = world.run(windows(world))
     assert run.status == "FINISHED", run.cause
     assert world.released_ids() == [0, 10, 100, 110]
+    assert not list(world.root.rglob("trial")), "nothing is left of a job that has finished, no folder either"
 
 
 def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile(world: World) -> None:

@@ -17,8 +17,12 @@ from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.storage.storage import Storage
 
 
-def _no_other(reference: str) -> Mapping[str, Operator]:
-    raise AssertionError(f"nobody can read {reference} here")
+class _NoOther:
+    def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
+        raise AssertionError(f"nobody can read {reference} here")
+
+    def read(self, reference: str) -> str:
+        raise AssertionError(f"nobody can read {reference} here")
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,8 @@ class RunContext:
     """``storage`` is the root's. ``graph``: as the epoch began; a task's plan says what has changed since. ``post``
     hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
     (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14).
-    ``job``: with what was changed of it before this run; ``logic``: reads the functions that it is given yet.
-    ``measures``: somebody wants to know of every micro-batch how it went."""
+    ``job``: with what was changed of it before this run; ``declared``: its operators without that; ``logic``: reads the
+    functions that it is given yet. ``measures``: somebody wants to know of every micro-batch how it went."""
 
     spark: SparkSession
     storage: Storage
@@ -39,5 +43,11 @@ class RunContext:
     post: Callable[[TaskReport], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
     supervised: SupervisedTry | None = None
-    logic: Logic = _no_other
+    logic: Logic = field(default_factory=_NoOther)
+    declared: Mapping[str, Operator] | None = None
     measures: bool = False
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """As the job declares them."""
+        return self.job.operators if self.declared is None else self.declared

@@ -250,9 +250,13 @@ class StreamingRunner:
         with self._lock:
             self._publication.goes_on(plan)
             self._widen(plan)
-        if plan.settings != self._settings:
-            self._builder = None
-        built = self._current_builder().build(plan.without)
+        tried = self._trials.take(plan)
+        if tried is not None:
+            self._builder, self._settings, built = tried.builder, plan.settings, tried.built
+        else:
+            if plan.settings != self._settings:
+                self._builder = None
+            built = self._current_builder().build(plan.without)
         with self._lock:
             self._built = built
             reads = {*built.reads, *self._inputs.edge_sources}

@@ -197,8 +197,8 @@ class StreamingRunnerFactory:
         context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
         calls = SourceCalls(context.spark, streaming=True, limit=limit)
-        changed = of_vertex(context.job.operators, vertex, settings, context.logic)
-        operators = {**context.job.operators, **changed}
+        changed = of_vertex(context.operators, vertex, settings, context.logic)
+        operators = {**context.operators, **changed}
 
         locations = {edge.edge.uid: (edge.edge.producer, edge.feed.location) for edge in edges.values()}
 

@@ -7,13 +7,15 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.reconfigured import read_anew
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -37,6 +39,19 @@ LAST_TRIAL = 10.0
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
 
+@dataclass(frozen=True)
+class TriedQuery:
+    """``settings``, ``without``: of the plan that it was made for."""
+
+    settings: VertexSettings
+    without: frozenset[str]
+    builder: QueryBuilder
+    built: BuiltQuery
+
+    def is_of(self, plan: VertexPlan) -> bool:
+        return (self.settings, self.without) == (plan.settings or VertexSettings(), plan.without)
+
+
 class Trials:
     """Of one attempt of a subtask, one after the other, in threads of their own. ``folder``: of the query that runs;
     ``path``: where copies of it are made, each with its number behind. ``reads_whole``: no limit holds for the
@@ -51,6 +66,7 @@ class Trials:
         self._one_at_a_time = threading.Lock()
         self._query: StreamingQuery | None = None
         self._is_stopped = False
+        self._tried: TriedQuery | None = None
 
     def submit(
         self,
@@ -66,17 +82,23 @@ class Trials:
         def run() -> None:
             try:
                 with self._one_at_a_time:
-                    self._try(number, plan, now, make_builder)
+                    digests = self._try(number, plan, now, make_builder)
             except Exception as error:
                 tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
             else:
-                tell(ReconfigurationPrepared(*task_id, number))
+                tell(ReconfigurationPrepared(*task_id, number, digests))
 
         if not self._is_stopped:
             # a daemon: one that hangs keeps neither the next attempt nor the driver from their end
             thread = threading.Thread(target=run, name=f"ckpt-trial-{self._vertex.uid}", daemon=True)
             self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
             thread.start()
+
+    def take(self, plan: VertexPlan) -> TriedQuery | None:
+        """The query that was tried last, if it is that of the plan: it can be started as it is, and its functions need
+        not be called again while the subtask stands still."""
+        tried = self._tried
+        return tried if tried is not None and tried.is_of(plan) else None
 
     def stop(self) -> None:
         """The attempt is over."""
@@ -96,14 +118,18 @@ class Trials:
 
     # ---- the threads
 
-    def _try(self, number: int, plan: VertexPlan, now: BuiltQuery, make_builder: MakeBuilder) -> None:
-        settings = plan.settings or VertexSettings()
-        other = make_builder(plan.settings).build(plan.without)
+    def _try(self, number: int, plan: VertexPlan, now: BuiltQuery, make_builder: MakeBuilder) -> Mapping[str, str]:
+        """Returns the digests of its functions. Raises whatever speaks against it."""
+        settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
+        builder = make_builder(settings)
+        other = builder.build(plan.without)
         check_fits(self._vertex.uid, now, other)
         self._check_limits(settings, other)
         self._check_state(settings, other)
         if other.stateful and not self._is_stopped:
             self._start_on_copy(number, settings, other)
+        self._tried = TriedQuery(settings, plan.without, builder, other)
+        return settings.digests
 
     def _check_limits(self, settings: VertexSettings, other: BuiltQuery) -> None:
         if settings.max_bytes_per_batch is None and settings.max_files_per_batch is None:

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _COORDINATOR = ("tests/coordinator/test_reconfiguring.py", "tests/simulation")
 _RULES = ("tests/coordinator/test_reconfiguring.py",)
+_LOGIC = ("tests/spark/test_reconfiguring_logic.py",)
 _RUNS = ("tests/spark/test_reconfiguring.py",)
 
 RECONFIGURING = (
@@ -134,5 +135,90 @@ RECONFIGURING = (
         "",
         ("tests/spark/test_reconfiguring_kinds.py",),
         "a count of all rows begins at 0 again: Spark looks for it in one part, and it was put into another",
+    ),
+    Mutant(
+        "decided-without-what-was-read",
+        "R21",
+        "coordinator/reconfiguring.py",
+        "subtask.vertex: replace(change, digests=digests)}",
+        "subtask.vertex: change}",
+        _RULES,
+        "an attempt runs what its file has become since, which nobody has tried",
+    ),
+    Mutant(
+        "read-again-for-each-attempt",
+        "R21",
+        "spark/query/logic.py",
+        "            version = self._versions.get((reference, digest))\n",
+        "            version = None\n",
+        _LOGIC,
+        "an attempt runs what its file has become since, which nobody has tried",
+    ),
+    Mutant(
+        "helpers-of-whoever-came-first",
+        "R21",
+        "job/module_space.py",
+        "        tree = _Imports(self).visit(ast.parse(source, filename=origin))\n",
+        "        tree = ast.parse(source, filename=origin)\n",
+        ("tests/job/test_version.py",),
+        "a version that is assigned runs helpers of another one, which have the same name",
+    ),
+    Mutant(
+        "stands-still-for-ever",
+        "R21",
+        "coordinator/reconfigurer.py",
+        "        return None if current is None or current.decided is not None else current.deadline\n",
+        "        return None if current is None or current.is_told else current.deadline\n",
+        _RULES,
+        "a batch that never ends holds the other queries of a change for ever, and the job's checkpoints",
+    ),
+    Mutant(
+        "given-up-and-taken-nevertheless",
+        "R21",
+        "spark/task/trials.py",
+        "        return tried if tried is not None and tried.is_of(plan) else None\n",
+        "        return tried\n",
+        _LOGIC,
+        "a change that was given up is made of those that stood still already",
+    ),
+    Mutant(
+        "goes-on-with-the-cut-of-before",
+        "R21",
+        "remote/worker.py",
+        "        return _parts(plan) != _parts(self._begun_with[hosted.subtask])\n",
+        "        return False\n",
+        ("tests/remote/test_worker.py",),
+        "a cut that is in the journal is never made: the JobMaster that was to tell the worker is gone",
+    ),
+    Mutant(
+        "cut-before-what-is-committed-is-published",
+        "R21",
+        "spark/task/streaming_runner_factory.py",
+        "        publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))\n"
+        "        if plan.settings is not None:\n"
+        "            cut_anew(context.spark, folder, plan.settings.state_partitions)\n",
+        "        if plan.settings is not None:\n"
+        "            cut_anew(context.spark, folder, plan.settings.state_partitions)\n"
+        "        publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))\n",
+        ("tests/spark/test_reconfiguring_beside.py",),
+        "a batch that Spark had committed is never published: the cut is the newest one",
+    ),
+    Mutant(
+        "trials-stay-with-a-finished-job",
+        "R16",
+        "jobmaster/collector.py",
+        ', "scratch", "trial")',
+        ', "scratch")',
+        ("tests/spark/test_reconfiguring_deaths.py",),
+        "copies of state of trials that the end of the job has cut short stay for ever",
+    ),
+    Mutant(
+        "next-run-takes-the-job-from-its-driver",
+        "R21",
+        "jobmaster/next_run_logic.py",
+        "        if alive or (alive is None and not self._driver_is_gone):\n",
+        "        if False:\n",
+        ("tests/client/test_next_run_logic.py",),
+        "a job that runs ends because somebody wanted its next run to have other functions",
     ),
 )

@@ -1,0 +1,158 @@
+"""Modules of another version of a job, loaded beside those of the one that runs: under names of their own (R21).
+
+Python knows one module of a name, and a version has its helpers under the same names as the job. So they are loaded
+below a package that is made up, ``import helpers`` in them means the one of that package, and nothing that is imported
+already is looked at. Their functions go to Python workers by value, which could not import such names.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+PREFIX = "_ckpt_logic_"
+_NUMBERS = itertools.count(1)
+
+
+class ModuleSpace(MetaPathFinder):
+    """``folders``: where its modules lie, as entries of ``sys.path``; ``owns``: whether the module or package of that
+    name, one without a dot, is the version's. Every other one is imported as always."""
+
+    def __init__(self, folders: Sequence[str], owns: Callable[[str], bool]) -> None:
+        self.name = f"{PREFIX}{next(_NUMBERS)}"
+        self.owns = owns
+        self._sources: dict[str, str] = {}
+        self.package = ModuleType(self.name)
+        self.package.__path__ = list(folders)
+        self.package.__package__ = self.name
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Its modules can be imported, for good; after an error none of them is left."""
+        importlib.invalidate_caches()
+        sys.modules[self.name] = self.package
+        sys.meta_path.insert(0, self)
+        try:
+            yield
+        except BaseException:
+            sys.meta_path.remove(self)
+            for name in [one for one in sys.modules if f"{one}.".startswith(f"{self.name}.")]:
+                del sys.modules[name]
+            raise
+
+    def digest(self) -> str:
+        """Of the sources that were read by now."""
+        found = hashlib.sha256()
+        for name, source in sorted(self._sources.items()):
+            found.update(f"{name}\0{len(source)}\0{source}\0".encode("utf-8", "surrogatepass"))
+        return found.hexdigest()[:16]
+
+    def run_file(self, path: str, stem: str) -> ModuleType:
+        """The module of a file, run. Its name is that under which its helpers would import it."""
+        name = f"{self.name}.{re.sub(r'[^0-9A-Za-z_]', '_', stem)}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None  # its name ends in .py
+        assert spec.loader is not None
+        spec.loader = _SourceLoader(self, spec.loader)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    def run_module(self, name: str) -> ModuleType:
+        return importlib.import_module(f"{self.name}.{name}")
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(f"{self.name}."):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None:
+            return None
+        if spec.loader is None:  # a folder without __init__.py
+            spec.submodule_search_locations = list(spec.submodule_search_locations or ())
+            spec.loader = _NoSource()
+        else:
+            spec.loader = _SourceLoader(self, spec.loader)
+        return spec
+
+    def compile(self, name: str, source: str, origin: str) -> Any:
+        self._sources[name.removeprefix(f"{self.name}.")] = source
+        tree = _Imports(self).visit(ast.parse(source, filename=origin))
+        return compile(ast.fix_missing_locations(tree), origin, "exec", dont_inherit=True)
+
+
+class _NoSource(Loader):
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        _forget_loader(module)
+
+
+class _SourceLoader(Loader):
+    """Reads the file as it is now: compiled files that lie beside it may be of another moment, and import others."""
+
+    def __init__(self, space: ModuleSpace, loader: Any) -> None:
+        self._space, self._loader = space, loader
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        get_source = getattr(self._loader, "get_source", None)
+        source = None if get_source is None else get_source(name)
+        origin = getattr(module, "__file__", None) or name
+        if source is None:
+            raise ImportError(f"{origin} is no Python source, and cannot be loaded beside the job that runs")
+        code = self._space.compile(name, source, origin)
+        _forget_loader(module)
+        exec(code, module.__dict__)
+
+
+def _forget_loader(module: ModuleType) -> None:
+    """It is pickled with the module, for workers that have no such class."""
+    spec = module.__spec__
+    module.__loader__ = None
+    module.__spec__ = None if spec is None else ModuleSpec(spec.name, None, is_package=hasattr(module, "__path__"))
+
+
+class _Imports(ast.NodeTransformer):
+    """``import helpers`` as ``from _ckpt_logic_1 import helpers``, wherever it is written."""
+
+    def __init__(self, space: ModuleSpace) -> None:
+        self._space = space
+
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for alias in node.names:
+            top, dot, _ = alias.name.partition(".")
+            if not self._space.owns(top):
+                found.append(ast.Import([alias]))
+            elif not dot:
+                found.append(ast.ImportFrom(self._space.name, [ast.alias(top, alias.asname)], 0))
+            elif alias.asname:
+                found.append(ast.Import([ast.alias(f"{self._space.name}.{alias.name}", alias.asname)]))
+            else:
+                parent, _, last = f"{self._space.name}.{alias.name}".rpartition(".")
+                found.append(ast.ImportFrom(parent, [ast.alias(last, "_ckpt_imported")], 0))
+                found.append(ast.ImportFrom(self._space.name, [ast.alias(top, None)], 0))
+        return [ast.copy_location(one, node) for one in found]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        if node.level or node.module is None or not self._space.owns(node.module.partition(".")[0]):
+            return node
+        return ast.copy_location(ast.ImportFrom(f"{self._space.name}.{node.module}", node.names, 0), node)

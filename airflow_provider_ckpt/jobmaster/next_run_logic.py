@@ -1,0 +1,83 @@
+"""Functions that operators are given while nobody runs their job: the next run goes by them (R21).
+
+A function that fails with the rows it gets ends the job before another one can be asked for. Nothing is tried here: the
+next run reads the file, and is refused what does not fit, as it is of a changed job. The journal is claimed for it, so
+that a driver that lives after all writes no more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.jobmaster.errors import JobStillRunsError, NotForNextRunError
+from airflow_provider_ckpt.journal.events import Reconfigured, StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings, merged
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.storage import Storage
+
+_LOST = "the driver was lost; its next run was given other functions"
+_OVER = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
+
+
+class NextRunLogic:
+    """Use once: :meth:`assign`. ``changes``: by operator; ``driver_is_gone``: said of a driver, or of workers, that
+    cannot be seen from here."""
+
+    def __init__(
+        self, storage: Storage, job_id: str, changes: Mapping[str, VertexSettings], *, driver_is_gone: bool
+    ) -> None:
+        self._storage, self._job_id, self._changes = storage, job_id, changes
+        self._driver_is_gone = driver_is_gone
+
+    def assign(self) -> JobState:
+        """The status of the job stands, but for RESTARTING of a driver that was lost. Raises JobStillRunsError,
+        NotForNextRunError, JobDeletedError, CorruptJournalError, FencedError, and the storage's errors."""
+        journal = Journal(self._storage, self._job_id)
+        self._admit(journal.refresh())
+        now = time.time()
+        # no worker is named: nothing runs here, and the journal keeps the driver that was lost (see roll_forward)
+        journal.claim(f"{journal.state.attempt}~reconfigure", Worker(), now, self._admit, releases_only=True)
+        state = journal.state
+        settings = self._settings(state)
+        if settings != dict(state.settings):
+            journal.write(Reconfigured(state.reconfigured + 1, settings, now))
+        status = state.status
+        if status is not None:
+            left = StatusChanged(status, now, state.cause)
+            journal.write(replace(left, status=JobStatus.RESTARTING, cause=_LOST) if status.is_alive else left)
+        return journal.state
+
+    def _admit(self, state: JobState) -> None:
+        """Asked once more of the very state that the claim follows."""
+        state.refuse_deleted()
+        if state.damage:
+            return  # the claim refuses it
+        if state.status in _OVER:
+            raise NotForNextRunError(job_id=self._job_id, why=f"it is {state.status}, and does not run again")
+        alive = is_alive(state.worker) if state.is_held else False
+        if alive or (alive is None and not self._driver_is_gone):
+            driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
+            raise JobStillRunsError(job_id=self._job_id, status=state.status, driver=f"its driver {driver}")
+        if state.deployment and not self._driver_is_gone:
+            driver = f"it was prepared for workers in epoch {state.deployment}: those that live would be overtaken"
+            raise JobStillRunsError(job_id=self._job_id, status=state.status, driver=driver)
+        self._settings(state)
+
+    def _settings(self, state: JobState) -> dict[str, VertexSettings]:
+        try:
+            change = by_vertex(state.graph(), self._changes)
+        except ReconfigurationRefusedError as error:
+            raise NotForNextRunError(job_id=self._job_id, why=error.data["why"]) from None
+        for name in (field.name for field in fields(VertexSettings) if field.name not in ("logic", "digests")):
+            if any(getattr(one, name) is not None for one in change.values()):
+                why = f"{name} is tried on queries that run, and can be changed while they do"
+                raise NotForNextRunError(job_id=self._job_id, why=why)
+        return merged(state.settings, change)

@@ -1,0 +1,105 @@
+"""Functions for the next run of a job that nobody runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.jobmaster.errors import JobStillRunsError, NotForNextRunError
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.client.test_reconfigure import client, driver
+from tests.client.test_release import GONE
+
+__all__ = ["driver"]
+
+BAD = VertexSettings(pool_weight=2, logic={"clean": "bad.py:job", "live": "v1.py:job"}, digests={"clean": "d1"})
+
+
+def good() -> Reconfiguration:
+    return Reconfiguration().assign_execution_logic("clean", "good.py:job")
+
+
+def ended(driver: Journal, status: JobStatus = JobStatus.FAILED) -> Journal:
+    driver.write(ev.Reconfigured(4, {"clean": BAD}, 2.0))
+    driver.write(ev.StatusChanged(status, 3.0, "bad row"))
+    return driver
+
+
+def test_the_next_run_has_it_and_whatever_was_changed_beside_it(driver: Journal, tmp_path: Path) -> None:
+    ended(driver)
+    state = client(tmp_path).assign_for_next_run(good())
+    logic = {"clean": "good.py:job", "live": "v1.py:job"}
+    assert state.settings == {"clean": replace(BAD, logic=logic, digests={})}
+    assert (state.reconfigured, state.status, state.cause) == (5, JobStatus.FAILED, "bad row")
+    assert client(tmp_path).state() == state
+
+
+def test_the_job_declares_it_again(driver: Journal, tmp_path: Path) -> None:
+    ended(driver)
+    both = Reconfiguration().assign_execution_logic("clean", "declared").assign_execution_logic("live", None)
+    state = client(tmp_path).assign_for_next_run(both)
+    assert state.settings == {"clean": VertexSettings(pool_weight=2)}
+    assert client(tmp_path).assign_for_next_run(both).reconfigured == state.reconfigured, "nothing is changed by it"
+
+
+def test_a_driver_that_lives_is_not_overtaken(driver: Journal, tmp_path: Path) -> None:
+    epoch = client(tmp_path).state().epoch
+    for gone in (False, True):
+        with pytest.raises(JobStillRunsError, match=r"is RUNNING, and its driver lives\. Ask the driver"):
+            client(tmp_path).assign_for_next_run(good(), driver_is_gone=gone)
+    assert client(tmp_path).state().epoch == epoch
+
+
+def test_one_that_cannot_be_seen_is_gone_if_somebody_says_so(driver: Journal, tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path))
+    elsewhere = Journal(storage, "orders")
+    elsewhere.claim("t2", replace(identify(), host="elsewhere"), 2.0)
+    elsewhere.write(ev.StatusChanged(JobStatus.RUNNING, 2.0))
+    with pytest.raises(JobStillRunsError, match="on elsewhere cannot be seen from here"):
+        client(tmp_path).assign_for_next_run(good())
+    state = client(tmp_path).assign_for_next_run(good(), driver_is_gone=True)
+    assert state.status is JobStatus.RESTARTING
+    assert state.settings["clean"].logic == {"clean": "good.py:job"}
+    with pytest.raises(FencedError):
+        elsewhere.write(ev.Reconfigured(9, {}, 4.0))
+
+
+def test_workers_that_may_go_on_are_not_overtaken(driver: Journal, tmp_path: Path) -> None:
+    planner = Journal(open_storage(str(tmp_path)), "orders")
+    planner.claim("t2", GONE, 2.0)
+    planner.write(ev.DeploymentPrepared(2, 2.0))
+    with pytest.raises(JobStillRunsError, match="was prepared for workers in epoch 2"):
+        client(tmp_path).assign_for_next_run(good())
+    assert client(tmp_path).assign_for_next_run(good(), driver_is_gone=True).reconfigured == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "change", "why"),
+    [
+        (JobStatus.FINISHED, good(), "it is FINISHED, and does not run again"),
+        (
+            JobStatus.STOPPED,
+            Reconfiguration().assign_workload("daily", state_partitions=3),
+            "state_partitions is tried",
+        ),
+        (JobStatus.STOPPED, Reconfiguration().assign_execution_logic("nobody", None), "nobody is no operator"),
+        (JobStatus.STOPPED, Reconfiguration(), "it changes nothing"),
+    ],
+)
+def test_what_cannot_be_given_is_refused(
+    driver: Journal, tmp_path: Path, status: JobStatus, change: Reconfiguration, why: str
+) -> None:
+    ended(driver, status)
+    epoch = client(tmp_path).state().epoch
+    with pytest.raises(NotForNextRunError, match=why):
+        client(tmp_path).assign_for_next_run(change)
+    assert client(tmp_path).state().epoch == epoch, "nothing is written"

@@ -1,0 +1,178 @@
+"""Versions of a job beside the one that is loaded: each has its own modules, whatever is imported under their names."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+
+from airflow_provider_ckpt.job import errors
+from airflow_provider_ckpt.job.loading import load
+from airflow_provider_ckpt.job.version import Version, load_version
+
+JOB = """
+from airflow_provider_ckpt import Job
+{imports}
+
+job = Job("orders")
+day = job.param("day", "none")
+
+@job.source
+def live(read):
+    {body}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _same_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    before = dict(sys.modules)
+    yield
+    for name in set(sys.modules) - set(before):
+        del sys.modules[name]
+
+
+def write(folder: Path, helper: str, imports: str = "import shapes", body: str = "return shapes.NAME") -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "shapes.py").write_text(helper)
+    (folder / "orders.py").write_text(JOB.format(imports=imports, body=body))
+    return f"{folder}/orders.py:job"
+
+
+def function(version: Version) -> Any:
+    return version.job.operators["live"].function
+
+
+IMPORTS = {
+    "module": ("import shapes", "return shapes.NAME"),
+    "as": ("import shapes as other", "return other.NAME"),
+    "name": ("from shapes import NAME", "return NAME"),
+    "star": ("from shapes import *", "return NAME"),
+    "when it is called": ("", "from shapes import NAME; return NAME"),
+    "when it is called, whole": ("", "import shapes; return shapes.NAME"),
+}
+
+
+@pytest.mark.parametrize("how", IMPORTS)
+def test_a_version_has_the_helper_that_lies_beside_it(tmp_path: Path, how: str) -> None:
+    imports, body = IMPORTS[how]
+    running = load(write(tmp_path / "one", 'NAME = "one"', imports, body))
+    two = load_version(write(tmp_path / "two", 'NAME = "two"', imports, body))
+    assert function(two)(None) == "two"
+    assert running.job.operators["live"].function(None) == "one"  # type: ignore[misc]
+    assert load(f"{tmp_path}/one/orders.py:job").job.operators["live"].function(None) == "one"  # type: ignore[misc]
+
+
+def test_packages_and_what_they_import_are_the_versions_own(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        package = tmp_path / name / "lib_of_this_test"
+        (package / "deep").mkdir(parents=True)
+        (package / "__init__.py").write_text("from . import plain\n")
+        (package / "plain.py").write_text("import lib_of_this_test.deep.end\nEND = lib_of_this_test.deep.end.END\n")
+        (package / "deep" / "end.py").write_text(f"import shapes\nEND = shapes.NAME + {name!r}\n")
+    imports, body = "import lib_of_this_test.plain\nimport lib_of_this_test.deep.end as e", "return e.END"
+    load(write(tmp_path / "one", 'NAME = "1"', imports, body))
+    two = load_version(write(tmp_path / "two", 'NAME = "2"', imports, body))
+    assert function(two)(None) == "2two"
+
+
+def test_what_python_and_the_installation_have_is_imported_as_always(tmp_path: Path) -> None:
+    import json
+
+    reference = write(tmp_path / "two", "", "import json\nimport airflow_provider_ckpt", "return json")
+    (tmp_path / "two" / "json.py").write_text("raise AssertionError")
+    (tmp_path / "two" / "pyspark").mkdir()
+    assert function(load_version(reference))(None) is json
+
+
+def test_a_file_that_is_mended_is_read_as_it_is_now(tmp_path: Path) -> None:
+    reference = write(tmp_path / "two", 'NAME = "bad"')
+    first = load_version(reference)
+    (tmp_path / "two" / "shapes.py").write_text('NAME = "two"')  # of the same length, within the same second
+    second = load_version(reference)
+    assert (function(first)(None), function(second)(None)) == ("bad", "two")
+    assert first.digest != second.digest
+    assert load_version(reference).digest == second.digest
+    assert load_version(write(tmp_path / "three", 'NAME = "two"')).digest == second.digest, "of what is in it"
+
+
+def test_functions_go_to_workers_with_their_helpers(tmp_path: Path) -> None:
+    """Where there is neither the file nor this package."""
+    helper = "import re\n\nNAME = re.compile('two').pattern\n\ndef name():\n    return NAME\n"
+    imports = "import shapes\nfrom shapes import name"
+    version = load_version(write(tmp_path / "two", helper, imports, "return shapes.name() + name()"))
+    cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
+    data = cloudpickle.dumps(function(version))  # type: ignore[no-untyped-call]
+    code = (
+        "import pickle, sys; sys.modules['airflow_provider_ckpt'] = None\n"
+        f"print(pickle.loads({data!r})(None), [m for m in sys.modules if 'ckpt_logic' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.strip() == "twotwo []"
+    assert pickle.loads(data)(None) == "twotwo"
+
+
+def test_a_module_is_loaded_anew_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "pipelines_of_this_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    write(package, 'NAME = "one"', "from pipelines_of_this_test import shapes")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reference = "pipelines_of_this_test.orders:job"
+    running = load(reference)
+    (package / "shapes.py").write_text('NAME = "two"')
+    assert function(load_version(reference))(None) == "two"
+    assert running.job.operators["live"].function(None) == "one"  # type: ignore[misc]
+    with pytest.raises(errors.JobNotFoundError, match=r"Python finds no 'pipelines_of_this_test\.nothing'"):
+        load_version("pipelines_of_this_test.nothing:job")
+    with pytest.raises(errors.JobNotFoundError, match="Python finds no 'nothing_of_this_test'"):
+        load_version("nothing_of_this_test.orders:job")
+
+
+def test_a_version_reads_the_parameters_of_the_run(tmp_path: Path) -> None:
+    reference = write(tmp_path / "two", "", "", "return day")
+    one, two = (load_version(reference, {"day": day}) for day in ("1", "2"))
+    assert (function(one)(None), function(two)(None)) == ("1", "2")
+    with pytest.raises(errors.UnknownParamError):
+        load_version(reference, {"other": "1"})
+
+
+@pytest.mark.parametrize(
+    ("helper", "error", "told"),
+    [
+        ("raise ValueError('no')", errors.JobImportError, r"shapes.py:1: ValueError: no"),
+        ("def (", errors.JobImportError, r"shapes.py:1: SyntaxError"),
+        ("import nothing_of_this_test", errors.JobImportError, "No module named 'nothing_of_this_test'"),
+    ],
+)
+def test_what_fails_leaves_nothing_behind(tmp_path: Path, helper: str, error: type, told: str) -> None:
+    modules, finders = dict(sys.modules), list(sys.meta_path)
+    with pytest.raises(error, match=told):
+        load_version(write(tmp_path / "two", helper))
+    assert sys.modules == modules
+    assert sys.meta_path == finders
+    (tmp_path / "two" / "shapes.py").write_text('NAME = "two"')
+    assert function(load_version(f"{tmp_path}/two/orders.py:job"))(None) == "two"
+
+
+def test_a_module_without_source_is_refused_by_name(tmp_path: Path) -> None:
+    reference = write(tmp_path / "two", "")
+    (tmp_path / "two" / "shapes.py").unlink()
+    (tmp_path / "two" / "shapes.so").write_bytes(b"")
+    with pytest.raises(errors.JobImportError, match=r"shapes.so is no Python source"):
+        load_version(reference)
+
+
+def test_a_text_that_is_no_python_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "orders.txt").write_text("")
+    with pytest.raises(errors.JobReferenceError, match="no Python source"):
+        load_version(f"{tmp_path}/orders.txt:job")
+    with pytest.raises(errors.JobNotFoundError):
+        load_version(f"{tmp_path}/nothing.py:job")

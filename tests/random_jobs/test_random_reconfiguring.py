@@ -1,0 +1,30 @@
+"""Random jobs whose queries are changed while they run: limits, cuts of state, functions, shares, pace.
+
+``CKPT_RANDOM_RECONFIGURING`` jobs are tried (default 3) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.random_jobs.generate import definition
+from tests.random_jobs.reconfiguring import Reconfiguring
+from tests.random_jobs.schedule import plan
+from tests.random_jobs.seeds import seeds, telling
+
+pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RECONFIGURING", 3))
+def test_a_job_whose_queries_are_changed_comes_out_as_if_they_had_not(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    drawn, schedule = replace(definition(seed), mode="streaming"), plan(seed)
+    with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RECONFIGURING=1\n{drawn}\n  {schedule}"):
+        job = Reconfiguring(spark, drawn, schedule, tmp_path)
+        job.run()
+        print(f"  seed {seed}: {len(job.asked)} changes asked for ({job.told()}), {job.failures.count} failures")

@@ -1,0 +1,160 @@
+"""Trials, and states that are cut, beside drivers that are overtaken, commands, and batches that nobody published."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from airflow_provider_ckpt import collect_garbage
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError
+from airflow_provider_ckpt.journal.events import Reconfigured
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.spark.task import trials
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import World
+from tests.spark.test_reconfiguring import Script, check, counting, cut_into
+from tests.spark.test_reconfiguring_deaths import last_folder
+from tests.support.waiting import wait_until
+
+
+def cut(parts: int) -> Reconfiguration:
+    return Reconfiguration().assign_workload("counts", state_partitions=parts)
+
+
+def half_way(act: Callable[[], None]) -> Callable[[str, str], None]:
+    """A hook that acts once, when a copy for a trial is half made; in the trial's thread."""
+    seen: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if "/counts/0/trial/" in path and verb != "delete_tree":
+            seen.append(path)
+            if len(seen) == 4:
+                act()
+
+    return hook
+
+
+def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_successor(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "LAST_TRIAL", 300.0)  # what it does behind its successor is seen to its end
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+    successors: list[str] = []
+
+    def second(script: Script) -> None:
+        wait_until(lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second")
+        script.put(20)
+        told.append(script.change(cut(3)))
+        script.put(30)
+
+    def succeed() -> None:
+        with Script(world, second):
+            successors.append(world.run(counting(world)).status)
+
+    def first(script: Script) -> None:
+        script.put(10)
+        script.client.reconfigure(cut(5))
+
+    storage = HookedStorage(world.storage, half_way(succeed))
+    with pytest.raises(OvertakenError), Script(world, first, end="nothing"):
+        world.run(counting(world), storage=storage)
+    assert (successors, [one.result.value for one in told]) == (["STOPPED"], ["completed"]), told
+    assert world.state().settings["counts"].state_partitions == 3
+    with Script(world, lambda script: script.put(40)):
+        again = world.run(counting(world))
+    assert again.status == "STOPPED", again.cause
+    check(world, 50)
+    assert cut_into(world) == 3
+
+
+def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.put_ids("live", 1, 10)
+    begun, gate = threading.Event(), threading.Event()
+    told: list[RequestOutcome] = []
+
+    def hold() -> None:
+        begun.set()
+        assert gate.wait(120)
+
+    def work(script: Script) -> None:
+        script.put(10)
+        asked = script.client.reconfigure(cut(3))
+        try:
+            wait_until(begun.is_set, "a trial")
+            assert main(["show", world.job_id, "--root", str(world.root)]) == 0
+            with suppress(JobHasDriverError):  # it may have nothing to release at that moment
+                script.client.release(counting(world))
+            found = collect_garbage(str(world.root), world.job_id, delete=True)
+            assert not [one for job in found.jobs for one in job.garbage if "/trial/" in one.path]
+        finally:
+            gate.set()
+        outcome = script.client.answer(asked, 60).outcome
+        assert outcome is not None
+        told.append(outcome)
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(counting(world), storage=HookedStorage(world.storage, half_way(hold)))
+    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    check(world, 30)
+    assert cut_into(world) == 3
+    assert "RUNNING" in capsys.readouterr().out
+
+
+class Unpublished(WrappedStorage):
+    """From when ``dead`` is set no batch of ``counts`` is published: its entry does not land."""
+
+    def __init__(self, inner: Storage, dead: threading.Event) -> None:
+        super().__init__(inner)
+        self.dead = dead
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.dead.is_set() and "/counts/0/log/" in path and b'"Batch"' in data:
+            raise StorageTransientError(verb="create", uri=path, reason="the driver is dead")
+        super().create(path, data)
+
+    def _wrap(self, inner: Storage) -> Unpublished:
+        return Unpublished(inner, self.dead)
+
+
+def test_r1_a_batch_that_nobody_published_is_before_the_state_is_cut(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    dead = threading.Event()
+
+    def work(script: Script) -> None:
+        script.put(10)
+        dead.set()
+        world.put_ids("live", 1, 10, 20)
+
+    with Script(world, work, end="nothing"):
+        run = world.run(counting(world), storage=Unpublished(world.storage, dead))
+    assert run.status == "RESTARTING"
+    published = [record.batch_id for _, record in world.records("counts") if isinstance(record, Batch)]
+    committed = last_folder(world).newest_commit()
+    assert committed is not None
+    assert committed > published[-1]
+    journal = Journal(world.storage, world.job_id)
+    journal.claim("decides", Worker(), time.time())
+    journal.write(Reconfigured(1, {"counts": VertexSettings(state_partitions=5)}, time.time()))
+    with Script(world, lambda script: script.put(30)):
+        again = world.run(counting(world))
+    assert again.status == "STOPPED", again.cause
+    check(world, 40)
+    assert cut_into(world) == 5
+    batches = [record.batch_id for _, record in world.records("counts") if isinstance(record, Batch)]
+    assert committed in batches

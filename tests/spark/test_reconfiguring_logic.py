@@ -1,0 +1,287 @@
+"""Other functions for operators of a running job: which file is read, when, and what holds of it afterwards."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.spark.harness import World
+from tests.spark.test_reconfiguring import Script, another, check, counting
+from tests.support.waiting import wait_until
+
+FAILS = 'return rows.withColumn("by", F.raise_error(F.lit("bad row")).cast("string"))'
+MARKED = 'return rows.withColumn("by", F.lit("one"))'
+
+
+def with_helper(
+    world: World, folder: str, name: str, mark: str = 'F.udf(marks_of_this_test.mark, "string")("id")'
+) -> str:
+    """A version whose rows are marked by a Python function of a module beside it, which every version has under the
+    same name; that one is in Python workers, too."""
+    place = Path(world.path("versions")) / folder
+    place.mkdir(exist_ok=True)
+    (place / "marks_of_this_test.py").write_text(f"NAME = {name!r}\n\ndef mark(i):\n    return NAME\n")
+    marked = f'return rows.withColumn("by", {mark})'
+    path = Path(another(world, f"{folder}/v", marked=marked).removesuffix(":job"))
+    path.write_text("import marks_of_this_test\n" + path.read_text())
+    return f"{path}:job"
+
+
+def assign(reference: str | None) -> Reconfiguration:
+    return Reconfiguration().assign_execution_logic("marked", reference)
+
+
+def by(world: World) -> list[str]:
+    """Who marked the rows, ten at a time."""
+    found: dict[int, set[str]] = {}
+    for row in world.released():
+        found.setdefault(row["id"] // 10, set()).add(row["by"])
+    assert all(len(one) == 1 for one in found.values())
+    return [one.pop() for _, one in sorted(found.items())]
+
+
+def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_again(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(assign(with_helper(world, "a", "first"))))
+        script.put(20)
+        told.append(script.change(assign(with_helper(world, "b", "second"))))
+        script.put(30)
+        again = with_helper(world, "b", "mended")
+        script.put(40)
+        told.append(script.change(assign(again)))
+        script.put(50)
+        told.append(script.change(assign(again)))
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["completed", "completed", "completed", "failed"], told
+    assert "it changes nothing: what is read of marked is what runs" in told[-1].detail
+    check(world, 60)
+    assert by(world) == ["one", "one", "first", "second", "second", "mended"]
+    assert "marks_of_this_test" not in sys.modules
+
+
+def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_file(world: World) -> None:
+    world.put_ids("live", 1, 10)
+
+    def work(script: Script) -> None:
+        script.put(10)
+        script.change(assign(with_helper(world, "a", "first")))
+        script.put(20)
+        with_helper(world, "a", "mended")
+        script.change(Reconfiguration().assign_workload("counts", state_partitions=3))
+        script.change(Reconfiguration().assign_workload("marked", trigger_interval="10ms"))
+        script.put(30)
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert by(world) == ["one", "one", "first", "first"]
+    assert run.of("warning") == []
+
+    with Script(world, lambda script: script.put(40)):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    (told,) = run.of("warning")
+    assert "is not what it was when it was assigned" in told["message"]
+    check(world, 50)
+    assert by(world)[-1] == "mended"
+
+
+def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    bad = another(world, "bad", marked=FAILS)
+
+    def work(script: Script) -> None:
+        script.put(10)
+        script.change(assign(bad))
+        world.put_ids("live", 1, 10, 20)
+
+    with Script(world, work, end="nothing"):
+        run = world.run(counting(world), restart_attempts=1, restart_delay=0.1)
+    assert run.status == "RESTARTING"
+    client = JobClient(str(world.root), world.job_id)
+    state = client.assign_for_next_run(assign(None))
+    assert (state.settings, state.reconfigured, state.status) == ({}, 2, "RESTARTING")
+    with Script(world, lambda script: script.put(30)):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    client.assign_for_next_run(assign(another(world, "v2")))
+    with Script(world, lambda script: script.put(40)):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    check(world, 50)
+    assert by(world) == ["one", "one", "one", "one", "two"]
+
+
+def test_a_function_is_that_of_the_job_again(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+
+    def first(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(assign(another(world, "v2"))))
+        script.put(20)
+
+    def second(script: Script) -> None:
+        script.put(30)
+        told.append(script.change(assign(None)))
+        script.put(40)
+
+    for work in (first, second):
+        with Script(world, work):
+            run = world.run(counting(world))
+        assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["completed"] * 2, told
+    check(world, 50)
+    assert by(world) == ["one", "one", "two", "two", "one"]
+    assert world.state().settings == {}
+
+
+def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
+    """As the way back to it, and again when it is another one: the job keeps running as it was loaded meanwhile."""
+    world.put_ids("live", 1, 10)
+    literal = "F.lit(marks_of_this_test.NAME)"  # the helpers of a job itself are the executors' to import
+    own = with_helper(world, "own", "own", literal)
+    job = load_job(own)
+    job.sink("out", job.operators["marked"], _sink(world, "out"))
+    job.sink("counted", job.operators["counts"], _sink(world, "counted"))
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(assign(another(world, "v2"))))
+        script.put(20)
+        told.append(script.change(assign(own)))
+        script.put(30)
+        told.append(script.change(assign(with_helper(world, "own", "mended", literal))))
+        script.put(40)
+
+    with Script(world, work):
+        run = world.run(job)
+    assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["completed"] * 3, told
+    check(world, 50)
+    assert by(world) == ["own", "own", "two", "own", "mended"]
+
+
+def _sink(world: World, name: str) -> Any:
+    from airflow_provider_ckpt import FileSink
+
+    return FileSink(world.path(name))
+
+
+def test_a_version_reads_the_parameters_of_the_run(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    job = counting(world)
+    told: list[RequestOutcome] = []
+    reference = another(world, "v2", marked='return rows.withColumn("by", F.lit(day))')
+    path = Path(reference.removesuffix(":job"))
+    text = path.read_text()
+    missing = path.with_name("v3.py")
+    path.write_text(text.replace('Job("counting")\n', 'Job("counting")\nday = job.param("day")\n'))
+    missing.write_text(text.replace('Job("counting")\n', 'Job("counting")\nday = job.param("night")\n'))
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(assign(f"{missing}:job")))
+        told.append(script.change(assign(reference)))
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(job, params={"day": "friday"})
+    assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["failed", "completed"], told
+    assert "night" in told[0].detail
+    assert by(world) == ["one", "one", "friday"]
+
+
+@pytest.mark.parametrize("ends", ["completed", "failed"])
+def test_a_queries_functions_are_called_once_for_a_change(world: World, ends: str) -> None:
+    """While the query stands still nothing is made that was made before."""
+    world.put_ids("live", 1, 10)
+    calls = Path(world.path("calls")) / "made"
+    count = f'open({str(calls)!r}, "a").write("x")'
+    fails = "" if ends == "completed" else "; raise ValueError('no')"
+    reference = another(world, "v2", marked=f'{count}{fails}; return rows.withColumn("by", F.lit("two"))')
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(assign(reference)))
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert told[0].result.value == ends
+    assert calls.read_text() == "x"
+    check(world, 30)
+
+
+HOLD = """
+def hold(i, gate={gate!r}):
+    import os, time
+    while i == 25 and not os.path.exists(gate):
+        time.sleep(0.05)
+    return "held"
+"""
+
+
+def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(world: World) -> None:
+    """The others go on as they were, and so does that one when it comes to it."""
+    gate = Path(world.path("gate")) / "open"
+    marked = 'return rows.withColumn("by", F.udf(hold, "string")("id"))'
+    path = Path(another(world, "v2", marked=marked).removesuffix(":job"))
+    path.write_text(path.read_text() + HOLD.format(gate=str(gate)))
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(assign(f"{path}:job")))
+        world.put_ids("live", 1, 10, 20)
+        try:
+            wait_until(lambda: _is_in_batch(world), "a batch that does not end")
+            changes = Reconfiguration().assign_workload("marked", trigger_interval="10ms")
+            changes.assign_execution_logic("live", _reading_less(world))
+            told.append(script.change(changes))
+        finally:
+            gate.touch()
+        script.put(30)
+        told.append(script.change(Reconfiguration().assign_workload("marked", trigger_interval="10ms")))
+
+    with Script(world, work):
+        run = world.run(counting(world), checkpoint_timeout=8)
+    assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["completed", "failed", "completed"], told
+    assert "marked/0 did not stand still within 8 s" in told[1].detail, told[1]
+    check(world, 40)
+
+
+def _reading_less(world: World) -> str:
+    path = Path(another(world, "less").removesuffix(":job"))
+    path.write_text(path.read_text().replace('/live")', '/live").where("id < 30")'))
+    return f"{path}:job"
+
+
+def _is_in_batch(world: World) -> bool:
+    """More is planned for the query than it has committed."""
+    spark = Path(world.root) / "job" / "vertices" / "marked" / "0" / "spark"
+    for folder in spark.glob("*"):
+        planned, committed = ({one.name for one in (folder / kind).glob("[0-9]*")} for kind in ("offsets", "commits"))
+        if planned - committed:
+            return True
+    return False

@@ -1,0 +1,175 @@
+"""Queries are changed while workers run them, and one of these is killed in the midst of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import released_files
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from tests.support.waiting import wait_until
+from tests.workers.jobs.rows import FIRST_LIVE
+from tests.workers.world import PATIENCE, Member, World
+
+JOB = Path(__file__).parent / "jobs" / "counted.py"
+
+
+class Counted(World):
+    job, job_id = JOB, "counted"
+
+    def __enter__(self) -> Counted:
+        return self
+
+    def driver(self) -> Member:
+        return self.start("run", "--conf", "spark.master=local[2]")
+
+    def rows(self, sink: str) -> list[dict[str, Any]]:
+        files = released_files(str(self.base / sink))
+        paths = [Path(one.removeprefix("file:")) for one in files]
+        return [json.loads(line) for one in paths for line in one.read_text().splitlines()]
+
+    def counts(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for row in self.rows("cellar"):
+            found[row["k"]] = max(found.get(row["k"], 0), row["n"])
+        return found
+
+    def wait_for_all(self) -> None:
+        ids, counted = self.live_ids, {k: len([one for one in self.live_ids if one % 3 == k]) for k in range(3)}
+        told = lambda: "\n".join(one.tail() for one in self.members)  # noqa: E731
+        wait_until(lambda: len(self.rows("lake")) >= len(ids) and self.counts() == counted, told, seconds=PATIENCE)
+
+    def feed_and_wait(self) -> None:
+        self.feed()
+        self.wait_for_all()
+
+    def version(self, name: str, counts: str = "") -> str:
+        """The job as ``name`` marks its rows; what is given is done first, in the function."""
+        text = JOB.read_text().replace('F.lit("one")', f'F.lit("{name}")')
+        text = text.replace("    return rows.groupBy", f"    {counts or 'pass'}\n    return rows.groupBy")
+        path = self.base / f"{name}.py"
+        path.write_text(text)
+        return f"{path}:job"
+
+    def outcome(self, changes: Reconfiguration) -> str:
+        answer = self.client.answer(self.client.reconfigure(changes), PATIENCE)
+        return str(answer.outcome)
+
+    def cut_into(self) -> int | None:
+        log = TailingLogReader(self.storage, subtask_log_path(self.job_id, "counts", 0))
+        attempts = [one.attempt for _, one in log.records() if isinstance(one, Open)]
+        return (
+            AttemptFolders(self.storage, f"{self.job_id}/vertices/counts/0/spark")
+            .folder(attempts[-1])
+            .state_partitions()
+        )
+
+
+@pytest.mark.workers
+@pytest.mark.timeout(1800)
+def test_queries_of_workers_are_changed_and_one_of_these_is_killed_in_the_midst_of_it(tmp_path: Path) -> None:
+    with Counted(tmp_path) as world:
+        world.plan()
+        master, _, counts = world.master(), world.worker("live", "marked"), world.worker("counts")
+        master.wait_for("running")
+        world.feed_and_wait()
+
+        change = Reconfiguration().assign_workload("live", max_files_per_batch=3, trigger_interval="100ms")
+        change.assign_execution_logic("marked", world.version("two")).assign_workload("counts", state_partitions=3)
+        assert world.outcome(change).startswith("completed: "), master.tail()
+        world.feed_and_wait()
+        assert world.cut_into() == 3
+
+        gate, begun = world.base / "gate", world.base / "begun"
+        waits = f"import os, time; open({str(begun)!r}, 'w').close()\n"
+        waits += f"    while not os.path.exists({str(gate)!r}): time.sleep(0.05)"
+        asked = world.client.reconfigure(
+            Reconfiguration()
+            .assign_execution_logic("counts", world.version("three", counts=waits))
+            .assign_execution_logic("marked", world.version("four"))
+        )
+        wait_until(begun.exists, counts.tail, seconds=PATIENCE)
+        counts.kill()  # in its trial: nothing is decided
+        counts = world.worker("counts")
+        told = str(world.client.answer(asked, PATIENCE).outcome)
+        assert told == "failed: counts/0 failed meanwhile; the job goes on as it was"
+        world.feed_and_wait()
+
+        asked = world.client.reconfigure(
+            Reconfiguration().assign_workload("counts", state_partitions=4).assign_resources("marked", pool_weight=2)
+        )
+        wait_until(lambda: world.state().reconfigured > 1, master.tail, seconds=PATIENCE)
+        counts.kill()  # behind the decision: the next worker cuts the state
+        counts = world.worker("counts")
+        assert str(world.client.answer(asked, PATIENCE).outcome).startswith("completed: ")
+        world.feed_and_wait()
+        assert world.cut_into() == 4
+
+        master.kill()  # what is decided holds for another JobMaster, and for whom it deploys
+        master = world.master()
+        master.wait_for("resumed", "running")
+        world.feed_and_wait()
+        world.client.drain()
+        assert master.wait(PATIENCE) == 0, master.tail()
+        rows = world.rows("lake")
+        assert sorted(row["id"] for row in rows) == world.live_ids
+        by = {row["by"] for row in rows if row["id"] < FIRST_LIVE + 20}
+        assert by == {"one"}
+        assert {row["by"] for row in rows if row["id"] >= FIRST_LIVE + 20} == {"two"}
+
+
+@pytest.mark.workers
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("moment", ["prepare", "sync", "behind the commit point"])
+def test_a_driver_that_is_killed_in_a_change_leaves_all_of_it_or_nothing(tmp_path: Path, moment: str) -> None:
+    with Counted(tmp_path) as world:
+        driver = world.driver()
+        driver.wait_for("running")
+        world.feed_and_wait()
+        gate, begun = world.base / "gate", world.base / "begun"
+        if moment == "sync":  # a batch that does not end, while the other query is prepared, and told to stand still
+            holds = f"import os, time\n    open({str(begun)!r}, 'w').close()\n"
+            holds += f"    while not os.path.exists({str(gate)!r}): time.sleep(0.05)\n    return 'held'\n"
+            reference = world.version("held")
+            path = Path(reference.removesuffix(":job"))
+            text = path.read_text().replace('F.lit("held")', 'F.udf(hold, "string")("id")')
+            path.write_text(text + f"\n\ndef hold(i):\n    {holds}")
+            assert world.outcome(Reconfiguration().assign_execution_logic("marked", reference)).startswith("completed")
+            world.feed()
+            wait_until(begun.exists, driver.tail, seconds=PATIENCE)
+        before = world.state().reconfigured
+        waits = f"import os, time; open({str(begun)!r}, 'w').close()\n"
+        waits += f"    while not os.path.exists({str(gate)!r}): time.sleep(0.05)"
+        two = world.version("two", counts=waits if moment == "prepare" else "")
+        change = Reconfiguration().assign_execution_logic("marked", two).assign_execution_logic("counts", two)
+        if moment != "prepare":
+            change.assign_workload("counts", state_partitions=3)
+        trial = world.root / world.job_id / "vertices" / "counts" / "0" / "trial"
+        world.client.reconfigure(change)
+        if moment == "prepare":
+            wait_until(begun.exists, driver.tail, seconds=PATIENCE)
+        elif moment == "sync":
+            wait_until(lambda: trial.exists() and not list(trial.iterdir()), driver.tail, seconds=PATIENCE)
+        else:
+            wait_until(lambda: world.state().reconfigured == before + 1, driver.tail, seconds=PATIENCE)
+        driver.kill()
+        gate.touch()
+        decided = moment == "behind the commit point"
+        assert world.state().reconfigured == before + decided
+
+        driver = world.driver()
+        driver.wait_for("running")
+        world.feed_and_wait()
+        assert world.cut_into() == (3 if decided else 2)
+        last = {row["by"] for row in world.rows("lake") if row["id"] == world.live_ids[-1]}
+        assert last == {"two" if decided else "held" if moment == "sync" else "one"}
+        world.client.drain()
+        assert driver.wait(PATIENCE) == 0, driver.tail()
+        assert sorted(row["id"] for row in world.rows("lake")) == world.live_ids
