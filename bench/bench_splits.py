@@ -5,6 +5,7 @@
 one    one Spark batch job over all rows: what splitting costs at all
 loop   a Spark batch job for each split, four at a time from a pool of threads, which writes a folder each
 ckpt   the library: four subtasks, each split staged, synced, published by an entry; checkpoints each second, released
+batched  the same with `batched=True`: the function is called once for all that are read together
 
 Each run is a process of its own; the clock runs from the first job to the last (to the last release, for the library),
 so the start of the JVM is not in it. The output is counted. Then the library once more, killed with -9 when half of the
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -37,6 +39,7 @@ from bench.one_run import CONF, JOB_ID
 
 SUBTASKS = 4
 VARIABLE = "CKPT_BENCH_SPLITS"
+LIBRARY = ("ckpt", "batched")
 
 
 def ranges(splits: int, rows: int) -> list[dict[str, Any]]:
@@ -49,6 +52,17 @@ def orders(spark: Any, start: int, end: int) -> Any:
     return numbers.selectExpr("id AS order_id", "CAST(id % 100000 AS INT) AS customer", "CAST(id AS DOUBLE) AS amount")
 
 
+def orders_of(spark: Any, several: list[dict[str, Any]]) -> Any:
+    """Of splits that follow each other it makes one range, as one would make one clause of a query."""
+    joined: list[list[int]] = []
+    for one in several:
+        if joined and joined[-1][1] == one["from"]:
+            joined[-1][1] = one["to"]
+        else:
+            joined.append([one["from"], one["to"]])
+    return functools.reduce(lambda a, b: a.union(b), [orders(spark, *each) for each in joined])
+
+
 def build(given: dict[str, Any]) -> Any:
     """The library's job. Each call of the function is noted in a file: whatever is begun twice shows."""
     from airflow_provider_ckpt import FileSink, Job
@@ -56,9 +70,14 @@ def build(given: dict[str, Any]) -> Any:
     job = Job(JOB_ID)
     asked = os.open(given["asked"], os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
-    @job.source(bounded=True, splits=ranges(given["splits"], given["rows"]), parallelism=SUBTASKS)
-    def history(read: Any, split: dict[str, Any]) -> Any:
-        os.write(asked, f"{os.getpid()} {split['id']}\n".encode())
+    batched = bool(given.get("batched"))
+
+    @job.source(bounded=True, splits=ranges(given["splits"], given["rows"]), parallelism=SUBTASKS, batched=batched)
+    def history(read: Any, split: Any) -> Any:
+        several = split if batched else [split]
+        os.write(asked, "".join(f"{os.getpid()} {one['id']}\n" for one in several).encode())
+        if batched:
+            return orders_of(read._spark, several)
         return orders(read._spark, split["from"], split["to"])
 
     job.sink("out", history, FileSink(given["out"]))
@@ -89,6 +108,7 @@ class Case:
         self._completed: dict[Path, list[str]] = {}
 
     def start(self, engine: str) -> subprocess.Popen[str]:
+        self.given["batched"] = engine == "batched"
         environ = {**os.environ, VARIABLE: json.dumps(self.given)}
         command = [sys.executable, __file__, "--engine", engine, "--work", str(self.work)]
         errors = open(self.work / "stderr", "a")  # noqa: SIM115 - the process's
@@ -123,7 +143,7 @@ class Case:
         from airflow_provider_ckpt.sinks.manifests import released_files
 
         out = self.given["out"]
-        paths = [one.removeprefix("file://") for one in released_files(out)] if engine == "ckpt" else None
+        paths = [one.removeprefix("file://") for one in released_files(out)] if engine in LIBRARY else None
         found = paths if paths is not None else [str(one) for one in Path(out).glob("**/part-*.parquet")]
         rows = sum(parquet.ParquetFile(one).metadata.num_rows for one in found)
         if rows != self.rows:
@@ -137,7 +157,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> float:
     spark = build_session(JOB_ID, CONF)
     spark.sparkContext.setLogLevel("ERROR")
     spark.range(1000).write.parquet(str(work / f"warm-up-{os.getpid()}"))
-    if engine == "ckpt":
+    if engine in LIBRARY:
         return _library(work)
     splits, out = ranges(given["splits"], given["rows"]), given["out"]
     begun = time.monotonic()
@@ -202,7 +222,7 @@ def main() -> None:
         print(measured(args.engine, json.loads(os.environ[VARIABLE]), Path(args.work)))
         return
     base = data.scratch() / "splits"
-    times: dict[str, list[float]] = {"one": [], "loop": [], "ckpt": []}
+    times: dict[str, list[float]] = {"one": [], "loop": [], "ckpt": [], "batched": []}
     for _ in range(args.rounds):
         for engine, found in times.items():
             case = Case(base / engine, args.splits, args.rows)
@@ -211,8 +231,10 @@ def main() -> None:
     medians = {engine: statistics.median(found) for engine, found in times.items()}
     print(f"{args.rows:,} rows in {args.splits} splits, {SUBTASKS} at a time; load {os.getloadavg()[0]:.1f}")
     for engine, found in times.items():
-        print(f"{engine:5} {medians[engine]:6.1f} s ({', '.join(f'{one:.1f}' for one in found)})")
-    print(f"ckpt / loop {medians['ckpt'] / medians['loop']:.2f}, ckpt / one {medians['ckpt'] / medians['one']:.2f}")
+        print(f"{engine:7} {medians[engine]:6.1f} s ({', '.join(f'{one:.1f}' for one in found)})")
+    for name in LIBRARY:
+        loop, one = (medians[name] / medians[other] for other in ("loop", "one"))
+        print(f"{name} / loop {loop:.2f}, {name} / one {one:.2f}")
     done, again = killed(Case(base / "killed", args.splits, args.rows))
     print(f"killed with {done} of {args.splits} splits done: {again} begun again ({SUBTASKS} subtasks)")
     shutil.rmtree(base)

@@ -123,6 +123,7 @@ class Job:
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
+        batched: bool = False,
         persist: bool = False,
     ) -> Decorator: ...
 
@@ -139,6 +140,7 @@ class Job:
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
+        batched: bool = False,
         persist: bool = False,
         **unknown: object,
     ) -> Operator | Decorator:
@@ -156,8 +158,10 @@ class Job:
         ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
         in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
         is called for each split; ``parallelism`` subtasks read them (1). With more than one, small splits are read
-        together, as one Spark job: ``max_splits_per_batch`` of them at the most (64; 1: never). Only of a bounded
-        source, which becomes a vertex of its own. Raises BadSplitsError.
+        together, as one Spark job: ``max_splits_per_batch`` of them at the most (64; 1: never). ``batched``: the
+        function is ``(read, splits) -> DataFrame``, of a list of one or more, and is called once for what is read
+        together (1,024 at the most). Only of a bounded source, which becomes a vertex of its own. Raises
+        BadSplitsError.
 
         ``persist``: what it gives is kept when the job has FINISHED, for other jobs to read
         (:func:`~airflow_provider_ckpt.read_persisted`), until the job is deleted. Only of what ends.
@@ -169,7 +173,7 @@ class Job:
             options = SourceOptions(*checks.read_limits(name, location, max_bytes_per_trigger, max_files_per_trigger))
             checks.check_flag(name, location, "bounded", bounded)
             given = {"watermark": watermark, **options.given}
-            by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, bounded, given)
+            by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, batched, bounded, given)
             if by_split is None:
                 check_source(name, location, function)
             else:

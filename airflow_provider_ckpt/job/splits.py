@@ -18,9 +18,12 @@ _SHOWN = 60
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
 MOST_TOGETHER = 64
 """Splits that are read as one Spark job: each is a part of one plan, and Spark's time for that grows with it."""
+MOST_BATCHED = 1024
+"""The same where the function is called once for all of them: then it is one plan."""
 SPLITS_ONLY = {
     "parallelism": "no parallelism: only a source with splits=... runs in several subtasks",
     "max_splits_per_batch": "no such number: only a source with splits=... has splits",
+    "batched": "no such flag: only a source with splits=... has splits",
 }
 NOT_WITH_SPLITS = {
     "watermark": "no watermark with splits: they are read in no order, and rows of an early one would be late. Let the "
@@ -33,11 +36,12 @@ NOT_WITH_SPLITS = {
 @dataclass(frozen=True)
 class SplitSource:
     """``given``: a list, or a function without arguments. ``parallelism``: how many subtasks read them.
-    ``max_splits_per_batch``: as the user gave it."""
+    ``max_splits_per_batch``: as the user gave it. ``batched``: the function is called once for several, with a list."""
 
     given: Sequence[Any] | Callable[[], Any]
     parallelism: int = 1
     max_splits_per_batch: int | None = None
+    batched: bool = False
 
     @property
     def most_together(self) -> int:
@@ -45,6 +49,8 @@ class SplitSource:
         may count on it that its function is called when the split before has been read, and is not surprised."""
         if self.max_splits_per_batch is not None:
             return self.max_splits_per_batch
+        if self.batched:
+            return MOST_BATCHED
         return MOST_TOGETHER if self.parallelism > 1 else 1
 
 
@@ -54,6 +60,7 @@ def split_source(
     splits: object,
     parallelism: object,
     max_splits_per_batch: object,
+    batched: object,
     bounded: object,
     others: Mapping[str, object],
 ) -> SplitSource | None:
@@ -68,15 +75,18 @@ def split_source(
 
     numbers = {"parallelism": parallelism, "max_splits_per_batch": max_splits_per_batch}
     if splits is None:
-        for option, value in numbers.items():
+        for option, value in {**numbers, "batched": batched or None}.items():
             if value is not None:
                 raise refuse(option, value, SPLITS_ONLY[option])
         return None
     for option, value in numbers.items():
         if value is not None and (type(value) is not int or value < 1):
             raise refuse(option, value, "a whole number above 0")
-    if isinstance(max_splits_per_batch, int) and max_splits_per_batch > MOST_TOGETHER:
-        raise refuse("max_splits_per_batch", max_splits_per_batch, f"a whole number from 1 to {MOST_TOGETHER}")
+    if not isinstance(batched, bool):
+        raise refuse("batched", batched, "True or False")
+    most = MOST_BATCHED if batched else MOST_TOGETHER
+    if isinstance(max_splits_per_batch, int) and max_splits_per_batch > most:
+        raise refuse("max_splits_per_batch", max_splits_per_batch, f"a whole number from 1 to {most}")
     if bounded is not True:
         raise refuse("bounded", bounded, "True: a source with splits ends with the last of them")
     for option, value in others.items():
@@ -88,7 +98,8 @@ def split_source(
         named_splits(uid, location, splits)
         splits = list(splits)
     width = parallelism if isinstance(parallelism, int) else 1
-    return SplitSource(splits, width, max_splits_per_batch if isinstance(max_splits_per_batch, int) else None)
+    at_most = max_splits_per_batch if isinstance(max_splits_per_batch, int) else None
+    return SplitSource(splits, width, at_most, batched)
 
 
 def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:

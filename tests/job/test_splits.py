@@ -95,11 +95,32 @@ def test_a_list_that_is_changed_later_is_the_one_that_was_given() -> None:
         ({"max_files_per_trigger": 3}, "max_files_per_trigger"),
         ({"max_bytes_per_trigger": "1m"}, "max_bytes_per_trigger"),
         ({"splits": None, "parallelism": 2}, "parallelism"),
+        ({"splits": None, "batched": True}, "batched"),
+        ({"batched": "yes"}, "batched"),
+        ({"max_splits_per_batch": 65}, "max_splits_per_batch"),
+        ({"batched": True, "max_splits_per_batch": 1025}, "max_splits_per_batch"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused_where_they_stand(given: dict[str, Any], option: str) -> None:
     with pytest.raises(BadOperatorOptionError, match=f"'parts'.*{option}="):
         declared(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [
+        ({}, 1),
+        ({"parallelism": 2}, 64),
+        ({"batched": True}, 1024),
+        ({"batched": True, "parallelism": 2}, 1024),
+        ({"batched": True, "max_splits_per_batch": 100}, 100),
+        ({"max_splits_per_batch": 7}, 7),
+    ],
+)
+def test_so_many_are_read_together_at_the_most(given: dict[str, Any], most: int) -> None:
+    source = declared(**given).operators["parts"].splits
+    assert source is not None
+    assert source.most_together == most
 
 
 def test_a_list_is_looked_at_where_it_stands() -> None:

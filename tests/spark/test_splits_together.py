@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -181,9 +182,7 @@ def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
     assert max(found[17:]) > 1
 
 
-def sleeping(seconds: float) -> Callable[[Any, Any], DataFrame]:
-    plain = Read()
-
+def sleeping(seconds: float, plain: Read) -> Callable[[Any, Any], DataFrame]:
     def read(reader: Any, split: Any) -> DataFrame:
         slept = F.expr(f"reflect('java.lang.Thread', 'sleep', {int(seconds * 1000)}L)")
         return plain(reader, split).withColumn("k", F.when(slept.isNull(), F.col("k")).otherwise(F.col("k")))
@@ -196,16 +195,17 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
 ) -> None:
     """Patience is none: whatever is read together is cancelled."""
     monkeypatch.setattr(split_batch_size, "_GIVEN_UP", 0)
-    given = splits(4)
-    ends(world, job_of(world, given, sleeping(0.3)), given)
+    given, asked = splits(12), Read()
+    ends(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}
+    assert max(Counter(asked.asked[1:]).values()) == 2, "none were begun together"
 
 
 def test_a_stop_interrupts_what_is_read_together(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)
-    given, quick, slow = splits(60), Read(), sleeping(60)
+    given, quick, slow = splits(60), Read(), sleeping(60, Read())
     asked = list[str]()
 
     def read(reader: Any, split: Any) -> DataFrame:
@@ -288,3 +288,80 @@ def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_no
     assert found is not None
     assert [size(one.splits or ()) for one in found.reset] == [len(lost.completes)]
     assert found.splits_kept == {"parts": 30 - len(lost.completes)}
+
+
+# ---- a function that is given several
+
+
+class ReadMany(Read):
+    """``calls``: the splits of each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, ...]] = []
+
+    def many(self, reader: Any, several: list[Any]) -> DataFrame:
+        self.calls.append(tuple(one["id"] for one in several))
+        frames = [self(reader, one) for one in several]
+        return functools.reduce(DataFrame.union, frames)
+
+
+def batched_job(world: World, given: Any, read: Callable[[Any, Any], DataFrame], **more: Any) -> Job:
+    job = Job("splits")
+
+    @job.source(bounded=True, splits=given, batched=True, **more)
+    def parts(reader: DataFrameReader, several: Any) -> DataFrame:
+        return read(reader, several)
+
+    @job.transform(inputs=[parts])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("raw", parts, FileSink(world.path("raw")))
+    job.sink("out", doubled, FileSink(world.path("out")))
+    return job
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_a_batched_function_is_called_once_for_what_is_read_together(world: World, mode: str) -> None:
+    given, read = splits(40), ReadMany()
+    ends(world, batched_job(world, given, read.many), given, mode=mode)
+    planned, *calls = read.calls
+    assert planned == ("part-0",)
+    assert Counter(one for call in calls for one in call) == Counter(one["id"] for one in given)
+    assert max(map(len, calls)) >= 8
+    if mode == "batch":
+        assert entries(world) == calls
+
+
+def test_the_bound_holds_for_a_batched_function_too(world: World) -> None:
+    given, read = splits(12), ReadMany()
+    ends(world, batched_job(world, given, read.many, max_splits_per_batch=3), given)
+    assert max(map(len, read.calls)) == 3
+
+
+def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at_fault_is_named(world: World) -> None:
+    given, plain = splits(16), ReadMany()
+
+    def read(reader: Any, several: list[Any]) -> DataFrame:
+        if any(one["id"] == "part-9" for one in several):
+            raise ValueError("no such partition")
+        return plain.many(reader, several)
+
+    run = world.run(batched_job(world, given, read))
+    assert run.status != "FINISHED"
+    assert "part-9" in (run.cause or "")
+    assert "no such partition" in (run.cause or "")
+    assert set(names(0, 9)) <= {one for entry in entries(world) for one in entry}
+    ends(world, batched_job(world, given, plain.many), given)
+    assert Counter(one for entry in entries(world) for one in entry) == Counter(one["id"] for one in given)
+
+
+def test_columns_that_a_batched_function_gives_in_another_order_are_brought_into_that_of_the_plan(world: World) -> None:
+    given, plain = splits(16), ReadMany()
+
+    def read(reader: Any, several: list[Any]) -> DataFrame:
+        frame = plain.many(reader, several)
+        return frame.select("k", "id") if len(several) > 1 else frame
+
+    ends(world, batched_job(world, given, read), given)

@@ -31,9 +31,14 @@ def test_the_first_one_is_read_alone() -> None:
     assert SplitBatchSize(64).now == 1
 
 
-def test_small_ones_are_read_together_twice_as_many_each_time_up_to_a_bound() -> None:
-    assert after([0.1] * 9) == [2, 4, 8, 16, 32, 64, 64, 64, 64]
-    assert after([0.1] * 4, most=5) == [2, 4, 5, 5]
+def test_small_ones_are_read_together_ever_more_each_time_up_to_a_bound() -> None:
+    assert after([1.0] * 7) == [2, 4, 8, 16, 32, 64, 64]
+    assert after([1.0] * 4, most=5) == [2, 4, 5, 5]
+
+
+def test_of_those_that_would_still_be_far_from_a_few_seconds_four_times_as_many() -> None:
+    assert after([0.1] * 5) == [2, 8, 32, 64, 64]
+    assert after([0.1] * 4, most=5) == [2, 5, 5, 5]
 
 
 def test_one_that_takes_three_seconds_or_more_is_read_alone() -> None:
@@ -55,8 +60,8 @@ def test_as_many_as_take_a_few_seconds_stay_as_many() -> None:
 
 
 def test_if_they_take_longer_fewer_are_read() -> None:
-    assert after([0.1, 0.1, 0.1, 12.0]) == [2, 4, 8, 2]
-    assert after([0.1, 0.1, 30.0]) == [2, 4, 1]
+    assert after([0.1, 0.1, 0.1, 12.0]) == [2, 8, 32, 8]
+    assert after([0.1, 0.1, 30.0]) == [2, 8, 1]
 
 
 def test_the_user_s_bound_of_one_holds() -> None:
@@ -68,7 +73,7 @@ def test_fewer_than_may_be_say_nothing_of_more() -> None:
     size = SplitBatchSize(64)
     for count in (1, 2, 3):
         size.took(count, 0.1)
-    assert size.now == 4
+    assert size.now == 8
 
 
 def test_after_a_failure_they_are_read_alone_for_a_while_and_longer_after_the_next() -> None:

@@ -110,22 +110,32 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
-def split_frame(spark: SparkSession, operator: Operator, split: Split) -> DataFrame:
-    """What the user's function makes of the split. Raises FunctionFailedError, what it fails with if that is an error
-    of ours (as :func:`~.builder.call`), NotADataFrameError, NotABatchError."""
+def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
+    """What the user's function makes of the split, or, if it is a batched one, of all of them. Raises
+    FunctionFailedError, what it fails with if that is an error of ours (as :func:`~.builder.call`),
+    NotADataFrameError, NotABatchError."""
     activate(spark)
+    assert operator.splits is not None, operator
+    values = [one.value for one in splits]
     try:
-        frame = operator(spark.read, split.value)
+        frame = operator(spark.read, values if operator.splits.batched else values[0])
     except Exception as error:
         if tells_what_to_do(error):
             raise
-        cause = f"{type(error).__name__}: {error} (split {split.id!r})"
+        cause = f"{type(error).__name__}: {error} ({named(splits)})"
         raise FunctionFailedError(uid=operator.uid, location=operator.location, cause=cause) from error
     if not isinstance(frame, DataFrame):
         raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(frame).__name__)
     if frame.isStreaming:
         raise NotABatchError(uid=operator.uid, location=operator.location)
     return frame
+
+
+def named(splits: Sequence[Split]) -> str:
+    """For a person."""
+    if len(splits) == 1:
+        return f"split {splits[0].id!r}"
+    return f"{len(splits)} splits, {splits[0].id!r} to {splits[-1].id!r}"
 
 
 def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:

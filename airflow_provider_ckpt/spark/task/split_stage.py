@@ -63,13 +63,12 @@ class SplitStage:
         self._running = self._begin(f"{self._group}-{batch}", f"{len(splits)} splits, {first} to {last}")
         with TimeLimit(patience, self.cancel) as limit:
             try:
-                frames = self._frames(splits)
-                frame = as_one(frames, max(1, self._spark.sparkContext.defaultParallelism // self._readers))
+                count, frame = self._united(splits)
             except Exception as error:
                 self._tell(splits, error)
                 return None
             try:
-                return len(frames), self._staged(lambda: self._outputs.stage(frame, batch))
+                return count, self._staged(lambda: self._outputs.stage(frame, batch))
             except Exception as error:
                 if isinstance(error, CkptError) and not limit.has_passed:
                     raise
@@ -78,6 +77,14 @@ class SplitStage:
 
     def _tell(self, splits: Sequence[Split], error: Exception) -> None:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
+
+    def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
+        """(how many, the first ones; their rows)."""
+        assert self._operator.splits is not None
+        if self._operator.splits.batched:
+            return len(splits), self._frame(*splits)
+        frames = self._frames(splits)
+        return len(frames), as_one(frames, max(1, self._spark.sparkContext.defaultParallelism // self._readers))
 
     def _frames(self, splits: Sequence[Split]) -> list[DataFrame]:
         begun, frames = time.monotonic(), [self._frame(splits[0])]
@@ -101,8 +108,8 @@ class SplitStage:
             cause = f"{type(raised).__name__}: {cause}"
         raise SplitFailedError(uid=self._operator.uid, split=split.id, cause=cause) from raised
 
-    def _frame(self, split: Split) -> DataFrame:
-        return as_planned(self._operator, split, split_frame(self._spark, self._operator, split), self._schema)
+    def _frame(self, *splits: Split) -> DataFrame:
+        return as_planned(self._operator, splits[0], split_frame(self._spark, self._operator, *splits), self._schema)
 
     def _begin(self, group: str, what: str) -> str:
         uid, context = self._operator.uid, self._spark.sparkContext
