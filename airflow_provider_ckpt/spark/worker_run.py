@@ -94,7 +94,7 @@ class WorkerRun:
         return run(prepared, storage, journal, subtasks, on_status)
 
     def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
-        waited, told = 0.0, False
+        waited, is_told = 0.0, False
         while True:
             state = journal.refresh()
             if (
@@ -104,9 +104,9 @@ class WorkerRun:
                 or waited >= self.timing.silence
             ):
                 return state
-            if not told:
+            if not is_told:
                 reporter.say(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
-                told = True
+                is_told = True
             self.sleep(self.timing.poll)
             waited += self.timing.poll
 

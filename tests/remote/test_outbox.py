@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def test_golden_an_outbox_still_reads_and_writes_the_same(storage: Storage) -> N
     storage.create("golden.json", golden)
     assert read_outbox(storage, "golden.json") == SAMPLE
     write_outbox(storage, "o.json", SAMPLE)
+    assert unsealed_document(storage.read("o.json")) == json.loads(golden)
+
+
+def test_golden_one_that_tells_what_its_worker_runs(storage: Storage) -> None:
+    """The one above is of before."""
+    golden = GOLDEN.with_name("outbox-v1-subtasks.json").read_bytes()
+    sample = replace(SAMPLE, subtasks=frozenset(map(SubtaskId, ("v/0", "v/1"))))
+    storage.create("golden.json", golden)
+    assert read_outbox(storage, "golden.json") == sample
+    write_outbox(storage, "o.json", sample)
     assert unsealed_document(storage.read("o.json")) == json.loads(golden)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -240,9 +239,3 @@ def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room
     room.then = [(11.0, fails), (113.0, answers), (150.0, lambda: room.silent(one))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now >= 150 + LOST_AFTER - 2
-
-
-def test_golden_an_outbox_that_tells_what_its_worker_runs(room: Room) -> None:
-    room.worker("x", B, A)
-    body = json.loads(room.storage.read("job/deployments/0001/worker-x.json"))
-    assert body["subtasks"] == ["a/0", "b/0"]

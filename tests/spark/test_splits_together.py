@@ -41,11 +41,12 @@ def job_of(
     parallelism: int = 1,
     most: int | None = 64,
     sink: Callable[[str], Any] = FileSink,
+    batched: bool = False,
 ) -> Job:
     """parts (by split) -> doubled. Both have a sink."""
     job = Job("splits")
 
-    @job.source(bounded=True, splits=given, parallelism=parallelism, max_splits_per_batch=most)
+    @job.source(bounded=True, splits=given, parallelism=parallelism, max_splits_per_batch=most, batched=batched)
     def parts(reader: DataFrameReader, split: Any) -> DataFrame:
         return read(reader, split)
 
@@ -306,20 +307,8 @@ class ReadMany(Read):
         return functools.reduce(DataFrame.union, frames)
 
 
-def batched_job(world: World, given: Any, read: Callable[[Any, Any], DataFrame], **more: Any) -> Job:
-    job = Job("splits")
-
-    @job.source(bounded=True, splits=given, batched=True, **more)
-    def parts(reader: DataFrameReader, several: Any) -> DataFrame:
-        return read(reader, several)
-
-    @job.transform(inputs=[parts])
-    def doubled(rows: DataFrame) -> DataFrame:
-        return rows.withColumn("twice", F.col("id") * 2)
-
-    job.sink("raw", parts, FileSink(world.path("raw")))
-    job.sink("out", doubled, FileSink(world.path("out")))
-    return job
+def batched_job(world: World, given: Any, read: Callable[[Any, Any], DataFrame], most: int | None = None) -> Job:
+    return job_of(world, given, read, most=most, batched=True)
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
@@ -336,7 +325,7 @@ def test_a_batched_function_is_called_once_for_what_is_read_together(world: Worl
 
 def test_the_bound_holds_for_a_batched_function_too(world: World) -> None:
     given, read = splits(12), ReadMany()
-    ends(world, batched_job(world, given, read.many, max_splits_per_batch=3), given)
+    ends(world, batched_job(world, given, read.many, most=3), given)
     assert max(map(len, read.calls)) == 3
 
 
