@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
     from airflow_provider_ckpt.job.errors import NotReconfigurableError
+    from airflow_provider_ckpt.job.gate import PendingRelease
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.job.keep_up import KeepUp
     from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         NoSuchResultError,
         NotForNextRunError,
         PersistedResultsError,
+        ReleaseHeldError,
         ResultNotPersistedError,
         StagedOutputLeftError,
         UnreleasedOutputError,
@@ -128,6 +130,7 @@ __all__ = [
     "NotRescaledError",
     "OvertakenError",
     "PartitionWithMetrics",
+    "PendingRelease",
     "PersistedResult",
     "PersistedResultsError",
     "ProgressRetryPolicy",
@@ -135,6 +138,7 @@ __all__ = [
     "Reconfiguration",
     "ReconfigurationFailedError",
     "ReconfigurationPreview",
+    "ReleaseHeldError",
     "RequestOutcome",
     "RequestOvertakenError",
     "RequestResult",
@@ -209,6 +213,7 @@ _MODULES = {
     "NotRescaledError": "client.errors",
     "OvertakenError": "errors",
     "PartitionWithMetrics": "jobmaster.partition_metrics",
+    "PendingRelease": "job.gate",
     "PersistedResult": "jobmaster.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
     "ProgressRetryPolicy": "operators.retry_policy",
@@ -216,6 +221,7 @@ _MODULES = {
     "Reconfiguration": "job.reconfiguration",
     "ReconfigurationFailedError": "hooks.errors",
     "ReconfigurationPreview": "client.reconfiguration",
+    "ReleaseHeldError": "jobmaster.errors",
     "RequestOutcome": "model.request_outcome",
     "RequestOvertakenError": "client.errors",
     "RequestResult": "model.request_outcome",

@@ -72,6 +72,18 @@ def check_release(uid: str, location: str, value: object) -> None:
     _check_choice(uid, location, "release", value, get_args(ReleasePolicy))
 
 
+def check_gate(uid: str, location: str, value: object) -> None:
+    if value is None:
+        return
+    try:
+        inspect.signature(value).bind(None)  # type: ignore[arg-type]
+    except TypeError:
+        expected = "a function that is given a PendingRelease and says True or False"
+        raise BadOperatorOptionError(
+            operator=uid, location=location, option="gate", value=value, expected=expected
+        ) from None
+
+
 def _check_choice(uid: str, location: str, option: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         expected = " or ".join(map(repr, choices))

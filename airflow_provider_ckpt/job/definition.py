@@ -14,7 +14,7 @@ or may hold secrets: they are not recorded."""
 
 
 def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinition]:
-    return {one.uid: SinkDefinition(one.release, dict(one.sink.definition())) for one in sinks}
+    return {one.uid: SinkDefinition(one.release, dict(one.sink.definition()), one.gate is not None) for one in sinks}
 
 
 def source_definition(operator: Operator) -> SourceDefinition:

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.errors import (
     NoRunError,
     UnboundedBatchError,
 )
+from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
@@ -247,16 +248,20 @@ class Job:
         sink: Any,
         *,
         release: ReleasePolicy = "every_checkpoint",
+        gate: Gate | None = None,
     ) -> Operator:
         """Write what ``input`` (a handle or an uid) emits to ``sink``, such as a ``FileSink``.
 
         ``release``: "every_checkpoint" shows what a checkpoint covers as soon as it is completed, in all
-        sinks of the job; "final" shows the whole run at once, when the job has finished.
+        sinks of the job; "final" shows the whole run at once, when the job has finished. ``gate``: a function that is
+        given a ``PendingRelease`` and says whether it may be released now; while it says False, checkpoints go on, and
+        what they cover stays staged.
         """
         location = caller_location()
         self._registry.check_uid(uid, location)
         checks.check_sink(uid, location, sink)
         checks.check_release(uid, location, release)
+        checks.check_gate(uid, location, gate)
         reader = InputReader(uid, location, self._registry.view, SINK_EXAMPLE)
         if input is None:
             raise MissingInputsError(operator=uid, location=location, example=SINK_EXAMPLE)
@@ -268,6 +273,7 @@ class Job:
                 sink=sink,
                 inputs={"frame": (reader.one(input),)},
                 release=release,
+                gate=gate,
             )
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.splits import SplitSource
 
 Kind = Literal["source", "transform", "sink"]
@@ -78,6 +79,8 @@ class Operator:
     options: SourceOptions = SourceOptions()
     watermark: Watermark | None = None
     release: ReleasePolicy = "every_checkpoint"
+    gate: Gate | None = field(default=None, repr=False)
+    """Of a sink: what is asked before a release."""
     splits: SplitSource | None = field(default=None, repr=False)
     """Of a source that is read split by split."""
     persist: bool = False

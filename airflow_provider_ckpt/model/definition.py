@@ -66,10 +66,11 @@ class VertexDefinition:
 
 @dataclass(frozen=True)
 class SinkDefinition:
-    """``target``: what ``Sink.definition`` gives."""
+    """``target``: what ``Sink.definition`` gives; ``gated``: whether its releases ask a gate first. That may change."""
 
     release: str
     target: Json
+    gated: bool = field(default=False, compare=False, metadata=LATER)
 
 
 @dataclass(frozen=True)

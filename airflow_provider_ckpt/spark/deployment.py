@@ -16,6 +16,7 @@ from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
@@ -117,7 +118,7 @@ class Deployment:
             claimed.attempts,
             self._restored(),
             claimed.sinks,
-            final_only=frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final"),
+            policies=ReleasePolicies.of(claimed.prepared.job.sinks),
             slots=BATCH_SLOTS,
             controllers=claimed.prepared.job.controllers,
         )
