@@ -42,6 +42,7 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task_making import make_factory
+from airflow_provider_ckpt.spark.warm_up import begin_warm_up
 from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
@@ -121,6 +122,7 @@ class WorkerRun:
         """Until all of the subtasks have finished, or the job is over."""
         job_id, deployment = prepared.options.job_id, journal.state.deployment
         status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId)
+        begin_warm_up(prepared.spark, stateful=bool(prepared.plan.stateful()))
         while True:
             standby = Standby(
                 storage, job_id, deployment, subtasks, journal.refresh, self.timing, is_well=lambda: not is_gone()
