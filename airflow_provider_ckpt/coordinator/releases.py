@@ -7,6 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from airflow_provider_ckpt.coordinator.release_queue import ReleaseQueue
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 
+REMEMBERED = 100
+"""So many unreleased checkpoints are remembered: a gate may be closed for weeks, and what a later one releases covers
+what those before it would have."""
+
 
 class Releases:
     """``sinks``: uids of all of the job."""
@@ -15,7 +19,7 @@ class Releases:
         self.last_released = restored.last_released
         """Everything up to it is released, in every sink."""
         self._completed = list(restored.unreleased)
-        """Those above, ascending."""
+        """The last ones above, ascending."""
         newest = max(self._completed, default=restored.last_released)
         self._queues = {
             uid: ReleaseQueue(max(restored.last_released, restored.sinks_released.get(uid, 0)), newest)
@@ -64,7 +68,8 @@ class Releases:
         )
 
     def completed(self, checkpoint: int) -> None:
-        self._completed.append(checkpoint)
+        self._completed = [*self._completed, checkpoint][-REMEMBERED:]
+        self._counts = {number: of for number, of in self._counts.items() if number >= self._completed[0]}
         for queue in self._queues.values():
             queue.completed(checkpoint)
 

@@ -8,6 +8,7 @@ from airflow_provider_ckpt.coordinator.commands import FinishSubtask
 from airflow_provider_ckpt.coordinator.effects import EndJob, Notice, Release
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
 from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE, MAX_TRIES
+from airflow_provider_ckpt.coordinator.releases import REMEMBERED
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SinkReleased
 from tests.coordinator.harness import ONE, V0, A, Harness, events, graph, names, only, vertex
@@ -179,3 +180,14 @@ def test_a_stop_waits_for_a_sink_that_no_gate_holds() -> None:
     assert only(EndJob, h.release_failed("a")) == []
     h.at(h.now + 1.0)
     assert only(EndJob, h.released(sink="a"))[0].status == "STOPPED"
+
+
+def test_a_release_that_takes_longer_than_a_hundred_checkpoints_is_told_of_the_sink() -> None:
+    h = Harness(TWO)
+    for _ in range(2 * REMEMBERED):
+        complete(h)
+        h.released(sink="a")
+    assert h.c.releasing == {"b": 1}
+    assert names(h.released(1, "b")) == ["SinkReleased", "Release"]
+    newest = h.c.last_completed
+    assert [one.checkpoint for one in events(CheckpointReleased, h.released(newest, "b"))] == [newest]

@@ -125,8 +125,8 @@ class SinkReleased(JournalEvent):
 def _remember(history: dict[int, Any], number: int, value: Any, needed: Collection[int] = ()) -> None:
     """``needed``: not forgotten, as the next release begins behind it, however long it takes to come."""
     history[number] = value
-    if len(history) > HISTORY:
-        del history[min(known for known in history if known not in needed)]
+    if len(history) > HISTORY and (spare := [known for known in history if known not in needed]):
+        del history[min(spare)]
 
 
 def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
