@@ -29,7 +29,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
@@ -55,7 +55,7 @@ class ClaimedJob:
     logs: dict[SubtaskId, SubtaskLog]
     attempts: Mapping[SubtaskId, AttemptId]
     sinks: Mapping[str, BoundSink]
-    frozen: Mapping[str, FrozenFiles]
+    frozen: Mapping[str, FrozenEnd]
     splits: Mapping[str, Sequence[Split]]
     restore: RestorePoint | None
 

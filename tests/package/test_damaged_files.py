@@ -33,6 +33,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.turn_log import TurnLog
 from airflow_provider_ckpt.spark.query.frozen import freeze, read_frozen
+from airflow_provider_ckpt.spark.query.frozen_end import read_offsets
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -125,10 +126,12 @@ READERS: list[tuple[str, str, Read]] = [
     ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),
     ("job-definition-v1-with-unions.json", "plan.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-event-time.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
+    ("job-definition-v1-with-topics.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("feed-entry-v2/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("prepared", "prepared/0001-a.json", prepared),
+    ("frozen-offsets-v1.json", "frozen.json", lambda storage, name: void(read_offsets(storage, name))),
     ("frozen-files", "frozen.json", lambda storage, name: void(read_frozen(storage, name))),
 ]  # fmt: skip
 

@@ -21,6 +21,7 @@ LAYERS = (
     ("spark", "packaging"),
     ("spark.task",),
     ("spark.query",),
+    ("spark.query.kafka",),
     ("client", "remote"),
     ("jobmaster", "task"),
     ("sparkfiles", "report"),

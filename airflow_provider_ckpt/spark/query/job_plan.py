@@ -137,15 +137,16 @@ def _definition(
                 format=read.format.lower(),
                 paths=tuple(redact_uri(plain_path(path)) for path in read.paths),
                 selects=selecting(read.options),
+                topics=dict(read.topics),
             )
     inputs = {uid: operator.input_uids for uid, operator in job.operators.items() if operator.inputs}
     return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks), dict(params), inputs)
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
-    """Its end can be read off a file list, and nothing between it and its unbounded consumer keeps state."""
+    """Its end is frozen before it is read, and nothing between it and its unbounded consumer keeps state."""
     frame = calls(job.operators[uid])
-    if not calls.reads[uid].is_file:
+    if not calls.reads[uid].has_end:
         return False
     for name in bounded_chain(job, uid):
         operator = job.operators[name]
