@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.operators.retry_policy import ProgressRetryPolicy
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
+    from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
     from airflow_provider_ckpt.sinks.file_sink import FileSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
@@ -97,6 +98,7 @@ __all__ = [
     "CkptError",
     "Controller",
     "DeletedJob",
+    "DeltaSink",
     "FileSink",
     "Garbage",
     "GarbageReport",
@@ -180,6 +182,7 @@ _MODULES = {
     "CkptError": "errors",
     "Controller": "job.controller",
     "DeletedJob": "jobmaster.deletion",
+    "DeltaSink": "sinks.delta.delta_sink",
     "FileSink": "sinks.file_sink",
     "Garbage": "jobmaster.garbage",
     "GarbageReport": "client.garbage_collection",

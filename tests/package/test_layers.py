@@ -25,6 +25,8 @@ LAYERS = (
     ("client", "remote"),
     ("jobmaster", "task"),
     ("sparkfiles", "report"),
+    ("sinks.delta", "sinks.iceberg"),
+    ("sinks.lake",),
     ("sinks",),
     ("coordinator",),
     ("job",),
@@ -42,6 +44,8 @@ HEAVY = {
     "pyspark": {"spark", "testing"},
     "py4j": {"spark"},
     "fsspec": {"storage"},
+    "deltalake": {"sinks"},
+    "pyiceberg": {"sinks"},
 }
 """Third party -> the folders that may import it."""
 RANK = {folder: rank for rank, line in enumerate(LAYERS) for folder in line}
@@ -124,6 +128,8 @@ LATE = {
     "operators.hosting": "as above: a JobMaster has sinks, and only the task that runs one needs it",
     "triggers.comeback_watch": "as triggers.job_master, of the journal",
     "triggers.job_master": "as above, of the triggerer",
+    "sinks.delta.delta_table": "deltalake may be absent: only a DeltaSink needs it",
+    "sinks.lake.newest_rows": "pyarrow may be absent, and takes a while: only a sink with keys needs it",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",
     "hooks.yarn_applications": "requests-kerberos may be absent: only a deferred task on a YARN with Kerberos needs it",

@@ -60,6 +60,8 @@ class JobPlan:
     unions: Mapping[str, Unions] = field(default_factory=dict)
     """Vertex uid -> what it unites; of those that are not over."""
     splits: PlannedSplits = field(default_factory=PlannedSplits)
+    sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
+    """Sink uid -> what it is going to be given; of those whose query is not over."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -100,7 +102,8 @@ def plan_job(
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
-    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions, splits)
+    schemas, unions, inputs = planner.schemas, planner.unions, planner.sink_inputs
+    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs)
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -175,6 +178,7 @@ class _Planner:
         self.vertices: dict[str, VertexDefinition] = {}
         """Of those that are planned; what is over keeps the definition it has."""
         self.unions: dict[str, Unions] = {}
+        self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
 
@@ -256,10 +260,13 @@ class _Planner:
         return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
 
     def _check_sinks(self, vertex: JobVertex, frame: DataFrame, output_mode: str) -> None:
-        columns = tuple((one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"])
+        fields = json.loads(frame.schema.json())["fields"]
+        columns = tuple((one["name"], one["type"]) for one in fields)
+        not_null = frozenset(one["name"] for one in fields if not one["nullable"])
         for uid in vertex.sinks:
-            given = SinkInput(uid, columns, output_mode, vertex.bounded)
+            given = SinkInput(uid, columns, output_mode, vertex.bounded, not_null)
             self._job.operators[uid].sink.check_input(given)
+            self.sink_inputs[uid] = given
 
     def _check_supported(self, vertex: JobVertex, built: BuiltQuery) -> None:
         if self._calls.streaming:
