@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_ALL = ("tests/coordinator/test_checkpoints.py", "tests/coordinator/test_finishing.py")
+_ALL = (
+    "tests/coordinator/test_checkpoints.py",
+    "tests/coordinator/test_finishing.py",
+    "tests/coordinator/test_releases.py",
+)
 
 _ATTEMPTS = ("tests/coordinator/test_attempts.py", "tests/coordinator/test_checkpoints.py")
 _SPLITS = ("tests/coordinator/test_split_sources.py", "tests/coordinator/test_enumerator.py")
