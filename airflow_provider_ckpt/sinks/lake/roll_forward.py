@@ -69,10 +69,6 @@ class RollForward:
             if snapshot is None:
                 self._refuse_gone(length, known)
                 return None
-            if snapshot.applied > length:  # the table was looked at first
-                problem = f"the table has {snapshot.applied} releases, and there are {length} entries"
-                uri = self.storage.full_uri(sink_folder(self._context.job_id, self._context.uid))
-                raise ReleaseLogDamagedError(uri=uri, problem=problem)
             if snapshot.applied >= length - 1:
                 break
             again = self._table.load()  # since the table was looked at, several may have been released

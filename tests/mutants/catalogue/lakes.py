@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _DELTA = ("tests/lakes/test_delta_sink.py",)
+_ICEBERG = ("tests/lakes/test_iceberg_sink.py",)
 _ROLL = "sinks/lake/roll_forward.py"
 _BOUND = "sinks/lake/bound_lake_sink.py"
 
@@ -35,6 +36,33 @@ LAKES = (
         "app_transactions=[",
         _DELTA,
         "the table does not know what it holds, and rows are committed again",
+    ),
+    Mutant(
+        "iceberg-retries-by-itself",
+        "R9",
+        "sinks/iceberg/iceberg_table.py",
+        '_RETRIES: "0"}',
+        '_RETRIES: "4"}',
+        _ICEBERG,
+        "the library rebases an append on a version of the table that nobody has looked at",
+    ),
+    Mutant(
+        "iceberg-property-not-written",
+        "R9",
+        "sinks/iceberg/iceberg_table.py",
+        "transaction.set_properties({self._property: str(number), ",
+        "transaction.set_properties({",
+        _ICEBERG,
+        "the table does not know what it holds, and rows are committed again",
+    ),
+    Mutant(
+        "iceberg-commit-without-a-snapshot",
+        "R9",
+        "sinks/iceberg/iceberg_table.py",
+        "                transaction.add_files(files, ",
+        "                if files: transaction.add_files(files, ",
+        _ICEBERG,
+        "a commit that only sets properties asks for nothing, and takes the number of releases back",
     ),
     Mutant(
         "intent-applied-again",
@@ -126,15 +154,6 @@ LAKES = (
         "        if False:",
         _DELTA,
         "the last release is committed to a table that was made again, without those before it",
-    ),
-    Mutant(
-        "table-knows-more-than-the-log",
-        "R9",
-        _ROLL,
-        "            if snapshot.applied > length:",
-        "            if False:",
-        _DELTA,
-        "a log of intents that was deleted begins anew, and its releases are taken for made",
     ),
     Mutant(
         "deleted-table-made-anew",
