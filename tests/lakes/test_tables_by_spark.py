@@ -142,8 +142,8 @@ def test_partitions_of_an_iceberg_table_are_those_of_its_own_transforms(
     assert len({task.file.partition[0] for task in tasks}) > 1
     for row in table.scan().to_arrow().to_pylist()[::9]:
         if row[column] is not None:  # a wrong partition would hide the row from who asks for its value
-            found = table.scan(row_filter=EqualTo(Reference(column), value=row[column])).to_arrow()["id"].to_pylist()
-            assert row["id"] in found
+            found = table.scan(row_filter=EqualTo(term=Reference(column), value=row[column])).to_arrow()
+            assert row["id"] in found["id"].to_pylist()
 
 
 def test_rows_of_another_type_are_refused_before_spark_writes_any(spark: SparkSession, tmp_path: Path) -> None:

@@ -193,7 +193,9 @@ class BoundLakeSink(BoundSink):
             intent = self._intent(there, position, waiting, checkpoint)
             if intent is None:
                 return _counts(None)
-            there.log.append(position.length, intent)  # R9: if another releaser was first, its intent is made first
+            if there.log.append(position.length, intent):
+                there.commit(position, intent)
+            # R9: if another releaser was first, with its intent or with a commit, the next look shows it
         raise there.busy("other releases of the same sink")
 
     def _intent(

@@ -95,6 +95,14 @@ class RollForward:
                 reason = str(conflict)
         raise self.busy(reason)
 
+    def commit(self, position: Position, intent: Intent) -> None:
+        """Of an intent that was just appended behind ``position``: the table need not be loaded for it again. Whether
+        it is there is for :meth:`catch_up` to say. Raises as that does."""
+        try:
+            self._apply(position.snapshot, intent, position.length + 1)
+        except CommitConflict:
+            pass  # R9: as in catch_up
+
     def _apply(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         self.check(snapshot, intent, intent.columns, intent.partition_by)
         if snapshot.overwrites != intent.overwrites:

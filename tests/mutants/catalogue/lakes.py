@@ -77,9 +77,8 @@ LAKES = (
         "commit-before-its-intent",
         "R9",
         _BOUND,
-        "            there.log.append(position.length, intent)  # R9",
-        "            there._apply(position.snapshot, intent, position.length + 1)\n"
-        "            there.log.append(position.length, intent)  # R9",
+        "            if there.log.append(position.length, intent):\n                there.commit(position, intent)\n",
+        "            there.commit(position, intent)\n            there.log.append(position.length, intent)\n",
         _DELTA,
         "the table holds a release that nobody has decided, and the next one decides on its rows again",
     ),
