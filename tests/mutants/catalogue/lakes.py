@@ -199,4 +199,13 @@ LAKES = (
         ("tests/lakes/test_delta_conformance.py::TestDelta::test_rows_are_durable_before_there_is_a_handle",),
         "after a loss of power a published handle names files that are empty",
     ),
+    Mutant(
+        "rows-not-compared-with-their-table-at-the-start",
+        "R9",
+        "spark/preparation.py",
+        "        sinks[uid].check_rows(given)\n",
+        "        pass\n",
+        ("tests/spark/test_tables.py",),
+        "rows that a table does not take are found out when the job has begun, and it has to be run under another id",
+    ),
 )
