@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
     from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
     from airflow_provider_ckpt.sinks.file_sink import FileSink
+    from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
     from airflow_provider_ckpt.spark.query.persisted import read_persisted
@@ -103,6 +104,7 @@ __all__ = [
     "Garbage",
     "GarbageReport",
     "Handle",
+    "IcebergSink",
     "InvalidInputError",
     "Job",
     "JobAnswer",
@@ -187,6 +189,7 @@ _MODULES = {
     "Garbage": "jobmaster.garbage",
     "GarbageReport": "client.garbage_collection",
     "Handle": "sinks.sink",
+    "IcebergSink": "sinks.iceberg.iceberg_sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
     "JobAnswer": "client.job_request",

@@ -66,6 +66,11 @@ class BoundFileSink(BoundSink):
                 "other files; use another folder"
             )
             raise InvalidSinkError(sink="FileSink", setting="path", value=self._storage.uri, reason=reason)
+        if self._storage.list("_delta_log"):
+            reason = (
+                "is a Delta table ('_delta_log'), whose readers see no other files; use DeltaSink or another folder"
+            )
+            raise InvalidSinkError(sink="FileSink", setting="path", value=self._storage.uri, reason=reason)
 
     def prepare(self) -> None:
         self._storage.probe()

@@ -22,7 +22,7 @@ class WrappedTable(LakeTable):
     def __init__(
         self, inner: LakeTable, storage: WrappedStorage | None, before: Callable[[int], None] | None = None
     ) -> None:
-        self.inner, self.uri, self.moves = inner, inner.uri, inner.moves
+        self.inner, self.uri = inner, inner.uri
         self._storage, self._before = storage, before
 
     def storage(self) -> Storage | None:
@@ -42,6 +42,12 @@ class WrappedTable(LakeTable):
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, Any]:
         return self.inner.partition(path, footer, snapshot)
+
+    def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        return self.inner.as_held(columns)
+
+    def released(self, name: str) -> str:
+        return self.inner.released(name)
 
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         if self._before is not None:

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.sinks.errors import (
     SinkInputError,
     StagedFilesMissingError,
 )
+from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.errors import (
     LeftoverIntentError,
@@ -560,6 +561,12 @@ def test_no_secret_is_shown(path: Path) -> None:
     bound = sink.table(open_storage(path), CONTEXT)
     shown = [repr(sink), json.dumps(sink.definition()), repr(sink.spark_folders({})), repr(bound)]
     assert not [text for text in shown if "hushhush" in text or "AKIDKEY" in text]
+
+
+def test_a_sink_of_files_does_not_write_into_a_table(path: Path) -> None:
+    DeltaTable.create(path, Schema.from_arrow(ARROW))
+    with pytest.raises(InvalidSinkError, match="Delta table"):
+        FileSink(str(path), mode="append").bind(CONTEXT).prepare()
 
 
 def test_two_sinks_of_a_job_share_a_table_only_if_none_replaces_the_others_rows() -> None:

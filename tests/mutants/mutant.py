@@ -15,6 +15,7 @@ _NO_SPARK = (
     "tests/journal/",
     "tests/lakes/test_delta_sink.py",
     "tests/lakes/test_golden_v1.py",
+    "tests/lakes/test_iceberg_sink.py",
     "tests/coordinator/",
     "tests/remote/",
     "tests/simulation/",

@@ -1,4 +1,4 @@
-"""Spark's S3 file system, from Maven Central, at the version of the Hadoop that Spark brings."""
+"""Spark's S3 file system, at the version of the Hadoop that Spark brings, and Delta's, from Maven Central."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>s3</artifactId><version>1</version>
 <packaging>pom</packaging>
 <dependencies><dependency>
-<groupId>org.apache.hadoop</groupId><artifactId>hadoop-aws</artifactId><version>{version}</version>
+<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
 </dependency></dependencies>
 </project>
 """
@@ -30,12 +30,22 @@ def hadoop_version() -> str:
 
 def hadoop_aws() -> Path:
     """The folder with hadoop-aws and what it needs (0.7 GB, downloaded once). ``CKPT_S3_JARS`` is the cache."""
+    return _jars("org.apache.hadoop", "hadoop-aws", hadoop_version())
+
+
+def delta_spark() -> list[Path]:
+    """Delta for Spark 4.2, without what Spark has itself (90 MB, downloaded once)."""
+    folder = _jars("io.delta", "delta-spark_4.2_2.13", "4.4.0")
+    return sorted(path for path in folder.glob("*.jar") if path.name.startswith(("delta-", "unitycatalog-")))
+
+
+def _jars(group: str, artifact: str, version: str) -> Path:
     cache = os.environ.get("CKPT_S3_JARS") or str(Path.home() / ".cache" / "airflow-provider-ckpt" / "jars")
-    folder = Path(cache) / f"hadoop-aws-{hadoop_version()}"
+    folder = Path(cache) / f"{artifact}-{version}"
     complete = folder / "complete"
     if not complete.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "pom.xml").write_text(_POM.format(version=hadoop_version()))
+        (folder / "pom.xml").write_text(_POM.format(group=group, artifact=artifact, version=version))
         command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
         subprocess.run(command, cwd=folder, check=True, timeout=1800, stdin=subprocess.DEVNULL)
         complete.touch()

@@ -59,7 +59,7 @@ class BoundLakeSink(BoundSink):
             raise LeftoverIntentError(**self._names(), checkpoint=position.pending.checkpoint)
 
     def check_rows(self, given: SinkInput) -> None:
-        self._given = given_columns(given)
+        self._given = self._table.as_held(given_columns(given))
         snapshot = self._table.load()
         if snapshot is not None:
             self._refuse(snapshot, self._given)
@@ -102,7 +102,7 @@ class BoundLakeSink(BoundSink):
     # ---- a batch
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
-        columns = columns_of(frame.schema.json())
+        columns = self._table.as_held(columns_of(frame.schema.json()))
         snapshot = self._ready(columns)
         there = self._known()
         self._begin(there, snapshot)
@@ -141,12 +141,14 @@ class BoundLakeSink(BoundSink):
         for (path, size), target, footer in zip(
             written, targets, footers(there.storage.child(place), written), strict=True
         ):
-            whole, moves = f"{place}/{path}", self._table.moves and self._settings.mode != "upsert"
+            whole = f"{place}/{path}"
+            # of an upsert the rows are released, and not the files
+            name = whole if self._settings.mode == "upsert" else self._table.released(target)
             if footer.rows:
                 footer.refuse_nulls(self._settings.key)
             partition = self._table.partition(path, footer, snapshot) if footer.rows else {}
             stats = footer.whole_numbers(columns)
-            found.append(LakeFile(whole, size, footer.rows, target if moves else whole, partition, stats))
+            found.append(LakeFile(whole, size, footer.rows, name, partition, stats))
         return found
 
     def _handle(
@@ -191,7 +193,9 @@ class BoundLakeSink(BoundSink):
             intent = self._intent(there, position, waiting, checkpoint)
             if intent is None:
                 return _counts(None)
-            there.log.append(position.length, intent)  # R9: if another releaser was first, its intent is made first
+            if there.log.append(position.length, intent):
+                there.commit(position, intent)
+            # R9: if another releaser was first, with its intent or with a commit, the next look shows it
         raise there.busy("other releases of the same sink")
 
     def _intent(

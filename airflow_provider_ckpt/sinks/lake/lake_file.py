@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.json_form import LATER
 
 @dataclass(frozen=True)
 class LakeFile:
-    """``path`` and ``target`` (its name when released; the same where a table takes files from anywhere) are relative
+    """``path`` and ``target`` (its name when released; the same if its rows are, and not the file) are relative
     to the table's folder and real names, in which nothing is to be unescaped. ``partition``: column -> value as the
     table format writes it. ``stats``: column -> (least, greatest, number of nulls)."""
 

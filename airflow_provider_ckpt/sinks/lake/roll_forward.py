@@ -69,10 +69,6 @@ class RollForward:
             if snapshot is None:
                 self._refuse_gone(length, known)
                 return None
-            if snapshot.applied > length:  # the table was looked at first
-                problem = f"the table has {snapshot.applied} releases, and there are {length} entries"
-                uri = self.storage.full_uri(sink_folder(self._context.job_id, self._context.uid))
-                raise ReleaseLogDamagedError(uri=uri, problem=problem)
             if snapshot.applied >= length - 1:
                 break
             again = self._table.load()  # since the table was looked at, several may have been released
@@ -98,6 +94,14 @@ class RollForward:
             except CommitConflict as conflict:  # R9: the version that was looked at is not the newest any more
                 reason = str(conflict)
         raise self.busy(reason)
+
+    def commit(self, position: Position, intent: Intent) -> None:
+        """Of an intent that was just appended behind ``position``: the table need not be loaded for it again. Whether
+        it is there is for :meth:`catch_up` to say. Raises as that does."""
+        try:
+            self._apply(position.snapshot, intent, position.length + 1)
+        except CommitConflict:
+            pass  # R9: as in catch_up
 
     def _apply(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         self.check(snapshot, intent, intent.columns, intent.partition_by)

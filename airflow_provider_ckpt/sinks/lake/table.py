@@ -46,8 +46,6 @@ class LakeTable(ABC):
     """Of one sink of one job. ``uri``: for people. Every method raises TableUnreachableError."""
 
     uri: str
-    moves = True
-    """Whether released files get names of their own in the table's folder."""
 
     @abstractmethod
     def storage(self) -> Storage | None:
@@ -62,6 +60,10 @@ class LakeTable(ABC):
     def create(self, columns: Sequence[Column]) -> None:
         """An empty one, if there is none; several may do so at once."""
 
+    def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Columns of rows, in the types in which the table holds them."""
+        return tuple(columns)
+
     @abstractmethod
     def refusal(self, snapshot: Snapshot, change: Change) -> str | None:
         """What the table asks for and this sink does not do: a feature, a constraint. None: nothing."""
@@ -73,6 +75,11 @@ class LakeTable(ABC):
     @abstractmethod
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
         """Of a staged file, given relative to its place. Raises StatisticsMissingError."""
+
+    def released(self, name: str) -> str:
+        """Where a file with this name belongs, which has folders if Spark made some. Not where it is staged: that is
+        deleted."""
+        return name
 
     @abstractmethod
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:

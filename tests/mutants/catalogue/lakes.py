@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _DELTA = ("tests/lakes/test_delta_sink.py",)
+_ICEBERG = ("tests/lakes/test_iceberg_sink.py",)
 _ROLL = "sinks/lake/roll_forward.py"
 _BOUND = "sinks/lake/bound_lake_sink.py"
 
@@ -37,6 +38,33 @@ LAKES = (
         "the table does not know what it holds, and rows are committed again",
     ),
     Mutant(
+        "iceberg-retries-by-itself",
+        "R9",
+        "sinks/iceberg/iceberg_table.py",
+        '_RETRIES: "0"}',
+        '_RETRIES: "4"}',
+        _ICEBERG,
+        "the library rebases an append on a version of the table that nobody has looked at",
+    ),
+    Mutant(
+        "iceberg-property-not-written",
+        "R9",
+        "sinks/iceberg/iceberg_table.py",
+        "transaction.set_properties({self._property: str(number), ",
+        "transaction.set_properties({",
+        _ICEBERG,
+        "the table does not know what it holds, and rows are committed again",
+    ),
+    Mutant(
+        "iceberg-commit-without-a-snapshot",
+        "R9",
+        "sinks/iceberg/iceberg_table.py",
+        "                transaction.add_files(files, ",
+        "                if files: transaction.add_files(files, ",
+        _ICEBERG,
+        "a commit that only sets properties asks for nothing, and takes the number of releases back",
+    ),
+    Mutant(
         "intent-applied-again",
         "R9",
         _ROLL,
@@ -49,9 +77,8 @@ LAKES = (
         "commit-before-its-intent",
         "R9",
         _BOUND,
-        "            there.log.append(position.length, intent)  # R9",
-        "            there._apply(position.snapshot, intent, position.length + 1)\n"
-        "            there.log.append(position.length, intent)  # R9",
+        "            if there.log.append(position.length, intent):\n                there.commit(position, intent)\n",
+        "            there.commit(position, intent)\n            there.log.append(position.length, intent)\n",
         _DELTA,
         "the table holds a release that nobody has decided, and the next one decides on its rows again",
     ),
@@ -128,15 +155,6 @@ LAKES = (
         "the last release is committed to a table that was made again, without those before it",
     ),
     Mutant(
-        "table-knows-more-than-the-log",
-        "R9",
-        _ROLL,
-        "            if snapshot.applied > length:",
-        "            if False:",
-        _DELTA,
-        "a log of intents that was deleted begins anew, and its releases are taken for made",
-    ),
-    Mutant(
         "deleted-table-made-anew",
         "R9",
         _BOUND,
@@ -180,5 +198,14 @@ LAKES = (
         "            pass  # a handle",
         ("tests/lakes/test_delta_conformance.py::TestDelta::test_rows_are_durable_before_there_is_a_handle",),
         "after a loss of power a published handle names files that are empty",
+    ),
+    Mutant(
+        "rows-not-compared-with-their-table-at-the-start",
+        "R9",
+        "spark/preparation.py",
+        "        sinks[uid].check_rows(given)\n",
+        "        pass\n",
+        ("tests/spark/test_tables.py",),
+        "rows that a table does not take are found out when the job has begun, and it has to be run under another id",
     ),
 )

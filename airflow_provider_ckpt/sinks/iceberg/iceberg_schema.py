@@ -1,0 +1,134 @@
+"""Columns of an Iceberg table in Spark's words, and back. No I/O."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_provider_ckpt.sinks.lake.columns import Column
+
+_TO_SPARK = {
+    "boolean": "boolean",
+    "int": "integer",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+}
+_SMALL = ("short", "byte")
+"""Iceberg has no whole numbers below 32 bits, and Parquet files hold these as such."""
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def spark_columns(schema: Any) -> tuple[Column, ...]:
+    """Of a ``pyiceberg.schema.Schema``. A type that Spark does not have keeps Iceberg's name: nothing fits it."""
+    return tuple(Column(one.name, _spark_type(one.field_type), not one.required) for one in schema.fields)
+
+
+def _spark_type(kind: Any) -> Any:
+    if kind.is_struct:
+        fields = [
+            {"name": one.name, "type": _spark_type(one.field_type), "nullable": not one.required} for one in kind.fields
+        ]
+        return {"type": "struct", "fields": fields}
+    name = str(kind)
+    if name.startswith("list<"):
+        inner = _spark_type(kind.element_type)
+        return {"type": "array", "elementType": inner, "containsNull": not kind.element_required}
+    if name.startswith("map<"):
+        inner = {"keyType": _spark_type(kind.key_type), "valueType": _spark_type(kind.value_type)}
+        return {"type": "map", **inner, "valueContainsNull": not kind.value_required}
+    decimal = _DECIMAL.fullmatch(name)
+    return f"decimal({decimal[1]},{decimal[2]})" if decimal else _TO_SPARK.get(name, name)
+
+
+def as_iceberg_has_them(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """With small whole numbers as ``integer``."""
+    return tuple(Column(one.name, _widened(one.type), one.nullable) for one in columns)
+
+
+def _widened(kind: Any) -> Any:
+    if not isinstance(kind, dict):
+        return "integer" if kind in _SMALL else kind
+    found = dict(kind)
+    for key in ("elementType", "keyType", "valueType"):
+        if key in found:
+            found[key] = _widened(found[key])
+    if "fields" in found:
+        found["fields"] = [{**one, "type": _widened(one["type"])} for one in found["fields"]]
+    return found
+
+
+def required_field(columns: Sequence[Column]) -> str | None:
+    """The first field, nested ones too, that may not be null. The keys of maps never are."""
+    for one in columns:
+        inside = _required_inside(one.type)
+        if not one.nullable or inside is not None:
+            return one.name if inside is None else f"{one.name}.{inside}"
+    return None
+
+
+def _required_inside(kind: Any) -> str | None:
+    if not isinstance(kind, dict):
+        return None
+    if "fields" in kind:
+        return required_field([Column(one["name"], one["type"], one["nullable"]) for one in kind["fields"]])
+    for part, nulls in (("elementType", "containsNull"), ("valueType", "valueContainsNull")):
+        if part in kind:
+            inside = _required_inside(kind[part])
+            return part if not kind[nulls] else inside
+    return None
+
+
+def iceberg_schema(columns: Sequence[Column]) -> Any:
+    """A ``pyiceberg.schema.Schema`` in which everything may be null."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    ids = itertools.count(1)
+    fields = [NestedField(next(ids), one.name, _iceberg_type(one.type, ids), required=False) for one in columns]
+    return Schema(*fields)
+
+
+def _iceberg_type(kind: Any, ids: Any) -> Any:
+    from pyiceberg import types
+
+    if not isinstance(kind, dict):
+        decimal = _DECIMAL.fullmatch(kind)
+        if decimal:
+            return types.DecimalType(int(decimal[1]), int(decimal[2]))
+        known = {spark: iceberg for iceberg, spark in _TO_SPARK.items()}
+        return _primitive(known[kind])
+    if kind["type"] == "struct":
+        fields = kind["fields"]
+        return types.StructType(
+            *(types.NestedField(next(ids), f["name"], _iceberg_type(f["type"], ids), required=False) for f in fields)
+        )
+    if kind["type"] == "array":
+        return types.ListType(next(ids), _iceberg_type(kind["elementType"], ids), element_required=False)
+    key, value = next(ids), next(ids)
+    inner = _iceberg_type(kind["keyType"], ids), _iceberg_type(kind["valueType"], ids)
+    return types.MapType(key, inner[0], value, inner[1], value_required=False)
+
+
+def _primitive(name: str) -> Any:
+    from pyiceberg import types
+
+    return {
+        "boolean": types.BooleanType,
+        "int": types.IntegerType,
+        "long": types.LongType,
+        "float": types.FloatType,
+        "double": types.DoubleType,
+        "string": types.StringType,
+        "binary": types.BinaryType,
+        "date": types.DateType,
+        "timestamp": types.TimestampType,
+        "timestamptz": types.TimestamptzType,
+    }[name]()

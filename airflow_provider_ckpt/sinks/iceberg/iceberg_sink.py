@@ -1,0 +1,90 @@
+"""Rows in an Iceberg table, one commit for each checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.sinks.iceberg.iceberg_catalog import catalog_of, catalog_secrets
+from airflow_provider_ckpt.sinks.iceberg.iceberg_table import IcebergLakeTable
+from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
+from airflow_provider_ckpt.sinks.lake.columns import check_table_input
+from airflow_provider_ckpt.sinks.lake.packages import refuse_missing
+from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings
+from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
+
+
+@dataclass(frozen=True)
+class IcebergSink(Sink):
+    """Writes to an Iceberg table: Spark writes Parquet files beside it, and each release is one commit that names them.
+    No Iceberg jar is needed in Spark; the package ``pyiceberg`` is.
+
+    ``table``: ``namespace.table``. It is made, with the columns of the input and without partitions, if there is none;
+    its namespace has to be there. ``catalog``: properties as pyiceberg takes them (``type``, ``uri`` …), which may hold
+    secrets; ``catalog_name``: of one that pyiceberg's own configuration has on every machine. One of the two, or both:
+    a SQL catalog keeps its tables under its name.
+    ``mode``, ``key``: see :class:`~airflow_provider_ckpt.DeltaSink`. ``options``: of Spark's Parquet writer.
+    ``storage_options``: fsspec options of the table's folder; None = those of the job's root.
+
+    See docs/sinks-lakes.md.
+    """
+
+    table: str
+    catalog: Mapping[str, str] | None = field(default=None, repr=False)
+    catalog_name: str | None = None
+    mode: LakeMode = "append"
+    key: Sequence[str] = ()
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    changeable: ClassVar[frozenset[str]] = frozenset({"mode"})
+    """A mode is at work until the first release only; one with keys has keys, which may not change."""
+
+    @property
+    def settings(self) -> LakeSettings:
+        return LakeSettings(self.mode, tuple(self.key), None, self.options)
+
+    def validate(self) -> None:
+        if not isinstance(self.table, str) or len([part for part in self.table.split(".") if part.strip()]) < 2:
+            raise self._invalid("table", self.table, "is no name of a table; give namespace.table")
+        if not self.catalog and not self.catalog_name:
+            raise self._invalid("catalog", None, "is missing; give its properties, or catalog_name")
+        if self.catalog is not None and not isinstance(self.catalog, Mapping):
+            raise self._invalid("catalog", type(self.catalog).__name__, "is no mapping; give the catalog's properties")
+        LakeSettings(self.mode, self.key, None, self.options).validate("IcebergSink")
+
+    def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
+        return InvalidSinkError(sink="IcebergSink", setting=setting, value=value, reason=reason)
+
+    def definition(self) -> dict[str, Any]:
+        """Without the catalog's properties: they may be secrets. That it is another table shows by its id."""
+        found = {**super().definition(), "table": self.table, "mode": self.mode}
+        if self.catalog_name:
+            found["catalog_name"] = self.catalog_name
+        return {**found, "key": list(self.key)} if self.key else found
+
+    def at_odds(self, other: Sink) -> list[str]:
+        return []  # the folders of two tables do not meet
+
+    def check_input(self, given: SinkInput) -> None:
+        check_table_input(given, "IcebergSink", self.mode, self.key, ())
+
+    def bind(self, context: SinkContext) -> BoundLakeSink:
+        self.validate()
+        return BoundLakeSink(self.bound_table(context), self.settings, context)
+
+    def bound_table(self, context: SinkContext) -> IcebergLakeTable:
+        refuse_missing("IcebergSink", "pyiceberg", "iceberg")
+        options = context.storage_options if self.storage_options is None else self.storage_options
+        name, properties = self.catalog_name, dict(self.catalog or {})
+        secrets = catalog_secrets(properties, options)
+        return IcebergLakeTable(
+            self.table,
+            lambda: catalog_of(name, properties),
+            secrets,
+            options,
+            context,
+            by_partition=self.mode != "upsert",
+        )

@@ -1,0 +1,231 @@
+"""An Iceberg table, through the package ``pyiceberg``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.iceberg import partitions
+from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
+    as_iceberg_has_them,
+    iceberg_schema,
+    required_field,
+    spark_columns,
+)
+from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
+from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
+from airflow_provider_ckpt.sinks.lake.footers import Footer
+from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
+from airflow_provider_ckpt.sinks.lake.newest_rows import newest_rows
+from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, unreachable
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+_OVERWRITES = "ckpt.~overwrites"
+"""No sink's: a job id does not start with a tilde."""
+_RETRIES = "commit.retry.num-retries"
+_NEWEST_FORMAT = 2
+
+
+class IcebergLakeTable(LakeTable):
+    """How many intents are in the table is its property ``ckpt.<job>.<sink>.applied``, which outlives its snapshots.
+    The library tries a commit that lost a race again by itself, without asking for that property once more: each commit
+    is made through a table that says, in memory only, that there are no retries. Each makes a snapshot, also one
+    without rows: only then does it ask that the snapshot be the one that was looked at.
+
+    ``by_partition``: whether a staged file has rows of one partition only; else the library writes the rows itself."""
+
+    def __init__(
+        self,
+        name: str,
+        catalog: Callable[[], Any],
+        secrets: Location,
+        storage_options: Mapping[str, Any],
+        context: SinkContext,
+        *,
+        by_partition: bool = True,
+    ) -> None:
+        self.uri = name
+        self._make_catalog = catalog
+        self._secrets = secrets
+        self._storage_options = storage_options
+        self._property = f"ckpt.{context.job_id}.{context.uid}.applied"
+        self._context = context
+        self._by_partition = by_partition
+        self._catalog: Any = None
+        self._storage: Storage | None = None
+
+    def storage(self) -> Storage | None:
+        if self._storage is None:
+            snapshot = self.load()
+            if snapshot is not None:
+                self._storage = open_storage(Location(snapshot.handle.location(), self._storage_options))
+        return self._storage
+
+    def load(self) -> Snapshot | None:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        def act() -> Any:
+            try:
+                return self._asked_catalog().load_table(self.uri)
+            except NoSuchTableError:
+                return None
+
+        table = self._asked("read", act)
+        if table is None:
+            return None
+        return Snapshot(
+            id=str(table.metadata.table_uuid),
+            applied=int(table.properties.get(self._property, 0)),
+            overwrites=int(table.properties.get(_OVERWRITES, 0)),
+            columns=spark_columns(table.schema()),
+            partition_by=tuple(f"{one.transform}({one.source})" for one in _fields(table)),
+            handle=_without_retries(table),
+        )
+
+    def _asked_catalog(self) -> Any:
+        if self._catalog is None:
+            self._catalog = self._make_catalog()
+        return self._catalog
+
+    def create(self, columns: Sequence[Column]) -> None:
+        from pyiceberg.exceptions import NoSuchNamespaceError, TableAlreadyExistsError
+
+        def act() -> None:
+            try:
+                self._asked_catalog().create_table(self.uri, iceberg_schema(columns))
+            except TableAlreadyExistsError:
+                pass  # somebody else was first
+            except NoSuchNamespaceError:
+                problem = "it is not there, and neither is its namespace; make one of the two"
+                names = {"sink": self._context.uid, "job": self._context.job_id}
+                raise TableRefusedError(**names, uri=self.uri, problem=problem) from None
+
+        self._asked("made", act)
+
+    def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        return as_iceberg_has_them(columns)
+
+    def refusal(self, snapshot: Snapshot, change: Change) -> str | None:
+        table = snapshot.handle
+        if table.format_version > _NEWEST_FORMAT:
+            return f"it has format version {table.format_version}, and this sink writes {_NEWEST_FORMAT}"
+        if required := required_field(snapshot.columns):
+            return f"its field {required!r} is required, and in Spark's files every column may be null"
+        fields = _fields(table)
+        return partitions.refusal(fields) or self._without_statistics(table, fields)
+
+    def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
+        """A table may ask for none; then the library takes every partition value for null."""
+        from pyiceberg.io.pyarrow import compute_statistics_plan
+
+        plan = compute_statistics_plan(table.schema(), table.properties)
+        for one in fields:
+            mode = plan[table.schema().find_field(one.source).field_id].mode.type.value
+            if mode in ("none", "counts"):
+                return f"it is partitioned by {one.source!r}, and keeps no statistics of it (write.metadata.metrics)"
+        return None
+
+    def shaped(self, frame: DataFrame, snapshot: Snapshot) -> tuple[DataFrame, list[str]]:
+        fields = _fields(snapshot.handle)
+        if not fields or not self._by_partition:
+            return frame, []
+        return frame.selectExpr("*", *partitions.copies(fields)), [f"{partitions.COPY}{n}" for n in range(len(fields))]
+
+    def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
+        """As the library reads it off the file; raises StatisticsMissingError if it would put the file elsewhere, or
+        does not take it."""
+        from pyiceberg.io.pyarrow import parquet_file_to_data_file
+
+        table = snapshot.handle
+        if not self._by_partition:
+            return {}
+        fields = _fields(table)
+        for one in fields:
+            if one.source not in footer.ranges:
+                raise StatisticsMissingError(uri=footer.uri, problem=f"it has no statistics of column {one.source!r}")
+        try:
+            record = parquet_file_to_data_file(table.io, table.metadata, footer.uri).partition
+        except ValueError as error:
+            raise StatisticsMissingError(uri=footer.uri, problem=str(error)) from None
+        found: dict[str, str | None] = {}
+        for number, one in enumerate(fields):
+            value = record[number]
+            if (value is None) != (footer.ranges[one.source][0] is None):
+                problem = f"the partition {one.name!r} cannot be read off it"
+                raise StatisticsMissingError(uri=footer.uri, problem=problem)
+            found[one.name] = None if value is None else str(value)
+        return found
+
+    def released(self, name: str) -> str:
+        """Among the table's own files; Spark's folders are named by the copies of columns."""
+        return f"data/{name.rpartition('/')[2]}"
+
+    def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
+        from pyiceberg.exceptions import CommitFailedException
+
+        def act() -> None:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that a deletion has found nothing
+                    self._commit(snapshot.handle, intent, number)
+            except CommitFailedException as error:
+                raise CommitConflict(self._secrets.redact(str(error))) from None
+
+        self._asked("committed to", act)
+
+    def _commit(self, table: Any, intent: Intent, number: int) -> None:
+        """The summary is for people; nothing here reads it."""
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.table.upsert_util import create_match_filter
+
+        storage = self.storage()
+        assert storage is not None
+        told = {"ckpt.job": intent.job, "ckpt.sink": intent.sink, "ckpt.checkpoint": str(intent.checkpoint)}
+        with table.transaction() as transaction:
+            if intent.change == "upsert":
+                rows = newest_rows(storage, intent)
+                transaction.delete(create_match_filter(rows, list(intent.key)))
+                transaction.append(rows, snapshot_properties=told)
+            else:
+                if intent.change == "replace":
+                    transaction.delete(AlwaysTrue())
+                files = [storage.full_uri(file.target) for file in intent.files]
+                transaction.add_files(files, snapshot_properties=told, check_duplicate_files=False)
+            overwrites = str(intent.overwrites_after)
+            transaction.set_properties({self._property: str(number), _OVERWRITES: overwrites})
+
+    def _asked(self, verb: str, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except (CkptError, CommitConflict):
+            raise
+        except Exception as error:  # a catalog is whatever the user has: its driver raises what it likes
+            raise unreachable(self.uri, verb, self._secrets, error) from None
+
+
+def _without_retries(table: Any) -> Any:
+    from pyiceberg.table import Table
+
+    properties = {**table.metadata.properties, _RETRIES: "0"}
+    metadata = table.metadata.model_copy(update={"properties": properties})
+    return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
+
+
+def _fields(table: Any) -> list[PartitionField]:
+    schema = table.schema()
+    types = {one.name: one.type for one in spark_columns(schema)}
+    found = []
+    for one in table.spec().fields:
+        source = schema.find_column_name(one.source_id) or ""
+        found.append(PartitionField(one.name, source, str(one.transform), types.get(source, {"type": "nested"})))
+    return found

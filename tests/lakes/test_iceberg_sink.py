@@ -1,0 +1,423 @@
+"""An Iceberg table that others change, race for and make demands with; without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType, UUIDType
+
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError, StagedFilesMissingError
+from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
+    as_iceberg_has_them,
+    iceberg_schema,
+    required_field,
+    spark_columns,
+)
+from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
+from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
+from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
+from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.lake.errors import (
+    TableDriftedError,
+    TableGoneError,
+    TableLostCommitsError,
+    TableRefusedError,
+    TableReplacedError,
+    TableSupersededError,
+    TableUnreachableError,
+)
+from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, crash_points
+from tests.lakes.crashing_table import WrappedTable
+from tests.lakes.tables import ARROW, schema_of, stage
+from tests.lakes.warehouse import NAME, Warehouse
+
+CONTEXT = SinkContext("orders", "lake")
+PROPERTY = "ckpt.orders.lake.applied"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path, made=True)
+
+
+def wrapped(warehouse: Warehouse, before: Any = None, storage: Any = None, **settings: Any) -> BoundLakeSink:
+    sink = warehouse.sink(**settings)
+    return BoundLakeSink(WrappedTable(sink.bound_table(CONTEXT), storage, before), sink.settings, CONTEXT)
+
+
+# ---- racing
+
+
+def test_r9_the_library_never_tries_a_commit_again_by_itself(warehouse: Warehouse) -> None:
+    """Its own retry (four, by default) rebases the append and asks for no property: a zombie would repeat rows. A
+    version that takes the number of retries from elsewhere shows here."""
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    seen: list[int] = []
+
+    def before(number: int) -> None:
+        seen.append(number)
+        if len(seen) < 3:
+            warehouse.append((100 + len(seen), "f"))
+
+    wrapped(warehouse, before).release([handle], 1)
+    assert seen == [1, 1, 1]
+    assert warehouse.rows() == [(1, "a"), (101, "f"), (102, "f")]
+    assert "commit.retry.num-retries" not in warehouse.table().properties
+
+
+def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_nothing(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    first, second = stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)
+
+    def before(number: int) -> None:
+        if number == 1:
+            successor = warehouse.bind()
+            successor.release([first], 1)
+            successor.release([second], 2)
+
+    assert wrapped(warehouse, before).release([first], 1)["rows"] == 0
+    assert warehouse.rows() == [(1, "a"), (2, "b")]
+    assert warehouse.table().properties[PROPERTY] == "2"
+
+
+def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(warehouse: Warehouse) -> None:
+    """One that only set properties would ask for nothing, and could take the number back."""
+    sink = warehouse.bind(mode="overwrite")
+    sink.prepare()
+    first, second = stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)
+
+    def before(number: int) -> None:
+        if number == 1:
+            successor = warehouse.bind(mode="overwrite")
+            successor.release([], 1)
+            successor.release([first], 2)
+            successor.release([second], 3)
+
+    wrapped(warehouse, before, mode="overwrite").release([], 1)
+    assert warehouse.rows() == [(1, "a"), (2, "b")]
+    assert warehouse.table().properties[PROPERTY] == "3"
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
+    warehouse: Warehouse, landed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    commit = SqlCatalog.commit_table
+
+    def unknown(*given: Any) -> Any:
+        if landed:
+            commit(*given)
+        raise CommitStateUnknownException("no reply")
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", unknown)
+    if landed:
+        assert warehouse.bind().release([handle], 1)["rows"] == 1
+    else:
+        with pytest.raises(TableUnreachableError, match="no reply"):
+            warehouse.bind().release([handle], 1)
+    monkeypatch.undo()
+    assert sink.last_released() == (1 if landed else 0)
+    assert warehouse.bind().release([handle], 1)["rows"] == 1
+    assert warehouse.rows() == [(1, "a")]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
+def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handle(tmp_path: Path, mode: str) -> None:
+    settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
+    for at, when in crash_points(4):
+        place = tmp_path / f"{at}-{when}"
+        place.mkdir()
+        warehouse = Warehouse(place, made=True)
+        warehouse.append((9, "f"))
+        sink = warehouse.bind(**settings)
+        sink.prepare()
+        handle = stage(sink, [(1, "a"), (2, "b")], 1)
+        storage = CrashingStorage(open_storage(warehouse.folder), at, when)
+        try:
+            wrapped(warehouse, storage=storage, **settings).release([handle], 1)
+        except SimulatedCrash:
+            pass
+        else:
+            assert at > 2, "no step of the release was crashed"
+        decided = (warehouse.folder / "_ckpt/orders/lake/intents/00000000.json").exists()
+        warehouse.bind(**settings).release([] if decided else [handle], 2)
+        assert warehouse.bind(**settings).last_released() == (1 if decided else 2)
+        assert warehouse.rows() == [(1, "a"), (2, "b")] + ([] if mode == "overwrite" else [(9, "f")])
+
+
+# ---- a table that knows less than it did
+
+
+def test_a_table_that_was_dropped_is_no_table_without_releases(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    sink.release([stage(sink, [(1, "a")], 1)], 1)
+    waiting = stage(sink, [(2, "b")], 2)
+    warehouse.catalog().drop_table(NAME)
+    for process in (sink, warehouse.bind()):
+        with pytest.raises(TableGoneError):
+            process.release([waiting], 2)
+
+
+def test_a_table_that_was_dropped_and_made_again_gets_nothing(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    sink.release([stage(sink, [(1, "a")], 1)], 1)
+    waiting = stage(sink, [(2, "b")], 2)
+    warehouse.catalog().drop_table(NAME)
+    warehouse.catalog().create_table(NAME, ARROW)
+    for process in (sink, warehouse.bind()):
+        with pytest.raises(TableReplacedError):
+            process.release([waiting], 2)
+    assert warehouse.rows() == []
+
+
+def test_a_property_that_was_taken_back_is_no_table_with_fewer_releases(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    for batch in (1, 2, 3):
+        sink.release([stage(sink, [(batch, "a")], batch)], batch)
+    with warehouse.table().transaction() as transaction:
+        transaction.set_properties({PROPERTY: "1"})
+    for process in (sink, warehouse.bind()):
+        with pytest.raises(TableLostCommitsError):
+            process.last_released()
+    assert len(warehouse.rows()) == 3
+
+
+def test_snapshots_may_expire(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    for batch in (1, 2, 3):
+        sink.release([stage(sink, [(batch, "a")], batch)], batch)
+    ids = [one.snapshot_id for one in warehouse.table().snapshots()][:-1]
+    warehouse.table().maintenance.expire_snapshots().by_ids(ids).commit()
+    assert len(warehouse.table().snapshots()) == 1
+    assert warehouse.bind().last_released() == 3
+    assert [row[0] for row in warehouse.rows()] == [1, 2, 3]
+
+
+def test_a_file_that_is_gone_never_gets_into_the_table(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    (warehouse.folder / handle["files"][0]["path"]).unlink()
+    with pytest.raises(StagedFilesMissingError):
+        sink.release([handle], 1)
+    assert sink.last_released() == 0
+
+
+def test_a_snapshot_tells_people_job_sink_and_checkpoint(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    sink.release([stage(sink, [(1, "a")], 1)], 12)
+    snapshot = warehouse.table().current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert (snapshot.summary["ckpt.job"], snapshot.summary["ckpt.checkpoint"]) == ("orders", "12")
+
+
+def test_released_files_are_not_where_staged_ones_are_collected(warehouse: Warehouse) -> None:
+    """They are the table's by then."""
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    sink.release([handle], 1)
+    assert warehouse.bind().staged() == {}
+    assert warehouse.bind().collect_garbage(set(), set()) == []
+    warehouse.bind().delete_staged([handle["id"]])
+    assert warehouse.rows() == [(1, "a")]
+
+
+# ---- modes
+
+
+def test_an_overwrite_replaces_with_the_first_release_of_the_job_and_adds_after_it(warehouse: Warehouse) -> None:
+    warehouse.append((9, "f"))
+    sink = warehouse.bind(mode="overwrite")
+    sink.prepare()
+    sink.release([stage(sink, [(1, "a")], 1)], 1)
+    assert warehouse.rows() == [(1, "a")]
+    sink.release([stage(sink, [(2, "b")], 2)], 2)
+    assert warehouse.rows() == [(1, "a"), (2, "b")]
+
+
+def test_a_job_whose_rows_were_replaced_adds_nothing_more(warehouse: Warehouse) -> None:
+    old, new = warehouse.bind("old"), warehouse.bind("new", mode="overwrite")
+    old.release([stage(old, [(1, "a")], 1)], 1)
+    waiting = stage(old, [(2, "a")], 2)
+    new.prepare()
+    new.release([stage(new, [(3, "n")], 1)], 1)
+    with pytest.raises(TableSupersededError):
+        warehouse.bind("old").release([waiting], 2)
+    assert warehouse.rows() == [(3, "n")]
+
+
+def test_rows_replace_those_with_the_same_key_and_of_several_the_last_one_counts(warehouse: Warehouse) -> None:
+    sink = warehouse.bind(mode="upsert", key=["id"])
+    sink.release([stage(sink, [(1, "a"), (2, "b")], 1)], 1)
+    sink.release([stage(sink, [(2, "c"), (3, "d")], 2), stage(sink, [(3, "e")], 3)], 2)
+    assert warehouse.rows() == [(1, "a"), (2, "c"), (3, "e")]
+
+
+# ---- the table's columns and partitions
+
+
+def test_a_table_is_made_with_the_columns_of_the_rows(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    sink = warehouse.bind()
+    assert sink.last_released() == 0
+    assert sink.release([], 1)["rows"] == 0
+    sink.release([stage(sink, [(1, "a")], 1)], 1)
+    assert spark_columns(warehouse.table().schema()) == (Column("id", "integer"), Column("city", "string"))
+    assert warehouse.rows() == [(1, "a")]
+
+
+def test_a_namespace_is_not_made(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    sink = IcebergSink("nowhere.orders", catalog=warehouse.properties).bind(CONTEXT)
+    with pytest.raises(TableRefusedError, match="namespace"):
+        stage(sink, [(1, "a")], 1)
+
+
+def test_every_type_that_spark_has_comes_back_from_a_table_as_it_was() -> None:
+    inner = {"type": "struct", "fields": [{"name": "x", "type": "decimal(10,2)", "nullable": True}]}
+    columns = [Column(kind, kind) for kind in ("boolean", "integer", "long", "float", "double", "string", "binary")]
+    columns += [Column(kind, kind) for kind in ("date", "timestamp", "timestamp_ntz", "decimal(38,10)")]
+    columns += [
+        Column("s", inner),
+        Column("a", {"type": "array", "elementType": inner, "containsNull": True}),
+        Column("m", {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True}),
+    ]
+    assert spark_columns(iceberg_schema(columns)) == tuple(columns)
+    assert required_field(columns) is None
+    small = Column("a", {"type": "array", "elementType": "short", "containsNull": True})
+    assert as_iceberg_has_them([small])[0].type["elementType"] == "integer"
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (NestedField(1, "id", IntegerType(), required=True), "'id' is required"),
+        (NestedField(1, "s", StructType(NestedField(2, "x", LongType(), required=True)), required=False), "'s.x'"),
+        (NestedField(1, "l", ListType(2, LongType(), element_required=True), required=False), "'l.elementType'"),
+        (
+            NestedField(1, "m", MapType(2, StringType(), 3, LongType(), value_required=True), required=False),
+            "'m.valueType'",
+        ),
+    ],
+)
+def test_a_field_that_may_not_be_null_is_refused_by_name(tmp_path: Path, field: NestedField, said: str) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.catalog().create_table(NAME, Schema(field))
+    with pytest.raises(TableRefusedError, match=said):
+        warehouse.bind().check_rows(SinkInput("lake", (("id", "integer"),), not_null=frozenset({"id"})))
+
+
+def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    uuid = NestedField(2, "city", UUIDType(), required=False)
+    warehouse.catalog().create_table(NAME, Schema(NestedField(1, "id", LongType(), required=False), uuid))
+    for schema, said in (
+        (schema_of(id="integer"), "'id' is of type integer, and long"),
+        (schema_of(id="long", city="string"), "'city' is of type string, and uuid"),
+        (schema_of(id="long", more="string"), "no column 'more'"),
+        (schema_of(id="long"), "'city' that the rows lack"),
+    ):
+        with pytest.raises(TableRefusedError, match=said):
+            stage(warehouse.bind(), [(1, "a")], 1, schema=schema)
+    assert not list(warehouse.folder.glob("_ckpt/*/*/staging/*"))
+
+
+def test_partitions_by_a_hash_are_refused(warehouse: Warehouse) -> None:
+    with warehouse.table().update_spec() as update:
+        update.add_field("id", BucketTransform(4), "bucket")
+    with pytest.raises(TableRefusedError, match=r"bucket\[4\]\(id\)"):
+        stage(warehouse.bind(), [(1, "a")], 1)
+
+
+def test_a_partitioned_table_that_keeps_no_statistics_is_refused(warehouse: Warehouse) -> None:
+    warehouse.partition_by("city")
+    with warehouse.table().transaction() as transaction:
+        transaction.set_properties({"write.metadata.metrics.column.city": "counts"})
+    with pytest.raises(TableRefusedError, match="keeps no statistics"):
+        stage(warehouse.bind(), [(1, "a")], 1)
+
+
+@pytest.mark.parametrize(
+    ("transform", "kind", "has"),
+    [
+        ("identity", "double", False),
+        ("identity", {"type": "struct", "fields": []}, False),
+        ("day", "string", False),
+        ("hour", "date", False),
+        ("hour", "timestamp", True),
+        ("truncate[4]", "decimal(10,2)", False),
+        ("truncate[4]", "string", True),
+        ("void", "string", False),
+    ],
+)
+def test_which_partitions_spark_can_make(transform: str, kind: Any, has: bool) -> None:
+    assert (PartitionField("p", "c", transform, kind).expression() is not None) is has
+
+
+def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehouse) -> None:
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    warehouse.partition_by("city")
+    with pytest.raises(TableDriftedError, match=r"Checkpoint 3 of sink lake of job 'orders'.*partitioned by"):
+        warehouse.bind().release([handle], 3)
+    assert warehouse.bind().last_released() == 0
+    assert sorted(warehouse.bind().staged() or {}) == [handle["id"]]
+
+
+# ---- settings and secrets
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"table": "orders", "catalog": {"type": "sql"}}, "namespace.table"),
+        ({"table": "a.b"}, "is missing"),
+        ({"table": "a.b", "catalog": {"type": "sql"}, "mode": "errorifexists"}, "is unknown"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidSinkError, match=said):
+        IcebergSink(**settings).validate()
+
+
+def test_output_that_changes_rows_needs_a_key() -> None:
+    given = SinkInput("lake", (("id", "integer"),), "complete")
+    with pytest.raises(SinkInputError, match="mode='upsert'"):
+        IcebergSink("a.b", catalog_name="c").check_input(given)
+
+
+def test_no_secret_of_the_catalog_is_shown(tmp_path: Path) -> None:
+    uri = "postgresql+psycopg2://keeper:hushhush@127.0.0.1:1/iceberg"
+    properties = {"type": "sql", "uri": uri, "warehouse": f"file://{tmp_path}", "token": "tokentoken"}
+    sink = IcebergSink("lake.orders", catalog=properties, catalog_name="c")
+    bound = sink.bind(CONTEXT)
+    with pytest.raises(TableUnreachableError) as found:
+        stage(bound, [(1, "a")], 1)
+    shown = [repr(sink), json.dumps(sink.definition()), repr(bound), str(found.value), repr(found.value.data)]
+    for secret in ("hushhush", "tokentoken"):
+        assert not [text for text in shown if secret in text]
+    assert found.value.__cause__ is None
+
+
+def test_a_handle_and_an_intent_hold_no_property_of_the_catalog(warehouse: Warehouse) -> None:
+    warehouse.properties["token"] = "tokentoken"
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    sink.release([handle], 1)
+    intent = (warehouse.folder / "_ckpt/orders/lake/intents/00000000.json").read_text()
+    for text in (json.dumps(handle), intent, warehouse.table().metadata.model_dump_json()):
+        assert "tokentoken" not in text
+        assert "catalog.db" not in text

@@ -1,0 +1,162 @@
+"""What Spark writes into tables of all types and partitions, and what others read there."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.expressions import EqualTo, Reference
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    YearTransform,
+)
+from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType, TimestampType, TimestamptzType
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
+from airflow_provider_ckpt.sinks.lake.errors import TableRefusedError
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.testing.staging import stage
+from tests.lakes.warehouse import NAME, Warehouse
+
+pytestmark = pytest.mark.spark
+CONTEXT = SinkContext("orders", "lake")
+ALL_TYPES = """
+    select 1 as i, 2L as l, 3S as s, 4Y as y, 1.5D as d, 2.5F as f, true as b, 'a/b c%' as t, x'00ff' as bin,
+      date '0001-01-02' as day, timestamp '2026-03-29 01:30:00.123456' as at,
+      timestamp_ntz '1969-12-31 23:59:59.999999' as ntz, cast(12.34 as decimal(10,2)) as n,
+      array(1, null) as a, map('k', 1L) as m, named_struct('x', 1, 'y', array('z')) as st
+    union all
+    select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
+"""
+
+
+@pytest.fixture
+def zone(spark: SparkSession) -> Iterator[str]:
+    """Away from UTC by what is no whole hour."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    yield "Asia/Kathmandu"
+    spark.conf.set("spark.sql.session.timeZone", str(before))
+
+
+def test_every_type_gets_into_a_delta_table_that_the_sink_has_made(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.sql(ALL_TYPES)
+    sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
+    sink.release([stage(sink, frame, 1)], 1)
+    check_types(DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist())
+
+
+def test_every_type_gets_into_an_iceberg_table_that_the_sink_has_made(spark: SparkSession, tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    sink = warehouse.bind()
+    sink.release([stage(sink, spark.sql(ALL_TYPES), 1)], 1)
+    check_types(warehouse.table().scan().to_arrow().to_pylist())
+
+
+def check_types(rows: list[dict[str, Any]]) -> None:
+    [full] = [row for row in rows if row["i"] is not None]
+    [empty] = [row for row in rows if row["i"] is None]
+    assert set(empty.values()) == {None}
+    assert (full["l"], full["s"], full["y"], full["n"]) == (2, 3, 4, Decimal("12.34"))
+    assert (full["t"], full["bin"], full["day"]) == ("a/b c%", b"\x00\xff", dt.date(1, 1, 2))
+    assert full["ntz"] == dt.datetime(1969, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001 - it has no zone
+    assert full["at"].microsecond == 123456
+    assert (full["a"], dict(full["m"]), full["st"]) == ([1, None], {"k": 1}, {"x": 1, "y": ["z"]})
+
+
+@pytest.mark.parametrize("column", ["t", "day", "i", "b"])
+def test_partitions_of_a_delta_table_hold_odd_values_and_none(spark: SparkSession, tmp_path: Path, column: str) -> None:
+    frame = spark.sql(ALL_TYPES).select("l", "t", "day", "i", "b")
+    sink = DeltaSink(str(tmp_path / "t"), partition_by=[column]).bind(CONTEXT)
+    sink.release([stage(sink, frame, 1)], 1)
+    found = {row["l"]: row[column] for row in DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()}
+    wanted = {"t": "a/b c%", "day": dt.date(1, 1, 2), "i": 1, "b": True}[column]
+    assert found == {2: wanted, None: None}
+
+
+def instants(spark: SparkSession) -> DataFrame:
+    """Around midnight, the end of a month and of a year, and summer time, in UTC and elsewhere; and none."""
+    return spark.sql("""
+        select id, timestamp_micros(id * 1000000 * 1237) as at, cast('2026-01-01' as date) + cast(id as int) as day,
+          timestamp_ntz '1969-12-30 22:30:00' + make_dt_interval(0, cast(id as int)) as ntz,
+          concat('été', id) as t, cast(id as int) - 20 as i
+        from range(-40, 40) where id != 7
+        union all select 7, null, null, null, null, null
+    """)
+
+
+@pytest.mark.parametrize(
+    ("column", "transform"),
+    [
+        ("at", YearTransform()),
+        ("at", MonthTransform()),
+        ("at", DayTransform()),
+        ("at", HourTransform()),
+        ("ntz", DayTransform()),
+        ("ntz", HourTransform()),
+        ("ntz", MonthTransform()),
+        ("day", MonthTransform()),
+        ("day", YearTransform()),
+        ("day", IdentityTransform()),
+        ("i", TruncateTransform(10)),
+        ("id", TruncateTransform(7)),
+        ("t", TruncateTransform(4)),
+        ("t", IdentityTransform()),
+    ],
+)
+def test_partitions_of_an_iceberg_table_are_those_of_its_own_transforms(
+    spark: SparkSession, tmp_path: Path, zone: str, column: str, transform: Any
+) -> None:
+    """The library refuses a file with two values of one partition field."""
+    warehouse = Warehouse(tmp_path)
+    fields = [
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "at", TimestamptzType(), required=False),
+        NestedField(3, "day", DateType(), required=False),
+        NestedField(4, "ntz", TimestampType(), required=False),
+        NestedField(5, "t", StringType(), required=False),
+        NestedField(6, "i", IntegerType(), required=False),
+    ]
+    schema = Schema(*fields)
+    spec = PartitionSpec(PartitionField(schema.find_field(column).field_id, 1000, transform, "p"))
+    warehouse.catalog().create_table(NAME, schema, partition_spec=spec)
+    sink = warehouse.bind()
+    sink.release([stage(sink, instants(spark).repartition(2), 1)], 1)
+    table = warehouse.table()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(-40, 40))
+    tasks = list(table.scan().plan_files())
+    nulls = [task for task in tasks if task.file.partition[0] is None]
+    assert [task.file.record_count for task in nulls] == ([] if column == "id" else [1])
+    assert len({task.file.partition[0] for task in tasks}) > 1
+    for row in table.scan().to_arrow().to_pylist()[::9]:
+        if row[column] is not None:  # a wrong partition would hide the row from who asks for its value
+            found = table.scan(row_filter=EqualTo(term=Reference(column), value=row[column])).to_arrow()
+            assert row["id"] in found["id"].to_pylist()
+
+
+def test_rows_of_another_type_are_refused_before_spark_writes_any(spark: SparkSession, tmp_path: Path) -> None:
+    sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
+    stage(sink, spark.sql("select 1 as i"), 1)
+    with pytest.raises(TableRefusedError, match="'i' is of type long, and integer"):
+        stage(sink, spark.sql("select 1L as i"), 2)
+    assert len(list((tmp_path / "t/_ckpt/orders/lake/staging").iterdir())) == 1
+
+
+def test_spark_reads_what_was_released_to_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Without a Delta jar: the files that the table names."""
+    sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
+    sink.release([stage(sink, spark.range(5).toDF("id"), 1)], 1)
+    files = DeltaTable(tmp_path / "t").file_uris()
+    assert sorted(row.id for row in spark.read.parquet(*files).collect()) == [0, 1, 2, 3, 4]
