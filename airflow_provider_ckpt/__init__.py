@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
     from airflow_provider_ckpt.sinks.file_sink import FileSink
     from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
+    from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
     from airflow_provider_ckpt.spark.query.persisted import read_persisted
@@ -120,6 +121,7 @@ __all__ = [
     "JobStatus",
     "JobStillRunsError",
     "JobWaitTimeoutError",
+    "KafkaSink",
     "KeepUp",
     "Location",
     "Manifest",
@@ -205,6 +207,7 @@ _MODULES = {
     "JobStatus": "model.job_status",
     "JobStillRunsError": "jobmaster.errors",
     "JobWaitTimeoutError": "client.errors",
+    "KafkaSink": "sinks.kafka.kafka_sink",
     "KeepUp": "job.keep_up",
     "Location": "storage.location",
     "Manifest": "sinks.manifests",

@@ -112,8 +112,12 @@ class Scratch:
         record = self.folder / f"record-{self._number}.jsonl"
         log = self.folder / f"output-{self._number}.txt"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.record", "-p", "no:cacheprovider"]
+        tests = list(tests)
+        on_broker = all(test.startswith("tests/kafka/") for test in tests)  # with a Spark that has the connector
         command += [*more, f"--timeout={each}", f"--basetemp={self.folder / 'tmp'}", *tests]
-        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), **(self.jvm.env() if self.jvm else {})}
+        command += ["-m", "kafka"] if on_broker else []
+        jvm = {} if on_broker or self.jvm is None else self.jvm.env()
+        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), **jvm}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command,

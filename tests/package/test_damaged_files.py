@@ -28,6 +28,8 @@ from airflow_provider_ckpt.partitions.codec import record_from_json
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.kafka.ledger import LedgerRecord
+from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.lake.intents import IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
 from airflow_provider_ckpt.sinks.lake.start_mark import StartMark
@@ -77,6 +79,11 @@ def handle(storage: Storage, name: str) -> None:
     StagedFiles(open_storage("memory://golden/daily revenue"), context).checked(json_of(storage, name))
 
 
+def kafka_handle(storage: Storage, name: str) -> None:
+    context = SinkContext("orders", "lake")
+    KafkaStaging(open_storage("memory://staging"), context, "results").checked(json_of(storage, name))
+
+
 def manifests(storage: Storage, name: str) -> None:
     ManifestLog(storage, "orders", "lake").read()
 
@@ -124,6 +131,8 @@ READERS: list[tuple[str, str, Read]] = [
     ("splits-v1/batch-of-several.json", "b.json", lambda s, name: void(record_from_json(json_of(s, name)))),
     ("splits-v1/frozen.json", "frozen.json", lambda s, name: void(read_frozen_splits(s, name))),
     ("sinks-v1/file-handle.json", "handle.json", handle),
+    ("kafka-sink-v1/handle.json", "handle.json", kafka_handle),
+    ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: void(LedgerRecord.decoded(s.read(n), n))),
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
     ("sinks-v2/manifest-00000000.json", SINK, manifests),
     *[(f"sinks-v2/turn-{n:08d}.json", f"_ckpt/~turns/{n:08d}.json", turns) for n in range(3)],
@@ -167,7 +176,7 @@ FREE = re.compile(
 )
 """What any JSON may stand in, or what is not read."""
 PARTS = re.compile(
-    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|lake-handle|root|request-"
+    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
 )
 """What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
 

@@ -70,7 +70,7 @@ def bounded_with_ticks(world: World) -> Job:
     def history(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("history"))
 
-    @job.source(bounded=True)
+    @job.source(bounded=True, ends="available_now")
     def ticks(read: DataStreamReader) -> DataFrame:
         return read.format("rate-micro-batch").option("rowsPerBatch", 5).load().selectExpr("value AS id", "0L AS k")
 

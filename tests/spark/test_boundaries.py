@@ -85,7 +85,7 @@ def ticking(world: World) -> Job:
     """A bounded source whose end is in no file list: asked again, it has a later end."""
     job = Job("ticking")
 
-    @job.source(bounded=True)
+    @job.source(bounded=True, ends="available_now")
     def ticks(read: DataStreamReader) -> DataFrame:
         return read.format("rate-micro-batch").option("rowsPerBatch", 5).load().selectExpr("value AS id")
 

@@ -80,7 +80,7 @@ def test_r2_a_bounded_step_with_state_is_a_query_of_its_own(spark: SparkSession,
 
 def test_a_bounded_source_without_a_file_list_is_a_query_of_its_own(spark: SparkSession, world: World) -> None:
     job = Job("ticks")
-    ticks = job.source(bounded=True, uid="ticks")(
+    ticks = job.source(bounded=True, ends="available_now", uid="ticks")(
         lambda read: read.format("rate-micro-batch").option("rowsPerBatch", 5).load().selectExpr("value id", "value k")
     )
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))

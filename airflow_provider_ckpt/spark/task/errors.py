@@ -80,3 +80,13 @@ class SplitFailedError(TransientError):
     """What was raised is kept as ``__cause__``."""
 
     template = "split {split!r} of source {uid!r} failed: {cause}"
+
+
+class KafkaRowsGoneError(TerminalError):
+    """Spark's own report of it, of a query that runs. Data: vertex, reason."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot go on: rows that it has still to read are gone from Kafka. {reason} "
+        "Retention has taken them, or the topic was deleted or made again. Nothing of the batch was released. A retry "
+        "would find the same: run the job under another id, from what is there"
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.query.kafka.errors import KafkaRowsGoneError
-from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError
+from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, KafkaRowsGoneError
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _COLUMN_TYPE = re.compile(

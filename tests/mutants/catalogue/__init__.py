@@ -11,6 +11,7 @@ from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.garbage import GARBAGE
 from tests.mutants.catalogue.journal import JOURNAL
+from tests.mutants.catalogue.kafka_sink import KAFKA_SINK
 from tests.mutants.catalogue.kept import KEPT
 from tests.mutants.catalogue.lakes import LAKES
 from tests.mutants.catalogue.partitions import PARTITIONS
@@ -38,6 +39,7 @@ MUTANTS = (
     *RECOVERY,
     *SINKS,
     *LAKES,
+    *KAFKA_SINK,
     *SPARK_FILES,
     *SPARK_RUN,
 )

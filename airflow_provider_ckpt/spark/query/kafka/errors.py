@@ -1,4 +1,4 @@
-"""What is wrong with a Kafka source: with its options, its topics, its brokers, or with rows that are gone."""
+"""What is wrong with a Kafka source before it is read: with its options, its topics, or its brokers."""
 
 from __future__ import annotations
 
@@ -37,14 +37,4 @@ class KafkaStartGoneError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) is to be read from offset {start} of {topic}, partition {partition}, which holds "
         "{begin} to {end}: say where to begin in startingOffsets"
-    )
-
-
-class KafkaRowsGoneError(TerminalError):
-    """Spark's own report of it, of a query that runs. Data: vertex, reason."""
-
-    template = (
-        "the query of vertex {vertex!r} cannot go on: rows that it has still to read are gone from Kafka. {reason} "
-        "Retention has taken them, or the topic was deleted or made again. Nothing of the batch was released. A retry "
-        "would find the same: run the job under another id, from what is there"
     )

@@ -1,0 +1,243 @@
+"""The Kafka sink of one job: staging, and release."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedFilesMissingError, StagedRowCountError
+from airflow_provider_ckpt.sinks.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.kafka.client import KafkaClient, ReleaserFenced, Transactions
+from airflow_provider_ckpt.sinks.kafka.errors import (
+    KafkaRecordTooLargeError,
+    KafkaTargetError,
+    KafkaUnavailableError,
+)
+from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, released_ids
+from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
+from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest, attempt_of
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TRIES = 3
+"""Of a release that another releaser has fenced."""
+_OVERHEAD = 512
+"""Bytes that a record needs beside key and value, at the most."""
+_TOO_LARGE = "CKPT_KAFKA_RECORD_TOO_LARGE"
+_DEFAULT_LIMIT = 1_048_588
+
+
+class BoundKafkaSink(BoundSink):
+    """Release is: settle what is under way, read the ledger, see that every staged file is whole, then one transaction
+    with all rows and a record in the ledger. Why a crash or a second releaser between any two steps does no harm:
+
+    1. ``init_transactions`` fences every older releaser and settles its transaction: one that is open was aborted, one
+       that was being committed is complete. What the ledger says *after* that is final.
+    2. Rows and ledger record are one transaction: readers of committed records see both or neither.
+    3. A handle says where the ledger ended when it was staged. Whether it was released since is told by the records
+       from there on; a ledger that is gone, or ends in front of it, is an error and never "nothing released".
+    4. After any failure the producer is thrown away: what became of its transaction is asked anew (1), never guessed.
+    5. Staged files are deleted last. Who finds them missing asks the ledger once more: another one has released them.
+    """
+
+    def __init__(self, topic: str, client: KafkaClient, context: SinkContext, storage: Storage) -> None:
+        self._topic, self._client, self._context, self._storage = topic, client, context, storage
+        self._staging = KafkaStaging(storage, context, topic)
+        self._ledger = Ledger(client, context, topic)
+        self._transactional_id = f"ckpt:{self._ledger.name}"
+        self._transactions: Transactions | None = None
+        self._records: list[LedgerRecord] = []
+        """Of the ledger, from the lowest offset that a handle has asked for since ``_transactions`` were settled."""
+        self._known_since = -1
+        self._at_staging: tuple[str, int] | None = None
+        """The ledger's id, and an offset that it had reached when nothing that is staged later was released."""
+        self._limit: int | None = None
+
+    def __repr__(self) -> str:
+        return f"BoundKafkaSink({self._context.uid!r}, {self._topic!r}, {self._client!r})"
+
+    def check_target(self) -> None:
+        self._check_topic()
+
+    def prepare(self) -> None:
+        self._storage.probe()
+        self._check_topic()
+        self._ledger.prepare()
+        self._at_staging = None
+
+    def _check_topic(self) -> None:
+        found = self._client.topic(self._topic)
+        if found is None:
+            raise self._refused("there is no such topic; make it, with as many partitions as its readers want")
+        if found.may_write is False:
+            raise self._refused("the brokers do not let this user write to it")
+        self._limit = int(found.settings.get("max.message.bytes", _DEFAULT_LIMIT))
+
+    def _refused(self, problem: str) -> KafkaTargetError:
+        return KafkaTargetError(
+            sink=self._context.uid, topic=self._topic, servers=self._client.servers, problem=problem
+        )
+
+    # ---- stage
+
+    def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
+        ledger, since = self._since()
+        place = self._staging.place(request.id)
+        try:
+            FileWriter("parquet", (), {}).write(self._within_limit(frame), self._storage.spark_uri(place))
+        except Exception as error:
+            if not _says(error, _TOO_LARGE):
+                raise
+            raise KafkaRecordTooLargeError(
+                sink=self._context.uid, handle=request.id, limit=self._largest(), topic=self._topic
+            ) from error
+        files = self._staging.written(place)
+        rows = parquet_rows(self._storage.child(place), files)
+        if not files or (rows == 0 and len(files) > 1):
+            raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
+        if rows == 0:  # Spark writes one file, its schema, for an empty frame
+            self._storage.delete_tree(place)
+            files = []
+        else:
+            self._storage.sync(place)  # a handle that outlives a power cut names files that do
+        return self._staging.handle(request.id, rows, files, ledger, since)
+
+    def _within_limit(self, frame: DataFrame) -> DataFrame:
+        """Brokers refuse a record that is too large, and would do so for ever: it is seen while it is staged."""
+        columns = [name for name in ("key", "value", "partition") if name in frame.columns]
+        sizes = "+".join(f"coalesce(octet_length({name}), 0)" for name in columns if name != "partition")
+        checked = f"CASE WHEN {sizes} > {self._largest()} THEN raise_error('{_TOO_LARGE}') ELSE value END"
+        chosen = {"value": f"CAST({checked} AS BINARY) AS value", "key": "CAST(key AS BINARY) AS key"}
+        return frame.selectExpr(*(chosen.get(name, name) for name in columns))
+
+    def _largest(self) -> int:
+        if self._limit is None:
+            self._check_topic()
+        assert self._limit is not None
+        return max(1, self._limit - _OVERHEAD)
+
+    def _since(self) -> tuple[str, int]:
+        """Asked once in a process: a lower offset than that of now only has more of the ledger read."""
+        if self._at_staging is None:
+            known = self._ledger.id()
+            self._at_staging = known, self._ledger.end() if known else 0
+        return self._at_staging
+
+    # ---- release
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        staged = [handle for handle in map(self._staging.checked, handles) if handle["files"]]
+        if not staged:
+            return {"rows": 0}
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._release(staged, checkpoint)
+            except StagedFilesMissingError:  # somebody else may have released them meanwhile, and deleted them
+                self._throw_away()
+                if not left:
+                    raise
+            except ReleaserFenced:
+                self._throw_away()
+            except BaseException:
+                self._throw_away()
+                raise
+        cause = "another releaser of this sink is at work"
+        servers = self._client.servers
+        raise KafkaUnavailableError(sink=self._context.uid, what="a release", servers=servers, cause=cause)
+
+    def _throw_away(self) -> None:
+        """What became of its transaction is unknown: the next one settles it, and reads the ledger after that."""
+        self._transactions, self._records, self._known_since = None, [], -1
+
+    def _release(self, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        transactions = self._settled(staged)
+        released = released_ids(self._records)
+        waiting = list({one["id"]: one for one in staged if one["id"] not in released}.values())
+        newest = self._records[-1] if self._records else None
+        if newest is not None and checkpoint <= newest.checkpoint:
+            self._refuse_foreign(newest, waiting, checkpoint)
+            self._clear(staged)
+            return {"rows": newest.rows if checkpoint == newest.checkpoint else 0}
+        if not waiting:
+            self._clear(staged)
+            return {"rows": 0}
+        self._staging.verify(waiting, checkpoint)
+        rows = self._write(transactions, waiting, checkpoint)
+        self._clear(staged)
+        return {"rows": rows}
+
+    def _settled(self, staged: Sequence[Handle]) -> Transactions:
+        """Transactions of which none is under way, with the ledger read behind that."""
+        since, ledger = min(handle["since_offset"] for handle in staged), staged[0]["ledger"]
+        if self._transactions is None:
+            largest = self._largest() + _OVERHEAD
+            self._transactions = self._client.transactions(self._transactional_id, largest)
+        self._catch_up(since, ledger)
+        return self._transactions
+
+    def _catch_up(self, since: int, ledger: str) -> None:
+        if self._known_since < 0 or since < self._known_since:
+            self._records = self._ledger.since(since, ledger)
+            self._known_since = since
+
+    def _write(self, transactions: Transactions, waiting: Sequence[Handle], checkpoint: int) -> int:
+        transactions.begin()
+        rows = sum(transactions.send(self._topic, self._staging.messages(one, checkpoint)) for one in waiting)
+        record = LedgerRecord(checkpoint, rows, tuple(handle["id"] for handle in waiting))
+        transactions.record(self._ledger.name, record.encoded(self._context))
+        transactions.commit()
+        self._records = [*self._records, record]
+        return rows
+
+    def _clear(self, staged: Sequence[Handle]) -> None:
+        for handle in staged:
+            self._storage.delete_tree(self._staging.place(handle["id"]))
+
+    def _refuse_foreign(self, newest: LedgerRecord, waiting: Sequence[Handle], checkpoint: int) -> None:
+        if waiting:
+            raise ForeignReleaseError(
+                sink=self._context.uid,
+                uri=f"topic {self._topic}",
+                newest=newest.checkpoint,
+                handle=waiting[0]["id"],
+                checkpoint=checkpoint,
+            )
+
+    def last_released(self) -> int:
+        newest = self._ledger.newest()
+        return 0 if newest is None else newest.checkpoint
+
+    # ---- what nobody releases
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        removed = []
+        for name in self._storage.list(self._staging.folder):
+            attempt = attempt_of(name)
+            if attempt is not None and attempt not in live_attempts and name not in live_handles:
+                self._storage.delete_tree(self._staging.place(name))
+                removed.append(name)
+        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
+        return removed
+
+    def staged(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for path, size in self._storage.files(self._staging.folder):
+            found.setdefault(path.partition("/")[0], []).append(size)
+        return found
+
+    def delete_staged(self, ids: Collection[str]) -> None:
+        for name in sorted(ids):
+            self._storage.delete_tree(self._staging.place(name))
+
+
+def _says(error: BaseException | None, text: str) -> bool:
+    """What Spark raises of a task is told by the stack of the JVM, or by a cause of PySpark's own."""
+    while error is not None:
+        if text in f"{error} {getattr(error, '_stackTrace', '')}":
+            return True
+        error = error.__cause__ or getattr(error, "_cause", None)
+    return False

@@ -1,0 +1,108 @@
+"""Records in a Kafka topic, released checkpoint by checkpoint, in one transaction each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.sinks.kafka.bound_kafka_sink import BoundKafkaSink
+from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
+from airflow_provider_ckpt.sinks.kafka.input import check_kafka_input
+from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
+
+Config = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+
+_OURS = frozenset(
+    {
+        "bootstrap.servers",
+        "enable.idempotence",
+        "isolation.level",
+        "metadata.broker.list",
+        "transaction.timeout.ms",
+        "transactional.id",
+    }
+)
+
+
+@dataclass(frozen=True)
+class KafkaSink(Sink):
+    """Writes the columns ``value``, and ``key`` and ``partition`` if there are any, as records of a topic.
+
+    ``servers``: bootstrap servers, ``host:port`` with commas between. ``topic``: it must exist. ``staging``: a folder
+    where rows wait for their checkpoint, as a path or any fsspec URI; ``storage_options``: its fsspec options, None =
+    those of the job's root.
+    ``config``: settings of librdkafka (``security.protocol``, ``sasl.username``, …), or a function without arguments
+    that returns them, called where the sink is bound. ``config_env``: setting -> name of the environment variable that
+    holds it, for secrets. ``transaction_timeout``: seconds within which a release has to end; the brokers allow 900
+    unless they are told otherwise (``transaction.max.timeout.ms``).
+
+    Readers see a release at once, or nothing of it, if they read with ``isolation.level=read_committed``.
+    """
+
+    servers: str
+    topic: str
+    staging: str
+    config: Config = field(default_factory=dict, repr=False)
+    config_env: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    transaction_timeout: float = 600
+
+    changeable: ClassVar[frozenset[str]] = frozenset({"servers"})
+
+    def validate(self) -> None:
+        for setting in ("servers", "topic", "staging"):
+            value = getattr(self, setting)
+            if not isinstance(value, str) or not value.strip():
+                raise self._invalid(setting, value, "is no text")
+        if not callable(self.config):
+            self._refuse_ours(self.config)
+        self._refuse_ours(self.config_env)
+        if not isinstance(self.transaction_timeout, int | float) or not 1 <= self.transaction_timeout <= 3600:
+            raise self._invalid("transaction_timeout", self.transaction_timeout, "is no number of seconds up to 3600")
+
+    def _refuse_ours(self, given: Mapping[str, Any]) -> None:
+        for name in given:
+            if name in _OURS:
+                raise self._invalid("config", name, "is set by the sink itself; remove it")
+
+    def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
+        return InvalidSinkError(sink="KafkaSink", setting=setting, value=value, reason=reason)
+
+    def definition(self) -> dict[str, Any]:
+        return {
+            **super().definition(),
+            "servers": self.servers,
+            "topic": self.topic,
+            "staging": canonical_uri(self.staging),
+        }
+
+    def check_input(self, given: SinkInput) -> None:
+        check_kafka_input(given)
+
+    def bind(self, context: SinkContext) -> BoundKafkaSink:
+        """Raises InvalidSinkError for an environment variable that is not set."""
+        self.validate()
+        client = KafkaClient(context.uid, self.servers, self._settings(), self.transaction_timeout)
+        return self.bind_to(client, context)
+
+    def bind_to(self, client: KafkaClient, context: SinkContext) -> BoundKafkaSink:
+        """:meth:`bind` with the client given."""
+        [folder] = self.spark_folders(context.storage_options)
+        return BoundKafkaSink(self.topic, client, context, open_storage(folder))
+
+    def _settings(self) -> dict[str, Any]:
+        given = dict(self.config() if callable(self.config) else self.config)
+        self._refuse_ours(given)
+        for setting, variable in self.config_env.items():
+            if variable not in os.environ:
+                raise self._invalid("config_env", variable, f"is not set in the environment, for {setting}")
+            given[setting] = os.environ[variable]
+        return given
+
+    def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
+        return [Location(self.staging, storage_options if self.storage_options is None else self.storage_options)]

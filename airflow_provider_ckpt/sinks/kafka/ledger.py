@@ -1,0 +1,152 @@
+"""What a Kafka sink has released: a topic of its own for each job, sink and target, a record a release.
+
+A record is written in the transaction that writes the rows, so it is there exactly if they are (R9). The topic has one
+partition, keeps all that is written to it, and belongs to one sink alone: in a shared one another job's open
+transaction would hide our own committed record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
+from airflow_provider_ckpt.sinks.kafka.errors import KafkaLedgerLostError, KafkaTargetError
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
+
+KIND = "kafka-ledger"
+VERSION = 1
+SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""Nothing is ever deleted: a release that comes late may hold batches of several older ones."""
+_TAIL = 64
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    checkpoint: int
+    rows: int
+    ids: tuple[str, ...]
+
+    def encoded(self, context: SinkContext) -> bytes:
+        return encode_document(
+            KIND,
+            VERSION,
+            job=context.job_id,
+            sink=context.uid,
+            checkpoint=self.checkpoint,
+            rows=self.rows,
+            ids=list(self.ids),
+        )
+
+    @classmethod
+    def decoded(cls, data: bytes, uri: str) -> LedgerRecord:
+        """Raises MalformedDocumentError, NewerFormatError, UnknownFormError."""
+        body = decode_document(data, KIND, VERSION, uri=uri)
+        return cls(
+            read_field(body, "checkpoint", reader(int)),
+            read_field(body, "rows", reader(int)),
+            tuple(read_field(body, "ids", reader(list[str]))),
+        )
+
+
+def ledger_name(context: SinkContext, topic: str) -> str:
+    """By a hash: names of jobs may be longer than those of topics, and ``.`` and ``_`` are one in Kafka's metrics."""
+    named = "/".join((context.job_id, context.uid, topic))
+    return f"ckpt-ledger-{hashlib.sha256(named.encode()).hexdigest()[:32]}"
+
+
+class Ledger:
+    """Reads say what is committed when they are made: what is under way is settled before that
+    (``KafkaClient.transactions``), or does not matter."""
+
+    def __init__(self, client: KafkaClient, context: SinkContext, topic: str) -> None:
+        self._client, self._context, self._topic = client, context, topic
+        self.name = ledger_name(context, topic)
+
+    def prepare(self) -> None:
+        """Make it if it is absent. Raises KafkaTargetError for one whose settings would lose records."""
+        if self._client.topic(self.name) is None:
+            self._client.make_topic(self.name, SETTINGS)
+        found = self._client.topic(self.name)
+        if found is None:
+            raise self._lost("is gone as soon as it was made")
+        if found.partitions != 1:
+            raise self._refused(f"its ledger, topic {self.name}, has {found.partitions} partitions, not one")
+        for key, value in SETTINGS.items():
+            if found.settings and found.settings.get(key, value) != value:
+                has = f"{key}={found.settings[key]}, not {value}"
+                raise self._refused(f"its ledger, topic {self.name}, has {has}: it would lose records")
+
+    def _refused(self, problem: str) -> KafkaTargetError:
+        return KafkaTargetError(
+            sink=self._context.uid, topic=self._topic, servers=self._client.servers, problem=problem
+        )
+
+    def id(self) -> str:
+        """That the brokers gave it; empty if there is none."""
+        found = self._client.topic(self.name)
+        return "" if found is None else found.id
+
+    def end(self) -> int:
+        """Records of later releases have this offset or a higher one."""
+        return self._client.bounds(self.name)[1]
+
+    def newest(self) -> LedgerRecord | None:
+        """None: nothing was released yet, or there is no ledger."""
+        if self._client.topic(self.name) is None:
+            return None
+        low, high = self._client.bounds(self.name)
+        found: list[LedgerRecord] = []
+        width, start = _TAIL, high
+        while not found and start > low:  # the end may be made of transactions that were given up
+            start, width = max(low, high - width), 4 * width
+            found = self._read(start, high)
+        return found[-1] if found else None
+
+    def since(self, offset: int, known: str) -> list[LedgerRecord]:
+        """Records of the releases behind the offset, in order; if there is none, the newest one before. ``known``: the
+        id of the ledger in which it is an offset. Raises KafkaLedgerLostError: taken for a shorter one, a ledger that
+        is gone would have rows written twice."""
+        found = self._client.topic(self.name)
+        if found is None:
+            raise self._lost("is gone")
+        if found.id != known:
+            raise self._lost("was deleted and made again")
+        low, high = self._client.bounds(self.name)
+        if low > offset:
+            raise self._lost(f"begins at offset {low}, and those from {offset} on are needed")
+        if high < offset:
+            raise self._lost(f"ends at offset {high}, and a batch was staged when it ended at {offset}")
+        records = self._read(offset, high)
+        if records:
+            return records
+        newest = self.newest()
+        return [] if newest is None else [newest]
+
+    def _read(self, start: int, end: int) -> list[LedgerRecord]:
+        uri = f"kafka://{self._client.servers}/{self.name}"
+        try:
+            return [LedgerRecord.decoded(one, uri) for one in self._client.committed(self.name, start, end)]
+        except MalformedDocumentError as error:
+            raise self._lost(f"holds a record that is none: {error.data['reason']}") from error
+        except UnknownFormError as error:
+            raise self._lost(f"holds a record that is none: {error.data['what']}") from error
+
+    def _lost(self, problem: str) -> KafkaLedgerLostError:
+        return KafkaLedgerLostError(
+            sink=self._context.uid,
+            job=self._context.job_id,
+            ledger=self.name,
+            servers=self._client.servers,
+            topic=self._topic,
+            problem=problem,
+        )
+
+
+def released_ids(records: Sequence[LedgerRecord]) -> frozenset[str]:
+    return frozenset(one for record in records for one in record.ids)

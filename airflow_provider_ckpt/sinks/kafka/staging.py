@@ -1,0 +1,121 @@
+"""The staged rows of a Kafka sink: Parquet files in a folder, and what a handle says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.sinks.errors import (
+    DamagedHandleError,
+    StagedElsewhereError,
+    StagedFileChangedError,
+    StagedFilesMissingError,
+    UnknownHandleError,
+)
+from airflow_provider_ckpt.sinks.file_names import is_data_file, staging_folder
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+HANDLE_FORMAT = "airflow-provider-ckpt/kafka-handle"
+_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class _StagedFile:
+    path: str
+    size: int
+
+
+_FIELDS = {
+    "id": reader(str),
+    "uri": reader(str),
+    "topic": reader(str),
+    "ledger": reader(str),
+    "since_offset": reader(int),
+    "rows": reader(int),
+    "files": reader(list[_StagedFile]),
+}
+
+
+class KafkaStaging:
+    """Of one sink of one job."""
+
+    def __init__(self, storage: Storage, context: SinkContext, topic: str) -> None:
+        self.storage, self._context, self._topic = storage, context, topic
+        self.folder = staging_folder(context.job_id, context.uid)
+
+    def place(self, handle_id: str) -> str:
+        return f"{self.folder}/{handle_id}"
+
+    def written(self, place: str) -> list[tuple[str, int]]:
+        """The data files that Spark left in a place, with their sizes."""
+        return [(path, size) for path, size in self.storage.child(place).files("") if size and is_data_file(path)]
+
+    def handle(
+        self, handle_id: str, rows: int, files: Sequence[tuple[str, int]], ledger: str, since_offset: int
+    ) -> Handle:
+        return {
+            "format": HANDLE_FORMAT,
+            "version": 1,
+            "id": handle_id,
+            "uri": self.storage.uri,
+            "topic": self._topic,
+            "ledger": ledger,
+            "since_offset": since_offset,
+            "rows": rows,
+            "files": [{"path": path, "size": size} for path, size in files],
+        }
+
+    def checked(self, handle: Handle) -> Handle:
+        """Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError."""
+        if handle.get("format") != HANDLE_FORMAT or handle.get("version") != 1:
+            raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
+        job, sink = self._context.job_id, self._context.uid
+        try:
+            for name, read in _FIELDS.items():
+                read_field(handle, name, read)
+        except UnknownFormError as error:
+            raise DamagedHandleError(sink=sink, job=job, handle=handle, problem=error.data["what"]) from None
+        for given, now in ((handle["uri"], self.storage.uri), (handle["topic"], self._topic)):
+            if given != now:
+                raise StagedElsewhereError(sink=sink, uri=now, handle=handle["id"], staged_for=given)
+        return handle
+
+    def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
+        """See that every file is there with its size. Raises StagedFilesMissingError, StagedFileChangedError."""
+        missing = []
+        where = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
+        for handle in waiting:
+            place = self.place(handle["id"])
+            there = dict(self.storage.child(place).files(""))
+            for file in handle["files"]:
+                size = there.get(file["path"])
+                path = f"{place}/{file['path']}"
+                if size is None:
+                    missing.append(path)
+                elif size != file["size"]:
+                    raise StagedFileChangedError(
+                        **where, path=path, uri=self.storage.uri, expected=file["size"], found=size
+                    )
+        if missing:
+            raise StagedFilesMissingError(**where, count=len(missing), path=missing[0], uri=self.storage.uri)
+
+    def messages(self, handle: Handle, checkpoint: int) -> Iterator[list[dict[str, Any]]]:
+        """Rows by column, some thousands at a time; one file of the batch is in memory. Raises StagedFilesMissingError:
+        another releaser may have released and deleted it meanwhile."""
+        from pyarrow import parquet
+
+        for file in handle["files"]:
+            path = f"{self.place(handle['id'])}/{file['path']}"
+            try:
+                data = self.storage.read(path)
+            except ObjectNotFoundError:
+                where = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
+                raise StagedFilesMissingError(**where, count=1, path=path, uri=self.storage.uri) from None
+            for batch in parquet.ParquetFile(BytesIO(data)).iter_batches(_ROWS):
+                yield batch.to_pylist()

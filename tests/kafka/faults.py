@@ -1,0 +1,69 @@
+"""A process that dies at a step of a release, and brokers that answer too late: around the client and the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from airflow_provider_ckpt.sinks.kafka.client import KafkaClient, Transactions
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, When
+
+Step = Callable[[str], None]
+"""Called around each change of the target, with its name."""
+
+
+class HookedClient(KafkaClient):
+    """``before`` and ``after`` stand around whatever changes something in Kafka."""
+
+    before: Step = staticmethod(lambda step: None)
+    after: Step = staticmethod(lambda step: None)
+
+    def transactions(self, transactional_id: str, largest: int) -> Transactions:
+        self.before("settle")
+        found = super().transactions(transactional_id, largest)
+        self.after("settle")
+        return HookedTransactions(self, found._producer)
+
+
+class HookedTransactions(Transactions):
+    _client: HookedClient
+
+    def begin(self) -> None:
+        self._around("begin", super().begin)
+
+    def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
+        found: list[int] = []
+        self._around("send", lambda: found.append(Transactions.send(self, topic, batches)))
+        self._client._asked("flushing", lambda: self._producer.flush(30))
+        return found[0]
+
+    def record(self, topic: str, value: bytes) -> None:
+        self._around("record", lambda: Transactions.record(self, topic, value))
+        self._client._asked("flushing", lambda: self._producer.flush(30))
+
+    def commit(self) -> None:
+        self._around("commit", super().commit)
+
+    def _around(self, step: str, act: Callable[[], None]) -> None:
+        self._client.before(step)
+        act()
+        self._client.after(step)
+
+
+class Death:
+    """Of a process, before or after its ``at``-th change; a dead one changes nothing more. Its storage counts along."""
+
+    def __init__(self, at: int, when: When) -> None:
+        self.verbs, self._at, self._when = Verbs(), at, when
+
+    def before(self, step: str) -> None:
+        number = self.verbs.next(step, "kafka")
+        if number > self._at or (number == self._at and self._when == "before"):
+            raise SimulatedCrash(f"before {step}")
+
+    def after(self, step: str) -> None:
+        if self.verbs.count == self._at:
+            raise SimulatedCrash(f"after {step}")
+
+    def around(self, storage: Any) -> CrashingStorage:
+        return CrashingStorage(storage, self._at, self._when, self.verbs)

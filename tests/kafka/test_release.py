@@ -1,0 +1,248 @@
+"""Releases of a KafkaSink: zombies, brokers that die, ledgers that are gone, and what is refused before that."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.sinks.errors import StagedElsewhereError
+from airflow_provider_ckpt.sinks.kafka.errors import (
+    KafkaLedgerLostError,
+    KafkaRecordTooLargeError,
+    KafkaTargetError,
+    KafkaUnavailableError,
+)
+from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
+from airflow_provider_ckpt.sinks.kafka.ledger import ledger_name
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+from airflow_provider_ckpt.testing.sink_conformance import SCHEMA, expected, ids_of
+from airflow_provider_ckpt.testing.staging import stage
+from tests.kafka.broker import Broker
+from tests.kafka.target import RowSink, Topic
+from tests.kafka.topics import Topics
+
+
+@pytest.fixture
+def target(topics: Topics, tmp_path: Path) -> Topic:
+    return Topic(topics, tmp_path / "staging")
+
+
+@pytest.fixture
+def sink(target: Topic) -> RowSink:
+    sink = target.bind()
+    sink.prepare()
+    return sink
+
+
+def staged(spark: SparkSession, sink: RowSink, batch: int) -> Handle:
+    return stage(sink, spark.createDataFrame(expected(ids_of(batch)), SCHEMA), batch)
+
+
+def ledger_of(target: Topic) -> str:
+    return ledger_name(SinkContext("orders", "lake"), target.name)
+
+
+def test_r9_a_zombie_that_was_paused_in_its_transaction_commits_nothing(
+    spark: SparkSession, target: Topic, sink: RowSink
+) -> None:
+    first, second = staged(spark, sink, 1), staged(spark, sink, 2)
+    client, paused, go_on = target.client(), threading.Event(), threading.Event()
+    zombie = target.bound(client)
+    counts: list[dict[str, int]] = []
+
+    def pause(step: str) -> None:
+        if step == "commit" and not paused.is_set():
+            paused.set()
+            assert go_on.wait(120)
+
+    client.before = pause
+    thread = threading.Thread(target=lambda: counts.append(zombie.release([first], 1)))
+    thread.start()
+    assert paused.wait(120)
+    assert sink.release([first], 1)["rows"] == 2
+    assert sink.release([second], 2)["rows"] == 2
+    go_on.set()
+    thread.join(120)
+    assert counts == [{"rows": 0}]
+    assert target.read() == expected(ids_of(1, 2))
+    third = staged(spark, sink, 3)
+    assert sink.release([third], 3)["rows"] == 2  # whom the zombie has fenced in its turn
+    assert target.read() == expected(ids_of(1, 2, 3))
+
+
+def test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing(
+    spark: SparkSession, target: Topic, sink: RowSink
+) -> None:
+    handle = staged(spark, sink, 1)
+    client = target.client()
+    lost: list[str] = []
+
+    def lose(step: str) -> None:
+        if step == "commit" and not lost:
+            lost.append(step)
+            raise KafkaUnavailableError(sink="lake", what="committing", servers="", cause="no answer")
+
+    client.after = lose
+    process = target.bound(client)
+    with pytest.raises(KafkaUnavailableError):
+        process.release([handle], 1)
+    assert process.release([handle], 1) == {"rows": 2}
+    assert (lost, target.read()) == (["commit"], expected(ids_of(1)))
+
+
+def test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_written_again(
+    spark: SparkSession, target: Topic, sink: RowSink
+) -> None:
+    """Another releaser commits between the two steps, as it may as long as nobody has fenced it."""
+    handle = staged(spark, sink, 1)
+    client, other = target.client(), target.bind()
+
+    def overtake(step: str) -> None:
+        if step == "settle" and other.last_released() == 0:
+            assert other.release([handle], 1) == {"rows": 2}
+
+    client.before = overtake
+    assert target.bound(client).release([handle], 1) == {"rows": 2}
+    assert target.read() == expected(ids_of(1))
+
+
+def test_r9_a_batch_that_an_earlier_checkpoint_has_released_is_not_written_again(
+    spark: SparkSession, target: Topic, sink: RowSink
+) -> None:
+    first, second = staged(spark, sink, 1), staged(spark, sink, 2)
+    assert sink.release([first], 1) == {"rows": 2}
+    assert target.bind().release([first, second], 2) == {"rows": 2}
+    assert target.read() == expected(ids_of(1, 2))
+
+
+def test_r9_a_broker_that_is_killed_in_a_release_and_comes_back_has_each_row_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with Broker(tmp_path / "broker") as broker:
+        target = Topic(Topics(broker.servers), tmp_path / "staging")
+        sink = target.bind()
+        sink.prepare()
+        handles = [staged(spark, sink, 1), staged(spark, sink, 2)]
+        sink.release(handles[:1], 1)
+        client = target.client()
+        killed: list[str] = []
+
+        def kill(step: str) -> None:
+            if step == "commit" and not killed:
+                killed.append(step)
+                broker.kill()
+                threading.Timer(2, broker.start).start()
+
+        client.before = kill
+        process, released = target.bound(client), False
+        while not released:  # as often as the coordinator would ask
+            try:
+                process.release(handles, 2)
+                released = True
+            except KafkaUnavailableError:
+                continue
+        assert (killed, target.read()) == (["commit"], expected(ids_of(1, 2)))
+
+
+def test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released(
+    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+) -> None:
+    first, second = staged(spark, sink, 1), staged(spark, sink, 2)
+    sink.release([first], 1)
+    topics.delete(ledger_of(target))
+    for problem in ("is gone", "was deleted and made again"):
+        with pytest.raises(KafkaLedgerLostError, match=problem):
+            target.bind().release([first, second], 2)
+        if problem == "is gone":
+            sink.prepare()
+    assert target.read() == expected(ids_of(1))
+
+
+def test_a_ledger_that_has_lost_records_is_refused(
+    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+) -> None:
+    first, second = staged(spark, sink, 1), staged(spark, sink, 2)
+    sink.release([first], 1)
+    topics.expire(ledger_of(target), 1)
+    with pytest.raises(KafkaLedgerLostError, match="begins at offset 1, and those from 0 on are needed"):
+        target.bind().release([first, second], 2)
+    assert target.read() == expected(ids_of(1))
+
+
+def test_a_ledger_that_would_lose_records_is_refused(target: Topic, sink: RowSink, topics: Topics) -> None:
+    settings = ConfigResource(
+        ConfigResource.Type.TOPIC, ledger_of(target), set_config={"retention.ms": "1000", "cleanup.policy": "delete"}
+    )
+    admin = AdminClient({"bootstrap.servers": topics.servers})  # kept: else the answer never comes
+    admin.alter_configs([settings])[settings].result(60)
+    with pytest.raises(KafkaTargetError, match=r"retention\.ms=1000, not -1: it would lose records"):
+        target.bind().prepare()
+
+
+def test_a_topic_that_is_not_there_is_refused_before_anything_is_made(topics: Topics, tmp_path: Path) -> None:
+    sink = KafkaSink(topics.servers, "nowhere", str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
+    for check in (sink.check_target, sink.prepare):
+        with pytest.raises(KafkaTargetError, match="no such topic; make it"):
+            check()
+    assert not topics.exists(ledger_name(SinkContext("orders", "lake"), "nowhere"))
+
+
+def test_a_row_that_the_topic_does_not_take_is_seen_while_it_is_staged(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    name = topics.make(1, max_message_bytes="20000")
+    sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
+    sink.prepare()
+    fits = stage(sink, spark.sql("SELECT repeat('x', 19000) AS value"), 1)
+    with pytest.raises(KafkaRecordTooLargeError, match="more than 19488 bytes"):
+        stage(sink, spark.sql("SELECT 'k' AS key, repeat('x', 19488) AS value"), 2)
+    assert sink.release([fits], 1) == {"rows": 1}
+    assert [len(message.value()) for message in topics.messages(name)] == [19000]
+
+
+def test_keys_partitions_and_deletions_come_out_as_they_went_in(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    name = topics.make(3)
+    sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
+    sink.prepare()
+    rows = [(b"a", b"1", 2), (b"b", None, 0), (None, b"3", 1), (b"a", b"4", None)]
+    frame = spark.createDataFrame(rows, "key binary, value binary, partition int")
+    sink.release([stage(sink, frame, 1)], 1)
+    found = [(one.key(), one.value(), one.partition()) for one in topics.messages(name)]
+    assert sorted(map(str, found[:])) == sorted(map(str, [*rows[:3], (b"a", b"4", _partition_of(found, b"4"))]))
+
+
+def _partition_of(found: list[tuple[bytes, bytes, int]], value: bytes) -> int:
+    return next(partition for _, one, partition in found if one == value)
+
+
+def test_rows_are_released_to_the_topic_they_were_staged_for(
+    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+) -> None:
+    handle = staged(spark, sink, 1)
+    other = KafkaSink(topics.servers, topics.make(), str(target.path)).bind(SinkContext("orders", "lake"))
+    with pytest.raises(StagedElsewhereError):
+        other.release([handle], 1)
+
+
+def test_no_secret_comes_out_of_a_sink(topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PASSWORD_OF_KAFKA", "hunter2hunter2")
+    config = {"sasl.username": "me-myself", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    sink = KafkaSink(
+        topics.servers,
+        "orders",
+        str(tmp_path / "staging"),
+        config={**config, "socket.connection.setup.timeout.ms": 1000},
+        config_env={"sasl.password": "PASSWORD_OF_KAFKA"},
+    )
+    bound = sink.bind(SinkContext("orders", "lake"))
+    with pytest.raises(KafkaUnavailableError) as raised:
+        bound.check_target()
+    told = [repr(sink), repr(bound), json.dumps(sink.definition()), str(raised.value), repr(raised.value.data)]
+    assert not [text for text in told if "hunter2" in text or "me-myself" in text]

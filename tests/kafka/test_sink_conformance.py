@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
+from tests.kafka.target import Topic
+from tests.kafka.topics import Topics
+
+
+class TestKafkaSink(SinkConformance):
+    @pytest.fixture
+    def target(self, topics: Topics, tmp_path: Path) -> SinkTarget:
+        return Topic(topics, tmp_path / "staging")

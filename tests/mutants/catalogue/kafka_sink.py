@@ -1,0 +1,47 @@
+"""Releases to Kafka (R9, R16). Their tests need a broker: ``make kafka`` says whether it can be had."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_RELEASE = "tests/kafka/test_release.py"
+_SINK = "sinks/kafka/bound_kafka_sink.py"
+
+KAFKA_SINK = (
+    Mutant(
+        "ledger-read-before-it-is-settled",
+        "R9",
+        _SINK,
+        "        if self._transactions is None:\n",
+        "        self._catch_up(since, ledger)\n        if self._transactions is None:\n",
+        (f"{_RELEASE}::test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_written_again",),
+        "the transaction before ends behind the look at the ledger, and its rows come twice",
+    ),
+    Mutant(
+        "released-handles-are-not-skipped",
+        "R9",
+        _SINK,
+        '        waiting = list({one["id"]: one for one in staged if one["id"] not in released}.values())',
+        '        waiting = list({one["id"]: one for one in staged}.values())',
+        (f"{_RELEASE}::test_r9_a_batch_that_an_earlier_checkpoint_has_released_is_not_written_again",),
+        "a release that covers more than one checkpoint repeats rows, or is refused for ever",
+    ),
+    Mutant(
+        "lost-reply-is-believed",
+        "R9",
+        _SINK,
+        "            except BaseException:\n                self._throw_away()\n                raise",
+        "            except BaseException:\n                raise",
+        (f"{_RELEASE}::test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing",),
+        "what the process remembers of the ledger is not what the transaction came to",
+    ),
+    Mutant(
+        "ledger-made-again-is-an-empty-one",
+        "R9",
+        "sinks/kafka/ledger.py",
+        "        if found.id != known:",
+        "        if False:",
+        (f"{_RELEASE}::test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released",),
+        "all that was released is released once more",
+    ),
+)
