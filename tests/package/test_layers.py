@@ -30,6 +30,7 @@ LAYERS = (
     ("partitions",),
     ("journal",),
     ("journal.kinds",),
+    ("connections",),
     ("storage",),
     ("model",),
     ("errors",),
