@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
     from airflow_provider_ckpt.sinks.file_sink import FileSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
+    from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
     from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
     from airflow_provider_ckpt.spark.query.persisted import read_persisted
     from airflow_provider_ckpt.storage.errors import NoRootError
@@ -130,6 +131,7 @@ __all__ = [
     "PartitionWithMetrics",
     "PersistedResult",
     "PersistedResultsError",
+    "PostgresSink",
     "ProgressRetryPolicy",
     "QueryMetrics",
     "Reconfiguration",
@@ -211,6 +213,7 @@ _MODULES = {
     "PartitionWithMetrics": "jobmaster.partition_metrics",
     "PersistedResult": "jobmaster.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
+    "PostgresSink": "sinks.postgres.postgres_sink",
     "ProgressRetryPolicy": "operators.retry_policy",
     "QueryMetrics": "job.controller",
     "Reconfiguration": "job.reconfiguration",

@@ -13,6 +13,7 @@ Life of a sink, and who calls what::
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
     job is new          BoundSink.check_target()     the driver, before anything is written
+    every start         BoundSink.check_rows(...)    the driver that plans the job, behind it
                         BoundSink.prepare()          the process about to stage, before the first batch
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Handle = dict[str, Any]
+
+
+def _no_executors(frame: DataFrame, function: Callable[[int, Iterator[Any]], Any]) -> list[Any]:
+    raise NotImplementedError("whoever stages this request has given it nothing that runs on executors")
+
 
 _ATTEMPT = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,149}")
 _NONCE = re.compile(r"[A-Za-z0-9]{1,40}")
@@ -75,6 +81,12 @@ class StageRequest:
     (R18), and a function that tells the count; call that after the returned frame was consumed. It adds some
     5 % to a plain write: a sink that can read the count off what it wrote does without.
 
+    ``over_partitions`` takes a frame and a function, consumes the frame by calling the function for each partition on
+    executors, and returns what it has returned (JSON values), once for each partition. The function is given the
+    attempt id of Spark's task and an iterator of Arrow record batches; a task that Spark repeats calls it again, with
+    another id, and of these only the call that Spark counts is told of. It is sent with its module by value: nothing of
+    this package need be installed there.
+
     Raises IllegalStageRequestError if ``attempt`` or ``nonce`` cannot be part of a file name.
     """
 
@@ -82,6 +94,9 @@ class StageRequest:
     batch_id: int
     nonce: str
     counted: Callable[[DataFrame], tuple[DataFrame, Callable[[], int]]] = field(compare=False, repr=False)
+    over_partitions: Callable[[DataFrame, Callable[[int, Iterator[Any]], Any]], list[Any]] = field(
+        compare=False, repr=False, default=_no_executors
+    )
 
     def __post_init__(self) -> None:
         if not _ATTEMPT.fullmatch(self.attempt):
@@ -172,6 +187,13 @@ class BoundSink(ABC):
 
         Called once, for a job that its root does not know yet, before anything is written, also to the root. Reads
         only. Raises subclasses of InvalidInputError. A job may be given up after it.
+        """
+
+    def check_rows(self, given: SinkInput) -> None:  # noqa: B027 - a target may take any rows
+        """Refuse a target, as it is now, that cannot take such rows. As :meth:`Sink.check_input`, but may look.
+
+        Called at every start, in the driver that plans the job, before anything is written; reads only. Raises
+        subclasses of InvalidInputError.
         """
 
     def prepare(self) -> None:  # noqa: B027 - most targets need no preparation

@@ -73,6 +73,8 @@ def prepare(job: Job, options: RunOptions, storage: Storage, location: Location,
     if decision.is_new or anew:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_lost_output(decision.state, sinks)
+    for uid, given in plan.sink_inputs.items():
+        sinks[uid].check_rows(given)
     return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)
 
 

@@ -24,6 +24,8 @@ LAYERS = (
     ("client", "remote"),
     ("jobmaster", "task"),
     ("sparkfiles", "report"),
+    ("sinks.postgres",),
+    ("sinks.database",),
     ("sinks",),
     ("coordinator",),
     ("job",),
@@ -42,6 +44,7 @@ HEAVY = {
     "pyspark": {"spark", "testing"},
     "py4j": {"spark"},
     "fsspec": {"storage"},
+    "psycopg": {"sinks"},
 }
 """Third party -> the folders that may import it."""
 RANK = {folder: rank for rank, line in enumerate(LAYERS) for folder in line}
@@ -124,6 +127,9 @@ LATE = {
     "operators.hosting": "as above: a JobMaster has sinks, and only the task that runs one needs it",
     "triggers.comeback_watch": "as triggers.job_master, of the journal",
     "triggers.job_master": "as above, of the triggerer",
+    "sinks.postgres.copying": "what runs on executors imports there what it needs",
+    "sinks.postgres.postgres_sink": "psycopg may be absent: only a process that hosts the sink needs it",
+    "spark.task.over_partitions": "as sinks.postgres.copying",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",
     "hooks.yarn_applications": "requests-kerberos may be absent: only a deferred task on a YARN with Kerberos needs it",

@@ -60,6 +60,8 @@ class JobPlan:
     unions: Mapping[str, Unions] = field(default_factory=dict)
     """Vertex uid -> what it unites; of those that are not over."""
     splits: PlannedSplits = field(default_factory=PlannedSplits)
+    sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
+    """Sink uid -> what it is given; of those whose vertex is not over."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -100,7 +102,9 @@ def plan_job(
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
-    return JobPlan(graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions, splits)
+    return JobPlan(
+        graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions, splits, planner.sink_inputs
+    )
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -173,6 +177,7 @@ class _Planner:
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
         """Of those that are planned; what is over keeps the definition it has."""
+        self.sink_inputs: dict[str, SinkInput] = {}
         self.unions: dict[str, Unions] = {}
         self._mixed: set[str] = set()
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
@@ -259,6 +264,7 @@ class _Planner:
         for uid in vertex.sinks:
             given = SinkInput(uid, columns, output_mode, vertex.bounded)
             self._job.operators[uid].sink.check_input(given)
+            self.sink_inputs[uid] = given
 
     def _check_supported(self, vertex: JobVertex, built: BuiltQuery) -> None:
         if self._calls.streaming:
