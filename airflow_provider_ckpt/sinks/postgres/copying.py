@@ -42,7 +42,7 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str]) -> Any:
                     copy = cursor.copy(statements[-1].encode())
                     writer = copy.__enter__()
                 columns = [_as_text(column) for column in batch.columns]
-                columns.append(pyarrow.array([part] * batch.num_rows, pyarrow.int64()))
+                columns.append(pyarrow.repeat(pyarrow.scalar(part, pyarrow.int64()), batch.num_rows))
                 columns.append(pyarrow.array(range(rows, rows + batch.num_rows), pyarrow.int64()))
                 names = [str(number) for number in range(len(columns))]
                 text = io.BytesIO()
@@ -79,9 +79,12 @@ def _told(error: Any) -> dict[str, Any]:
 
 
 def _as_text(column: Any) -> Any:
-    """An array as PostgreSQL writes one; everything else as it is."""
+    """An array as PostgreSQL writes one, an instant without its zone (the session's is UTC, and writing it takes as
+    long as all the rest); everything else as it is."""
     import pyarrow
 
+    if pyarrow.types.is_timestamp(column.type) and column.type.tz is not None:
+        return column.view(pyarrow.int64()).view(pyarrow.timestamp(column.type.unit))
     if not pyarrow.types.is_list(column.type) and not pyarrow.types.is_large_list(column.type):
         return column
     return pyarrow.array([None if one is None else _literal(one) for one in column.to_pylist()], pyarrow.string())
