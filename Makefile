@@ -91,6 +91,10 @@ cluster: setup ## the tests on a standalone Spark cluster (started on this machi
 s3: setup ## whole jobs on an S3 server on this machine (needs mvn; downloads 0.7 GB once)
 	$(PYTEST) -m s3 --timeout 1800
 
+.PHONY: kafka
+kafka: setup ## whole jobs on a Kafka broker on this machine (needs mvn and javac; downloads 60 MB once)
+	$(PYTEST) tests/kafka -m kafka --timeout 1800
+
 .PHONY: airflow-real
 airflow-real: setup ## the tests against a whole Airflow (started on this machine; one in parts, on PostgreSQL)
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \

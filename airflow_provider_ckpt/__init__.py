@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
     from airflow_provider_ckpt.job.errors import NotReconfigurableError
+    from airflow_provider_ckpt.job.gate import PendingRelease
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.job.keep_up import KeepUp
     from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         NoSuchResultError,
         NotForNextRunError,
         PersistedResultsError,
+        ReleaseHeldError,
         ResultNotPersistedError,
         StagedOutputLeftError,
         UnreleasedOutputError,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.operators.retry_policy import ProgressRetryPolicy
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
+    from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
     from airflow_provider_ckpt.sinks.file_sink import FileSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
@@ -96,6 +99,7 @@ __all__ = [
     "CkptError",
     "Controller",
     "DeletedJob",
+    "DeltaSink",
     "FileSink",
     "Garbage",
     "GarbageReport",
@@ -129,6 +133,7 @@ __all__ = [
     "NotRescaledError",
     "OvertakenError",
     "PartitionWithMetrics",
+    "PendingRelease",
     "PersistedResult",
     "PersistedResultsError",
     "PostgresSink",
@@ -137,6 +142,7 @@ __all__ = [
     "Reconfiguration",
     "ReconfigurationFailedError",
     "ReconfigurationPreview",
+    "ReleaseHeldError",
     "RequestOutcome",
     "RequestOvertakenError",
     "RequestResult",
@@ -178,6 +184,7 @@ _MODULES = {
     "CkptError": "errors",
     "Controller": "job.controller",
     "DeletedJob": "jobmaster.deletion",
+    "DeltaSink": "sinks.delta.delta_sink",
     "FileSink": "sinks.file_sink",
     "Garbage": "jobmaster.garbage",
     "GarbageReport": "client.garbage_collection",
@@ -211,6 +218,7 @@ _MODULES = {
     "NotRescaledError": "client.errors",
     "OvertakenError": "errors",
     "PartitionWithMetrics": "jobmaster.partition_metrics",
+    "PendingRelease": "job.gate",
     "PersistedResult": "jobmaster.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
     "PostgresSink": "sinks.postgres.postgres_sink",
@@ -219,6 +227,7 @@ _MODULES = {
     "Reconfiguration": "job.reconfiguration",
     "ReconfigurationFailedError": "hooks.errors",
     "ReconfigurationPreview": "client.reconfiguration",
+    "ReleaseHeldError": "jobmaster.errors",
     "RequestOutcome": "model.request_outcome",
     "RequestOvertakenError": "client.errors",
     "RequestResult": "model.request_outcome",

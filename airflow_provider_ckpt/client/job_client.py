@@ -294,8 +294,9 @@ class JobClient:
 
         ``job``: its definition, as it ran; only the sinks are used. ``driver_is_gone``: say so of a driver that cannot
         be seen from here, and of workers; one that lives after all is overtaken, and ends. Raises as :meth:`state`,
-        JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError, and what a
-        sink fails with: then the rest can be asked for again.
+        JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
+        ReleaseHeldError, and what a sink fails with: the other sinks are released then, and the rest can be asked for
+        again.
         """
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
 

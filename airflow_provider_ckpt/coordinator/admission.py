@@ -7,6 +7,7 @@ from airflow_provider_ckpt.coordinator.messages import (
     ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
+    ReleaseHeld,
     RescaleRequested,
     RunGivenUp,
     StopRequested,
@@ -26,12 +27,13 @@ from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 
 
 class Admission:
-    """Answers with the reason a message is dropped for: epoch, attempt, subtask (no such), checkpoint
+    """Answers with the reason a message is dropped for: epoch, attempt, subtask or sink (no such), checkpoint
     (not pending, or acknowledged already), stale (repeated or overtaken); None if it is taken."""
 
     def __init__(self, epoch: int, parts: Parts) -> None:
         self._epoch, self._subtasks, self._pauses = epoch, parts.subtasks, parts.pauses
         self._requests, self._cycle, self._reconfiguring = parts.requests, parts.cycle, parts.reconfiguring
+        self._releases = parts.releases
 
     def refuse(self, message: Message) -> str | None:
         if isinstance(message, RunGivenUp):
@@ -40,8 +42,8 @@ class Admission:
             return None if self._requests.is_new(message.request) else "stale"
         if message.epoch != self._epoch:
             return "epoch"
-        if isinstance(message, (ReleaseDone, ReleaseFailed)):
-            return None
+        if isinstance(message, (ReleaseDone, ReleaseFailed, ReleaseHeld)):
+            return None if message.sink in self._releases else "sink"
         if message.subtask not in self._subtasks:
             return "subtask"
         if self._subtasks.status(message.subtask) is SubtaskStatus.FINISHED:

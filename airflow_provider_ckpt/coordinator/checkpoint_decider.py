@@ -82,6 +82,6 @@ class CheckpointDecider:
             return None
         if parts.requests.stop is not None and not savepoint:
             return None
-        if not savepoint and len(parts.releases) >= MAX_UNRELEASED:
+        if not savepoint and parts.releases.backlog >= MAX_UNRELEASED:
             return None
         return parts.cycle.due(savepoint and not parts.options.is_batch)

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
 from airflow_provider_ckpt.coordinator.controlling import Controlling
-from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
+from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
@@ -19,6 +19,7 @@ from airflow_provider_ckpt.coordinator.messages import (
     ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
+    ReleaseHeld,
     RescaleRequested,
     RunGivenUp,
     StopRequested,
@@ -28,7 +29,7 @@ from airflow_provider_ckpt.coordinator.parts import make_parts
 from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
-from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
+from airflow_provider_ckpt.coordinator.releasing import Releasing
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
@@ -49,7 +50,7 @@ from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.journal.events import CheckpointReleased, RequestAnswered
+from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -69,11 +70,12 @@ class Coordinator:
 
     1. At most one checkpoint is pending; its id is in the journal before its first barrier (R10).
     2. ``Append(CheckpointCompleted)`` is the commit point; only then a ``Release`` of it may follow.
-    3. Releases are strictly ascending, one at a time; after a crash the lowest unreleased comes first.
-    4. A subtask with sinks closes after a checkpoint that covers its end of data was *released*.
-    5. The job reaches no final status while completed > released, unless the release itself failed.
-    6. STOPPED: the savepoint of a stop is completed and released. Every request that was taken is answered
-       again before the job ends, with how it went.
+    3. Releases of a sink are strictly ascending, one at a time; those of several sinks do not wait for each other.
+    4. A subtask with sinks closes after a checkpoint that covers its end of data was *released*, in every sink.
+    5. The job reaches no final status while completed > released, unless the release itself failed, or, of a stop, a
+       gate holds it.
+    6. STOPPED: the savepoint of a stop is completed and released, but for what gates hold. Every request that was taken
+       is answered again before the job ends, with how it went.
     7. After ``EndJob`` every message is dropped.
     """
 
@@ -97,6 +99,7 @@ class Coordinator:
         self._parts = make_parts(graph, options, epoch, restored, attempts, slots, is_awaiting=is_awaiting)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
+        self._releasing = Releasing(self._parts, self._job)
         self._failover = Failover(self._parts, self._job, self._decider, is_awaiting=is_awaiting)
         self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
@@ -183,7 +186,8 @@ class Coordinator:
         return self._parts.releases.last_released
 
     @property
-    def releasing(self) -> int | None:
+    def releasing(self) -> Mapping[str, int]:
+        """Sink -> checkpoint."""
         return self._parts.releases.under_way
 
     @property
@@ -243,9 +247,11 @@ class Coordinator:
             case QueryMeasured():
                 self._controlling.measured(message)
             case ReleaseDone():
-                self._release_done(message, now)
+                self._awaited(self._releasing.done(message, now))
             case ReleaseFailed():
-                self._release_failed(message, now)
+                self._awaited(self._releasing.failed(message, now))
+            case ReleaseHeld():
+                self._awaited(self._releasing.held(message, now))
             case StopRequested():
                 self._requested(message, now)
             case RescaleRequested():
@@ -256,20 +262,9 @@ class Coordinator:
                 self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
                 self._job.end(JobStatus.RESTARTING, message.cause)
 
-    def _release_done(self, message: ReleaseDone, now: float) -> None:
-        if self._parts.releases.done(message.checkpoint):
-            self._parts.out.append(Append(CheckpointReleased(message.checkpoint, now, message.sinks)))
-        else:
+    def _awaited(self, was_awaited: bool) -> None:
+        if not was_awaited:
             self._dropped["checkpoint"] += 1
-
-    def _release_failed(self, message: ReleaseFailed, now: float) -> None:
-        if not self._parts.releases.failed(message.checkpoint, now):
-            self._dropped["checkpoint"] += 1
-        elif message.terminal or self._parts.releases.exhausted:
-            times = "" if message.terminal else f" {MAX_TRIES} times"
-            cause = f"release of checkpoint {message.checkpoint} failed{times}: {message.cause}"
-            self._parts.cycle.abort(CheckpointFailureReason.JOB_STOPPED, now)
-            self._job.end(JobStatus.FAILED if message.terminal else JobStatus.RESTARTING, cause, at_once=True)
 
     def _requested(self, message: StopRequested, now: float) -> None:
         without = message.mode == "stop" and self._takes_no_savepoint
@@ -293,7 +288,7 @@ class Coordinator:
         self._decider.expire(now)
         self._failover.expire(now)
         self._job.note_running(now)
-        self._ask_release(now)
+        self._releasing.advance(now)
         self._controlling.advance(now)
         self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
         self._reconfigurer.advance(now)
@@ -312,8 +307,3 @@ class Coordinator:
         effects = list(self._parts.out)
         self._parts.out.clear()
         return effects
-
-    def _ask_release(self, now: float) -> None:
-        checkpoint = self._parts.releases.ask(now)
-        if checkpoint is not None:
-            self._parts.out.append(Release(checkpoint))

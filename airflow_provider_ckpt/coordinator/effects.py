@@ -30,10 +30,11 @@ class NotifyCompleted:
 
 @dataclass(frozen=True)
 class Release:
-    """Release everything staged up to the checkpoint's positions, in every sink; answered by
-    ReleaseDone or ReleaseFailed. Never two at once, strictly ascending (R9)."""
+    """Release everything staged for ``sink`` up to the checkpoint's positions; answered by ReleaseDone, ReleaseFailed
+    or ReleaseHeld. Never two at once of one sink, strictly ascending (R9)."""
 
     checkpoint: int
+    sink: str
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 @dataclass(frozen=True)
 class _Ending:
-    """How the job ends once nothing completed is unreleased; ``at_once``: without waiting for that,
-    because it is the release that cannot go on."""
+    """How the job ends once nothing completed is unreleased; ``at_once``: without waiting for sinks whose releases
+    fail, because it is one of these that cannot go on."""
 
     status: RunEnd
     cause: str | None
@@ -94,15 +94,13 @@ class JobLifecycle:
         self._parts.out.append(EndJob(ending.status, ending.cause))
 
     def _waits_for_releases(self, ending: _Ending) -> bool:
-        releases = self._parts.releases
-        if ending.at_once or not len(releases):
-            return False
         # the next driver rolls forward anyway: one that failed need not try an unreachable sink for minutes first
-        return not (ending.status is JobStatus.RESTARTING and releases.is_failing)
+        lenient = ending.at_once or ending.status is JobStatus.RESTARTING
+        return self._parts.releases.waits(for_failing=not lenient)
 
     def _decide(self) -> None:
         parts = self._parts
-        if parts.cycle.pending is not None or len(parts.releases):
+        if parts.cycle.pending is not None or parts.releases.waits(for_failing=True):
             return
         stop = parts.requests.stop
         if parts.subtasks.all_finished:
@@ -145,12 +143,16 @@ class JobLifecycle:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
         elif ending.status is JobStatus.STOPPED and stop is not None:
-            self._answer("stop", RequestOutcome.completed(f"savepoint {stop.savepoint} is released"), now)
+            self._answer("stop", RequestOutcome.completed(f"savepoint {stop.savepoint} is released{self._but()}"), now)
             self._answer("drain", RequestOutcome.failed("the job was stopped before it was drained"), now)
         else:
             self._answer("stop", RequestOutcome.failed(f"{ending.cause}"), now)
             goes_on = "; the next run goes on draining" if ending.status is JobStatus.RESTARTING else ""
             self._answer("drain", RequestOutcome.failed(f"{ending.cause}{goes_on}"), now)
+
+    def _but(self) -> str:
+        held = self._parts.releases.held
+        return f", but for what the gates of {', '.join(held)} hold: that stays staged for a later run" if held else ""
 
     def _answer(self, mode: str, outcome: RequestOutcome, now: float) -> None:
         for request, kind in self._parts.requests.close(mode):

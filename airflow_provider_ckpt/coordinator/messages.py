@@ -12,17 +12,30 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class ReleaseDone:
+    """``counts``: of what became visible in ``sink``."""
+
     epoch: int
     checkpoint: int
-    sinks: dict[str, dict[str, int]]
+    sink: str
+    counts: dict[str, int]
 
 
 @dataclass(frozen=True)
 class ReleaseFailed:
     epoch: int
     checkpoint: int
+    sink: str
     cause: str
     terminal: bool = False
+
+
+@dataclass(frozen=True)
+class ReleaseHeld:
+    """The gate of ``sink`` is closed."""
+
+    epoch: int
+    checkpoint: int
+    sink: str
 
 
 @dataclass(frozen=True)
@@ -67,4 +80,13 @@ class RunGivenUp:
     cause: str
 
 
-Message = Report | ReleaseDone | ReleaseFailed | StopRequested | RescaleRequested | ReconfigureRequested | RunGivenUp
+Message = (
+    Report
+    | ReleaseDone
+    | ReleaseFailed
+    | ReleaseHeld
+    | StopRequested
+    | RescaleRequested
+    | ReconfigureRequested
+    | RunGivenUp
+)

@@ -12,8 +12,8 @@ from airflow_provider_ckpt.job.options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.mode import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""So many completed checkpoints may wait for their release before no new one is taken: sinks that
-cannot keep up slow the checkpoints down, and the journal keeps what a release needs."""
+"""So many completed checkpoints may wait for their release in every sink before no new one is taken: a job of which
+nothing is released slows down. One sink of several, or one that a gate holds, slows nobody down."""
 
 
 def _of_a_run(name: str) -> Any:

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.final_checkpoints import FinalCheckpoints
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.reconfiguring import Reconfiguring
-from airflow_provider_ckpt.coordinator.release_queue import ReleaseQueue
+from airflow_provider_ckpt.coordinator.releases import Releases
 from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.rescaling import Rescaling
 from airflow_provider_ckpt.coordinator.restart_strategy import RestartStrategy
@@ -45,7 +45,7 @@ class Parts:
     pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
-    releases: ReleaseQueue
+    releases: Releases
     cycle: CheckpointCycle
     restarts: RestartStrategy
 
@@ -89,7 +89,7 @@ def make_parts(
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(running, restored),
-        releases=ReleaseQueue(restored.last_released, restored.unreleased),
+        releases=Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored),
         cycle=CheckpointCycle(running, options, epoch, restored, subtasks, sources, splits, pauses, out),
         restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )

@@ -1,75 +1,104 @@
-"""The order of releases: ascending, one at a time, each completed checkpoint by itself (R9).
+"""The releases of one sink: ascending, one at a time (R9), and none of another sink's business.
 
-None is skipped, even when several wait. A release may have moved half of its data when the driver
-dies; the next driver must repeat *that* release, and the only one that can have been under way is then
-the lowest unreleased one.
+What is asked for is the newest completed checkpoint that the sink lacks, which releases what those before it cover,
+too. A driver may have died in the middle of a release: the sink finishes it as a part of the next one, whichever that
+is (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
 """
 
 from __future__ import annotations
-
-from collections import deque
 
 FIRST_BACKOFF = 1.0
 """Seconds before a failed release is asked for again; doubled each time."""
 MAX_BACKOFF = 30.0
 MAX_TRIES = 10
+"""So often in a row, while nothing else of the job is released, a release fails before the run is given up."""
+GATE_PAUSE = 5.0
+"""Seconds before a gate that holds a release is asked again."""
 
 
 class ReleaseQueue:
-    """Completed checkpoints that wait for their release; the first may be under way."""
+    """``released``: the last checkpoint that the sink has; ``completed``: the job's last one."""
 
-    def __init__(self, last_released: int, unreleased: tuple[int, ...]) -> None:
-        self.last_released = last_released
-        self._waiting = deque(sorted(unreleased))
-        self._asked = False
+    def __init__(self, released: int, completed: int) -> None:
+        self.released = released
+        self.is_held = False
+        """Its gate was closed when it was asked last."""
+        self.is_given_up = False
+        """It is not asked for again in this run."""
+        self._completed = max(released, completed)
+        self._asked = 0
+        self._is_under_way = False
         self._tries = 0
+        self._fruitless = 0
         self._retry_at: float | None = None
 
-    def __len__(self) -> int:
-        return len(self._waiting)
+    @property
+    def is_behind(self) -> bool:
+        return self._completed > self.released
 
     @property
     def under_way(self) -> int | None:
-        return self._waiting[0] if self._asked else None
+        return self._asked if self._is_under_way else None
 
     @property
     def next_try(self) -> float | None:
-        """When a failed release is asked for again."""
-        return self._retry_at
+        """When one that failed, or is held, is asked for again."""
+        return None if self.is_given_up else self._retry_at
+
+    @property
+    def tries(self) -> int:
+        """Of the release that is asked for."""
+        return self._tries
+
+    @property
+    def is_failing(self) -> bool:
+        """The last try failed."""
+        return self.is_given_up or (self._retry_at is not None and not self.is_held)
+
+    @property
+    def is_exhausted(self) -> bool:
+        return not self._is_under_way and self._fruitless >= MAX_TRIES
 
     def completed(self, checkpoint: int) -> None:
-        self._waiting.append(checkpoint)
+        self._completed = max(self._completed, checkpoint)
 
     def ask(self, now: float) -> int | None:
         """The checkpoint to release now, if any; it is under way from here on."""
-        if not self._waiting or self._asked or (self._retry_at is not None and now < self._retry_at):
+        if not self.is_behind or self._is_under_way or self.is_given_up:
             return None
-        self._asked, self._retry_at = True, None
+        if self._retry_at is not None and now < self._retry_at:
+            return None
+        self._is_under_way, self._retry_at, self._asked = True, None, self._completed
         self._tries += 1
-        return self._waiting[0]
+        return self._asked
 
     def done(self, checkpoint: int) -> bool:
-        """False if nobody waits for this answer (a repeated one). An answer to a try that was counted
-        as failed is still true."""
-        if self._tries == 0 or not self._waiting or self._waiting[0] != checkpoint:
+        """False if nobody waits for this answer (a repeated one). An answer to a try that was counted as failed is
+        still true."""
+        if checkpoint != self._asked or checkpoint <= self.released:
             return False
-        self.last_released = self._waiting.popleft()
-        self._asked, self._tries, self._retry_at = False, 0, None
+        self.released = checkpoint
+        self._is_under_way = self.is_held = False
+        self._tries, self._fruitless, self._retry_at = 0, 0, None
         return True
 
     def failed(self, checkpoint: int, now: float) -> bool:
         """False if nobody waits for this answer."""
-        if not self._asked or self._waiting[0] != checkpoint:
+        if self.under_way != checkpoint:
             return False
-        self._asked = False
-        self._retry_at = now + min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** (self._tries - 1))
+        self._is_under_way = self.is_held = False
+        self._fruitless += 1
+        self._retry_at = now + min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(self._tries - 1, MAX_TRIES))
         return True
 
-    @property
-    def is_failing(self) -> bool:
-        """The last try of the first one failed; it is asked for again later."""
-        return self._retry_at is not None
+    def held(self, checkpoint: int, now: float) -> bool:
+        """False if nobody waits for this answer."""
+        if self.under_way != checkpoint:
+            return False
+        self._is_under_way, self.is_held = False, True
+        self._tries, self._fruitless, self._retry_at = 0, 0, now + GATE_PAUSE
+        return True
 
-    @property
-    def exhausted(self) -> bool:
-        return not self._asked and self._tries >= MAX_TRIES
+    def others_went_on(self) -> None:
+        """Something else of the job was released: the run is of use, whatever this sink's target does."""
+        self._fruitless = 0

@@ -42,7 +42,8 @@ class RestoredState:
     """What the replay of the journal, and the tails of the logs, say about the epochs before.
 
     ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
-    checkpoints above ``last_released``, ascending.
+    checkpoints above ``last_released``, ascending; ``sinks_released``: by sink, the last one that it has, where that is
+    above it, too.
     ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on. ``splits``: of
     the sources with splits that are not over. ``settings``: what reconfigurations have changed, of which
     ``reconfigured`` was the last one, decided at ``reconfigured_at``.
@@ -52,6 +53,7 @@ class RestoredState:
     last_completed: int = 0
     last_released: int = 0
     unreleased: tuple[int, ...] = ()
+    sinks_released: Mapping[str, int] = field(default_factory=dict)
     ended: Mapping[str, Collection[str]] = field(default_factory=dict)
     dropped: Mapping[str, Collection[str]] = field(default_factory=dict)
     end_of_data: frozenset[SubtaskId] = frozenset()

@@ -32,6 +32,7 @@ RULES = (
     Rule("source", "format", "what was read is known by file, and would be read again or not at all"),
     Rule("source", "paths", "what was read is known by path, and would be read again or not at all"),
     Rule("source", "selection", "the files of a bounded source are listed once, those left out would never be read"),
+    Rule("source", "topics", "they were deleted and made again, and what was read is known by offsets of the old ones"),
     Rule("source", "splits", "what was read is known by split, or by file, and would be read again or not at all"),
     Rule("source", "parallelism", None),
     Rule("vertex", "output mode", "rows in the output would mean two things"),
@@ -144,7 +145,8 @@ def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[s
     if old.format is not None and new.format is not None:
         for one, named in zip((old, new), fields, strict=True):
             named |= {"format": one.format, "paths": list(one.paths)}
-            if old.bounded:
+            named["topics"] = {name: one.topics[name] for name in sorted(old.topics.keys() & new.topics.keys())}
+            if old.bounded and (old.selects or old.format != "kafka"):  # earlier releases recorded no topics
                 named["selection"] = dict(one.selects)
     return fields[0], fields[1]
 

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.job.errors import (
     NotASinkError,
     UnknownOptionError,
 )
-from airflow_provider_ckpt.job.operators import Operator, OutputMode, ReleasePolicy, Watermark
+from airflow_provider_ckpt.job.operators import Ends, Operator, OutputMode, ReleasePolicy, Watermark
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.storage.location import Location
@@ -70,6 +70,27 @@ def check_output_mode(uid: str, location: str, value: object) -> None:
 
 def check_release(uid: str, location: str, value: object) -> None:
     _check_choice(uid, location, "release", value, get_args(ReleasePolicy))
+
+
+def check_gate(uid: str, location: str, value: object) -> None:
+    if value is None:
+        return
+    try:
+        inspect.signature(value).bind(None)  # type: ignore[arg-type]
+    except TypeError:
+        expected = "a function that is given a PendingRelease and says True or False"
+        raise BadOperatorOptionError(
+            operator=uid, location=location, option="gate", value=value, expected=expected
+        ) from None
+
+
+def check_ends(uid: str, location: str, value: object, *, bounded: bool) -> None:
+    if value is None:
+        return
+    _check_choice(uid, location, "ends", value, get_args(Ends))
+    if not bounded:
+        expected = "left out: a source that is not bounded does not end"
+        raise BadOperatorOptionError(operator=uid, location=location, option="ends", value=value, expected=expected)
 
 
 def _check_choice(uid: str, location: str, option: str, value: object, choices: tuple[str, ...]) -> None:

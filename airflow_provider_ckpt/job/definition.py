@@ -8,13 +8,13 @@ from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.model.definition import SinkDefinition, SourceDefinition
 
-SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath"})
-"""Options of a file reader that decide which files it reads, in lower case. The others decide how a file is parsed,
-or may hold secrets: they are not recorded."""
+SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath", "subscribe", "subscribepattern", "assign"})
+"""Options of a reader that decide which files, or topics, it reads, in lower case. The others decide how a file is
+parsed, or may hold secrets: they are not recorded."""
 
 
 def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinition]:
-    return {one.uid: SinkDefinition(one.release, dict(one.sink.definition())) for one in sinks}
+    return {one.uid: SinkDefinition(one.release, dict(one.sink.definition()), one.gate is not None) for one in sinks}
 
 
 def source_definition(operator: Operator) -> SourceDefinition:
@@ -26,7 +26,7 @@ def source_definition(operator: Operator) -> SourceDefinition:
 
 
 def selecting(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that decide which files are read, by lower-case name."""
+    """The options that decide which files, or topics, are read, by lower-case name."""
     return {key.lower(): value for key, value in sorted(options.items()) if key.lower() in SELECTING}
 
 

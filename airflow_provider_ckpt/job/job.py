@@ -14,9 +14,11 @@ from airflow_provider_ckpt.job.errors import (
     NoRunError,
     UnboundedBatchError,
 )
+from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
+    Ends,
     Operator,
     OutputMode,
     ReleasePolicy,
@@ -120,6 +122,7 @@ class Job:
         max_bytes_per_trigger: Size | None = None,
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
+        ends: Ends | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -137,6 +140,7 @@ class Job:
         max_bytes_per_trigger: Size | None = None,
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
+        ends: Ends | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -154,6 +158,8 @@ class Job:
         ``uid``: defaults to the function's name. ``chain=False``: a Spark query of its own.
         ``max_bytes_per_trigger`` (bytes or "64m"), ``max_files_per_trigger``: how much one micro-batch of a
         file source reads; one of the two. ``watermark``: ``("ts", "1 hour")``, event time of the source.
+        ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
+        each start of its query it ends where the data end then (Spark's trigger of that name).
 
         ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
         in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
@@ -172,7 +178,8 @@ class Job:
             name, location = self._identify(function, uid)
             options = SourceOptions(*checks.read_limits(name, location, max_bytes_per_trigger, max_files_per_trigger))
             checks.check_flag(name, location, "bounded", bounded)
-            given = {"watermark": watermark, **options.given}
+            checks.check_ends(name, location, ends, bounded=bounded)
+            given = {"watermark": watermark, "ends": ends, **options.given}
             by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, batched, bounded, given)
             if by_split is None:
                 check_source(name, location, function)
@@ -190,6 +197,7 @@ class Job:
                     chain=chain,
                     options=options,
                     watermark=checks.read_watermark(name, location, watermark),
+                    ends=ends,
                     splits=by_split,
                     persist=persist,
                 )
@@ -247,16 +255,20 @@ class Job:
         sink: Any,
         *,
         release: ReleasePolicy = "every_checkpoint",
+        gate: Gate | None = None,
     ) -> Operator:
         """Write what ``input`` (a handle or an uid) emits to ``sink``, such as a ``FileSink``.
 
         ``release``: "every_checkpoint" shows what a checkpoint covers as soon as it is completed, in all
-        sinks of the job; "final" shows the whole run at once, when the job has finished.
+        sinks of the job; "final" shows the whole run at once, when the job has finished. ``gate``: a function that is
+        given a ``PendingRelease`` and says whether it may be released now; while it says False, checkpoints go on, and
+        what they cover stays staged.
         """
         location = caller_location()
         self._registry.check_uid(uid, location)
         checks.check_sink(uid, location, sink)
         checks.check_release(uid, location, release)
+        checks.check_gate(uid, location, gate)
         reader = InputReader(uid, location, self._registry.view, SINK_EXAMPLE)
         if input is None:
             raise MissingInputsError(operator=uid, location=location, example=SINK_EXAMPLE)
@@ -268,6 +280,7 @@ class Job:
                 sink=sink,
                 inputs={"frame": (reader.one(input),)},
                 release=release,
+                gate=gate,
             )
         )
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.splits import SplitSource
 
 Kind = Literal["source", "transform", "sink"]
 OutputMode = Literal["append", "update", "complete"]
 ReleasePolicy = Literal["every_checkpoint", "final"]
+Ends = Literal["available_now"]
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
 LONGEST_UID = 100
@@ -78,6 +80,10 @@ class Operator:
     options: SourceOptions = SourceOptions()
     watermark: Watermark | None = None
     release: ReleasePolicy = "every_checkpoint"
+    gate: Gate | None = field(default=None, repr=False)
+    """Of a sink: what is asked before a release."""
+    ends: Ends | None = None
+    """How a bounded source ends whose end cannot be frozen; None: it can, or it is refused in streaming mode."""
     splits: SplitSource | None = field(default=None, repr=False)
     """Of a source that is read split by split."""
     persist: bool = False

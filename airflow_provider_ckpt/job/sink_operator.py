@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from airflow_provider_ckpt.job.gate import Gate
+
 
 class SinkOperator(Protocol):
     """A sink in a job: :class:`~.operators.Operator`, or what the journal tells of one."""
@@ -16,6 +18,9 @@ class SinkOperator(Protocol):
 
     @property
     def release(self) -> str: ...
+
+    @property
+    def gate(self) -> Gate | None: ...
 
 
 class HasSinks(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
@@ -14,6 +14,7 @@ from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -29,7 +30,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 class OwnedJob:
     """A job that was taken over. ``graph``: as it begins; what it runs later is in the journal. ``logs``: opened, by
     subtask, with those that come later; ``attempts``: of those that are not finished.
-    ``final_only``: sinks that are released once, at the end. ``slots``, ``is_awaiting``, ``controllers``: see
+    ``policies``: of the sinks. ``slots``, ``is_awaiting``, ``controllers``: see
     :class:`Coordinator`."""
 
     identity: JobIdentity
@@ -40,7 +41,7 @@ class OwnedJob:
     attempts: Mapping[SubtaskId, AttemptId]
     restored: RestoredState
     sinks: Mapping[str, BoundSink]
-    final_only: frozenset[str] = frozenset()
+    policies: ReleasePolicies = field(default_factory=ReleasePolicies)
     slots: int = 1
     is_awaiting: bool = False
     controllers: Sequence[Controller] = ()
@@ -69,7 +70,8 @@ def job_master(
         journal.graph,
         job.logs,
         job.sinks,
-        job.final_only,
+        job.policies,
+        job_id=identity.job_id,
         epoch=identity.epoch,
         post=inbox.put,
         check_fenced=journal.check_fenced,
@@ -81,7 +83,7 @@ def job_master(
         journal,
         job.logs,
         retained=identity.options.retained_checkpoints,
-        final_only=job.final_only,
+        final_only=job.policies.final_only,
         snapshot_min_pause=identity.options.snapshot_min_pause if job.mode == "batch" else None,
     )
     return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox, turns=turns)

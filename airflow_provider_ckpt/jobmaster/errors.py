@@ -41,6 +41,24 @@ class SubtaskLogReopenedError(SubtaskLogLostError):
     )
 
 
+class GateAnswerError(TerminalError):
+    """``data``: job, sink, checkpoint, answer."""
+
+    template = (
+        "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and said {answer!r}: it has "
+        "to say True (release it) or False (not yet)"
+    )
+
+
+class ReleaseHeldError(TransientError):
+    """``data``: job, sinks, checkpoint."""
+
+    template = (
+        "what job {job!r} has completed up to checkpoint {checkpoint} is not released in {sinks}: the gates there are "
+        "closed. The rows stay staged; release again when the gates let them pass"
+    )
+
+
 class JobHasDriverError(InvalidInputError):
     template = (
         "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be overtaken. "

@@ -253,7 +253,8 @@ class JobMaster:
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state
-        self._releaser.release(state.checkpoints[effect.checkpoint], state.checkpoints.get(state.last_released))
+        since = max(state.last_released, state.sinks_released.get(effect.sink, 0))
+        self._releaser.release(effect.sink, state.checkpoints[effect.checkpoint], state.checkpoints.get(since))
 
     def _completed(self, effect: NotifyCompleted) -> None:
         self._retention.completed(effect.checkpoint)

@@ -1,12 +1,15 @@
-"""Carries out releases (commits) in a thread of its own, so that checkpoints go on meanwhile (R9)."""
+"""Carries out releases (commits) in threads of their own: checkpoints and other sinks go on meanwhile (R9)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed
+from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.gate import PendingRelease
+from airflow_provider_ckpt.jobmaster.errors import GateAnswerError
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -14,41 +17,52 @@ from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 
+Answer = ReleaseDone | ReleaseFailed | ReleaseHeld
+
 
 class SinkReleases:
-    """What a checkpoint releases, sink by sink. ``graph``: gives the one that the job runs now. ``logs``: of every
-    subtask that a checkpoint knows, loaded; ``final_only``: uids of the sinks that release with the final checkpoint
-    only."""
+    """What a checkpoint releases in one sink. ``graph``: gives the one that the job runs now. ``logs``: of every
+    subtask that a checkpoint knows, loaded."""
 
     def __init__(
         self,
+        job_id: str,
         graph: Callable[[], JobGraph],
         logs: Mapping[SubtaskId, LogReader],
         sinks: Mapping[str, BoundSink],
-        final_only: frozenset[str],
+        policies: ReleasePolicies,
     ) -> None:
-        self._graph, self._logs, self._sinks, self._final_only = graph, logs, sinks, final_only
+        self._job_id, self._sinks, self._policies = job_id, sinks, policies
+        self._graph, self._logs = graph, logs
 
-    def carry_out(self, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> dict[str, dict[str, int]]:
-        """Release in every sink what was staged between the two checkpoints; what each of them counted. Raises what a
-        sink fails with."""
-        return {
-            uid: self._sinks[uid].release(handles, completed.checkpoint)
-            for uid, handles in self._handles(completed, after).items()
-        }
+    def carry_out(
+        self, uid: str, completed: CheckpointCompleted, after: CheckpointCompleted | None
+    ) -> dict[str, int] | None:
+        """Release what was staged between the two checkpoints; what the sink counted. None: its gate is closed. Raises
+        what the sink, or the gate, fails with."""
+        if uid in self._policies.final_only and not _is_final(completed):
+            return {}
+        # a sink that releases at the end only has been released nothing so far
+        handles = self._handles(uid, completed, None if uid in self._policies.final_only else after)
+        if not self._is_open(uid, completed, handles):
+            return None
+        return self._sinks[uid].release(handles, completed.checkpoint)
 
-    def _handles(self, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> dict[str, list[Handle]]:
-        found: dict[str, list[Handle]] = {}
-        for vertex in self._graph().vertices:
-            known = [one for one in vertex.subtasks if one in completed.subtasks]  # it may have got more since
-            for uid in vertex.sinks:
-                if uid in self._final_only and not _is_final(completed):
-                    continue
-                # a sink that releases at the end only has been released nothing so far
-                found.setdefault(uid, [])
-                since = None if uid in self._final_only else after
-                for subtask in known:
-                    found[uid].extend(self._of(subtask, uid, completed, since))
+    def _is_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:
+        gate = self._policies.gates.get(uid)
+        rows = sum(handle["rows"] for handle in handles)
+        if gate is None or not rows:
+            return True
+        answer: object = gate(PendingRelease(self._job_id, uid, completed.checkpoint, rows))
+        if not isinstance(answer, bool):  # "false" is true
+            raise GateAnswerError(job=self._job_id, sink=uid, checkpoint=completed.checkpoint, answer=answer)
+        return answer
+
+    def _handles(self, uid: str, completed: CheckpointCompleted, since: CheckpointCompleted | None) -> list[Handle]:
+        found: list[Handle] = []
+        for vertex in [one for one in self._graph().vertices if uid in one.sinks]:
+            for subtask in [one for one in vertex.subtasks if one in completed.subtasks]:  # it may have got more since
+                found += self._of(subtask, uid, completed, since)
         return found
 
     def _of(
@@ -64,42 +78,47 @@ class SinkReleases:
 
 
 class Releaser:
-    """What it is made of: see :class:`SinkReleases`."""
+    """What it is made of: see :class:`SinkReleases`. Whoever asks asks for one release of a sink at a time."""
 
     def __init__(
         self,
         graph: Callable[[], JobGraph],
         logs: Mapping[SubtaskId, LogReader],
         sinks: Mapping[str, BoundSink],
-        final_only: frozenset[str],
+        policies: ReleasePolicies,
         *,
+        job_id: str,
         epoch: int,
-        post: Callable[[ReleaseDone | ReleaseFailed], None],
+        post: Callable[[Answer], None],
         check_fenced: Callable[[], None],
     ) -> None:
-        self._releases = SinkReleases(graph, logs, sinks, final_only)
+        self._releases = SinkReleases(job_id, graph, logs, sinks, policies)
         self._epoch, self._post, self._check_fenced = epoch, post, check_fenced
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-release")
+        self._threads = ThreadPoolExecutor(max(1, len(sinks)), thread_name_prefix="ckpt-release")
 
-    def release(self, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> None:
-        """Release in every sink what was staged between the two checkpoints; answers with a message."""
-        self._thread.submit(self._run, completed, after)
+    def release(self, sink: str, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> None:
+        """Release in ``sink`` what was staged between the two checkpoints; answers with a message."""
+        self._threads.submit(self._run, sink, completed, after)
 
     def close(self) -> None:
-        """Returns when the release under way, if any, is over."""
-        self._thread.shutdown(wait=True)
+        """Returns when the releases under way, if any, are over."""
+        self._threads.shutdown(wait=True)
 
-    def _run(self, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> None:
+    def _run(self, sink: str, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> None:
         number = completed.checkpoint
         try:
             self._check_fenced()
-            done = self._releases.carry_out(completed, after)
+            counts = self._releases.carry_out(sink, completed, after)
         except CkptError as error:
-            self._post(ReleaseFailed(self._epoch, number, str(error), terminal=not error.retryable))
+            self._post(ReleaseFailed(self._epoch, number, sink, str(error), terminal=not error.retryable))
         except Exception as error:  # a sink may raise anything: the coordinator decides, nothing is swallowed
-            self._post(ReleaseFailed(self._epoch, number, f"{type(error).__name__}: {error}"))
+            self._post(ReleaseFailed(self._epoch, number, sink, f"{type(error).__name__}: {error}"))
         else:
-            self._post(ReleaseDone(self._epoch, number, done))
+            held = counts is None
+            self._post(ReleaseHeld(self._epoch, number, sink) if held else self._done(number, sink, counts or {}))
+
+    def _done(self, number: int, sink: str, counts: dict[str, int]) -> ReleaseDone:
+        return ReleaseDone(self._epoch, number, sink, counts)
 
 
 def _is_final(completed: CheckpointCompleted) -> bool:

@@ -19,6 +19,7 @@ def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None
         last_completed=state.last_completed,
         last_released=state.last_released,
         unreleased=state.unreleased,
+        sinks_released=state.sinks_released,
         ended={vertex: tuple(uids) for vertex, uids in state.ended.items()},
         dropped={vertex: tuple(uids) for vertex, uids in state.dropped.items()},
         end_of_data=frozenset(state.end_of_data),

@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, JobHasWorkersError
+from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, JobHasWorkersError, ReleaseHeldError
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
 from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
 from airflow_provider_ckpt.jobmaster.takeover import claim
-from airflow_provider_ckpt.journal.events import CheckpointReleased, StatusChanged
+from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
@@ -61,12 +62,13 @@ class RollForward:
         self._leaves = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:
-        """Release what is completed and unreleased, in order; [] if there is nothing. Whatever the status of the job
-        was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it would have.
+        """Release what is completed and unreleased, each sink for itself; [] if there is nothing. Whatever the status
+        of the job was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it
+        would have.
 
         Raises JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
         DefinitionNotRecordedError, OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError,
-        FencedError, and what a sink fails with.
+        FencedError, ReleaseHeldError, and what a sink fails with, each when the other sinks were released.
         """
         journal = Journal(self._storage, self._job_id)
         try:
@@ -116,22 +118,42 @@ class RollForward:
         check_sinks(self._job, state, definition, self._sinks)
 
     def _release(self, journal: Journal) -> list[CheckpointReleased]:
+        """In every sink, whatever becomes of the others: the first failure is raised when all were tried."""
         state = journal.state
         logs = {
             name: TailingLogReader(self._storage, subtask_log_path(self._job_id, name.vertex, name.number))
             for name in self._graph.subtasks
         }
         check_whole(state, logs)
-        final_only = frozenset(one.uid for one in self._job.sinks if one.release == "final")
-        releases = SinkReleases(lambda: self._graph, logs, self._sinks, final_only)
-        done: list[CheckpointReleased] = []
-        for number in state.unreleased:
+        policies = ReleasePolicies.of(self._job.sinks)
+        releases = SinkReleases(self._job_id, lambda: self._graph, logs, self._sinks, policies)
+        counts, failed, held = dict[str, dict[str, int]](), list[Exception](), list[str]()
+        for uid in sorted({uid for vertex in self._graph.vertices for uid in vertex.sinks}):
             journal.check_fenced()
-            counts = releases.carry_out(state.checkpoints[number], state.checkpoints.get(state.last_released))
+            try:
+                found = self._release_sink(uid, releases, state)
+            except OvertakenError:
+                raise
+            except Exception as error:
+                failed.append(error)
+                continue
+            if found is None:
+                held.append(uid)
+            else:
+                counts[uid] = found
+        number = state.unreleased[-1]
+        if not failed and not held:
             event = CheckpointReleased(number, time.time(), counts)
             journal.write(event)
-            done.append(event)
-        return done
+            return [event]
+        for uid, found in counts.items():
+            journal.write(SinkReleased(uid, number, time.time(), found))
+        raise failed[0] if failed else ReleaseHeldError(job=self._job_id, sinks=", ".join(held), checkpoint=number)
+
+    def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int] | None:
+        """Up to the newest completed checkpoint."""
+        since = max(state.last_released, state.sinks_released.get(uid, 0))
+        return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.checkpoints.get(since))
 
     def _leave(self, journal: Journal) -> None:
         journal.write(replace(self._leaves, at=time.time()))

@@ -10,6 +10,7 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import (
     CheckpointCompleted,
     CheckpointReleased,
     CheckpointTriggered,
+    SinkReleased,
 )
 from airflow_provider_ckpt.journal.kinds.deletion import DeletionBegun
 from airflow_provider_ckpt.journal.kinds.epochs import (
@@ -48,6 +49,7 @@ __all__ = [
     "Reconfigured",
     "RequestAnswered",
     "Restored",
+    "SinkReleased",
     "SourceDropped",
     "SourceEnded",
     "SourceFrozen",
@@ -75,6 +77,7 @@ Event = (
     | CheckpointCompleted
     | CheckpointAborted
     | CheckpointReleased
+    | SinkReleased
     | SourceEnded
     | SourceDropped
     | LateFilesFound

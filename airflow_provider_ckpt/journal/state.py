@@ -186,7 +186,7 @@ class JobState(Reconfigurations):
             "released" if number <= self.last_released else "completed",
             triggered_at=done.triggered_at,
             completed_at=done.at,
-            released_at=release.at if release else None,
+            released_at=release.at if release and number <= self.last_released else None,
             finished=tuple(sorted(uid for uid, state in done.operators.items() if state == "finished")),
             sinks={uid: dict(counts) for uid, counts in release.sinks.items()} if release else {},
         )

@@ -26,6 +26,8 @@ class SourceDefinition:
     selects: Mapping[str, str] = field(default_factory=dict)
     parallelism: int | None = field(default=None, metadata=LATER)
     """Of a source that is read split by split; None for any other."""
+    topics: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
+    """Of a Kafka source: name -> the id that the brokers gave it. Those of a live source's pattern are not recorded."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,11 @@ class VertexDefinition:
 
 @dataclass(frozen=True)
 class SinkDefinition:
-    """``target``: what ``Sink.definition`` gives."""
+    """``target``: what ``Sink.definition`` gives; ``gated``: whether its releases ask a gate first. That may change."""
 
     release: str
     target: Json
+    gated: bool = field(default=False, compare=False, metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class JobDefinition:
     def keeping(self, before: JobDefinition) -> JobDefinition:
         """With what ``before`` knows of sources and vertices that are over: their functions were not called."""
         sources = {
-            uid: replace(source, format=old.format, paths=old.paths, selects=old.selects)
+            uid: replace(source, format=old.format, paths=old.paths, selects=old.selects, topics=old.topics)
             if source.format is None and (old := before.sources.get(uid)) is not None
             else source
             for uid, source in self.sources.items()

@@ -41,7 +41,7 @@ def job_master(
 
 _NOT_TOLD = (
     "the journal does not tell how {} is reached: it has options, is not where the checkpoint root is, was changed "
-    "since the job was prepared, or is a class of your own"
+    "since the job was prepared, has a gate, or is a class of your own"
 )
 
 

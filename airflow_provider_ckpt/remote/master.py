@@ -27,6 +27,7 @@ from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.restored_state import restored
 from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
 from airflow_provider_ckpt.journal.journal import Journal
@@ -210,7 +211,7 @@ class Master:
             {one: AttemptId.vacant(deployment) for one in graph.subtasks if one not in state.finished},
             restored(state, splits_left(storage, self._job_id, state, logs)),
             self._sinks,
-            final_only=frozenset(one.uid for one in self._job.sinks if one.release == "final"),
+            policies=ReleasePolicies.of(self._job.sinks),
             slots=max(1, len(graph.subtasks)),
             is_awaiting=True,
         )

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.journal.events import (
     LateFilesFound,
     ReconfigurationEnded,
     Reconfigured,
+    SinkReleased,
     SourceDropped,
     SourceEnded,
     SubtaskFinished,
@@ -85,6 +86,8 @@ class StatusReporter:
             self.say(LineKind.CHECKPOINT, f"{_name(event)} completed in {_took(event)}", state, quiet=True)
         elif isinstance(event, CheckpointReleased):
             self._released(event, state)
+        elif isinstance(event, SinkReleased):
+            self._released_in_one(event, state)
         elif isinstance(event, JobReconciled):
             self.say(LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event)))
         elif told := _describe(event):
@@ -105,6 +108,13 @@ class StatusReporter:
             self.say(LineKind.RELEASED, f"{name}; nothing new", state)
         else:
             self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
+
+    def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
+        """Only if other sinks stay behind: else the checkpoint is told as a whole, a moment later."""
+        others, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
+        text = f"{event.sink} released {rows} rows, up to checkpoint {event.checkpoint}"
+        behind = f"; another sink has them up to checkpoint {state.last_released or 'none'} only"
+        self.say(LineKind.RELEASED, f"{text}{behind}", state, quiet=not (others and rows))
 
 
 _ENDED = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}

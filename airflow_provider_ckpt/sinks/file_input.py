@@ -18,18 +18,18 @@ _NO_FOLDER_NAME = ("interval", "geometry", "geography", "void", "variant")
 """A partition value becomes a folder's name: one value, which reads back."""
 
 
-def check_file_input(given: SinkInput, file_format: str, partition_by: Sequence[str]) -> None:
+def check_file_input(given: SinkInput, file_format: str, partition_by: Sequence[str], sink: str = "FileSink") -> None:
     """Raises SinkInputError for columns that the format cannot hold, InvalidSinkError for ``partition_by``."""
     if not given.columns:
         raise _refused(given, "its input has no columns", "Select at least one")
     _check_names(given)
-    partitions = {_partition_column(given, name) for name in partition_by}
+    partitions = {_partition_column(given, name, sink) for name in partition_by}
     if len(partitions) == len(given.columns):
         reason = f"is every column of the input of sink {given.uid}: the files would hold none. Leave one out"
-        raise InvalidSinkError(sink="FileSink", setting="partition_by", value=list(partition_by), reason=reason)
+        raise InvalidSinkError(sink=sink, setting="partition_by", value=list(partition_by), reason=reason)
     for name, kind in given.columns:
         if name in partitions:
-            _check_partition(given, name, kind)
+            _check_partition(given, name, kind, sink)
         else:
             _check_type(given, file_format, name, kind)
 
@@ -44,7 +44,7 @@ def _check_names(given: SinkInput) -> None:
         seen[name.casefold()] = name
 
 
-def _partition_column(given: SinkInput, wanted: str) -> str:
+def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
     """The column that Spark takes: names are compared without case, unless spark.sql.caseSensitive says so."""
     names = [name for name, _ in given.columns]
     for name in names:
@@ -54,10 +54,10 @@ def _partition_column(given: SinkInput, wanted: str) -> str:
         if name.casefold() == wanted.casefold():
             return name
     reason = f"is no column of the input of sink {given.uid}; it has {', '.join(map(repr, names))}"
-    raise InvalidSinkError(sink="FileSink", setting="partition_by", value=wanted, reason=reason)
+    raise InvalidSinkError(sink=sink, setting="partition_by", value=wanted, reason=reason)
 
 
-def _check_partition(given: SinkInput, name: str, kind: Any) -> None:
+def _check_partition(given: SinkInput, name: str, kind: Any, sink: str) -> None:
     kind = _plain(kind)
     if not isinstance(kind, str) or _family(kind) in _NO_FOLDER_NAME:
         shown = kind["type"] if isinstance(kind, dict) else kind
@@ -65,7 +65,7 @@ def _check_partition(given: SinkInput, name: str, kind: Any) -> None:
             f"is a column of type {shown} in the input of sink {given.uid}, and no folder can be named by such a "
             "value. Partition by a column that was made of it, as text or date, say"
         )
-        raise InvalidSinkError(sink="FileSink", setting="partition_by", value=name, reason=reason)
+        raise InvalidSinkError(sink=sink, setting="partition_by", value=name, reason=reason)
 
 
 def _check_type(given: SinkInput, file_format: str, name: str, kind: Any) -> None:

@@ -1,10 +1,11 @@
-"""How many rows Parquet files hold, read off their footers: no count in flight, which costs every row some time."""
+"""What Parquet files hold, read off their footers: no count in flight, which costs every row some time."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from typing import Any
 
 from airflow_provider_ckpt.sinks.errors import UnreadableFooterError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -17,13 +18,18 @@ _THREADS = 8
 
 def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
     """The rows of all ``files`` (path, bytes). Raises UnreadableFooterError, ObjectNotFoundError."""
+    return sum(int(footer.num_rows) for footer in read_footers(storage, files))
+
+
+def read_footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Any]:
+    """The ``pyarrow.parquet.FileMetaData`` of each. Raises as :func:`parquet_rows`."""
     if len(files) == 1:
-        return sum(_rows(storage, path, size) for path, size in files)
+        return [_footer(storage, path, size) for path, size in files]
     with ThreadPoolExecutor(_THREADS) as pool:
-        return sum(pool.map(lambda file: _rows(storage, *file), files))
+        return list(pool.map(lambda file: _footer(storage, *file), files))
 
 
-def _rows(storage: Storage, path: str, size: int) -> int:
+def _footer(storage: Storage, path: str, size: int) -> Any:
     from pyarrow import ArrowException, parquet
 
     tail = storage.read_range(path, max(0, size - _FIRST_READ), size)
@@ -33,6 +39,6 @@ def _rows(storage: Storage, path: str, size: int) -> int:
     if footer > len(tail):
         tail = storage.read_range(path, size - footer, size)
     try:
-        return int(parquet.read_metadata(BytesIO(tail[-footer:])).num_rows)
+        return parquet.read_metadata(BytesIO(tail[-footer:]))
     except (ArrowException, OSError) as error:
         raise UnreadableFooterError(uri=storage.full_uri(path), reason=str(error)) from error

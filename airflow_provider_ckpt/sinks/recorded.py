@@ -23,6 +23,8 @@ class RecordedSink:
     uid: str
     sink: Sink
     release: str
+    gate: None = None
+    """What the journal tells of one that has a gate is not enough to release in it."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,12 @@ def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> di
 
 def recorded_job(definition: JobDefinition) -> RecordedJob:
     """With those sinks of which enough is recorded to release in their targets, if they are reached with the options of
-    the root: file sinks that say of themselves what the journal says. No name from the journal is imported."""
+    the root and ask no gate: file sinks that say of themselves what the journal says. No name from the journal is
+    imported."""
     found = []
     for uid, recorded in definition.sinks.items():
         sink = _file_sink(recorded.target)
-        if sink is not None:
+        if sink is not None and not recorded.gated:
             found.append(RecordedSink(uid, sink, recorded.release))
     return RecordedJob(tuple(found))
 
@@ -55,7 +58,11 @@ def recorded_job(definition: JobDefinition) -> RecordedJob:
 def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
     """The uids of those for whose release the journal does not tell enough: :func:`recorded_job` lacks them, or would
     reach them with other options than their own."""
-    return [one.uid for one in sinks if type(one.sink) is not FileSink or one.sink.storage_options is not None]
+    return [one.uid for one in sinks if not _is_recorded(one)]
+
+
+def _is_recorded(one: SinkOperator) -> bool:
+    return type(one.sink) is FileSink and one.sink.storage_options is None and one.gate is None
 
 
 def _file_sink(target: Mapping[str, Any]) -> FileSink | None:

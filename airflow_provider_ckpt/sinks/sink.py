@@ -13,7 +13,7 @@ Life of a sink, and who calls what::
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
     job is new          BoundSink.check_target()     the driver, before anything is written
-    every start         BoundSink.check_rows(...)    the driver that plans the job, behind it
+    every start         BoundSink.check_rows(...)    the same
                         BoundSink.prepare()          the process about to stage, before the first batch
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
@@ -62,12 +62,14 @@ class SinkContext:
 @dataclass(frozen=True)
 class SinkInput:
     """What a sink is going to be given. ``columns``: (name, type) in order, the type as Spark's schema JSON has it
-    (``"long"``, or an object for a nested one). ``output_mode``: Spark's. ``bounded``: whether the rows end."""
+    (``"long"``, or an object for a nested one). ``output_mode``: Spark's. ``bounded``: whether the rows end.
+    ``not_null``: names of the columns that Spark knows to hold no null."""
 
     uid: str
     columns: tuple[tuple[str, Any], ...]
     output_mode: str = "append"
     bounded: bool = False
+    not_null: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -190,10 +192,10 @@ class BoundSink(ABC):
         """
 
     def check_rows(self, given: SinkInput) -> None:  # noqa: B027 - a target may take any rows
-        """Refuse a target, as it is now, that cannot take such rows. As :meth:`Sink.check_input`, but may look.
+        """Refuse rows that do not fit what is in the target: raises subclasses of InvalidInputError.
 
-        Called at every start, in the driver that plans the job, before anything is written; reads only. Raises
-        subclasses of InvalidInputError.
+        Called in the driver at every start, after :meth:`check_target`, before anything is written, also to the root.
+        Reads only. Not called where no query is left that feeds the sink.
         """
 
     def prepare(self) -> None:  # noqa: B027 - most targets need no preparation

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
@@ -28,7 +29,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
@@ -54,7 +55,7 @@ class ClaimedJob:
     logs: dict[SubtaskId, SubtaskLog]
     attempts: Mapping[SubtaskId, AttemptId]
     sinks: Mapping[str, BoundSink]
-    frozen: Mapping[str, FrozenFiles]
+    frozen: Mapping[str, FrozenEnd]
     splits: Mapping[str, Sequence[Split]]
     restore: RestorePoint | None
 
@@ -117,7 +118,7 @@ class Deployment:
             claimed.attempts,
             self._restored(),
             claimed.sinks,
-            final_only=frozenset(one.uid for one in claimed.prepared.job.sinks if one.release == "final"),
+            policies=ReleasePolicies.of(claimed.prepared.job.sinks),
             slots=BATCH_SLOTS,
             controllers=claimed.prepared.job.controllers,
         )

@@ -49,7 +49,7 @@ from airflow_provider_ckpt.spark.notices import (
 )
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.late_files import find_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
@@ -257,7 +257,7 @@ class _Execution:
     def _resets(self) -> Mapping[SubtaskId, Reset]:
         return {} if self._reconciliation is None else self._reconciliation.resets
 
-    def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenFiles]:
+    def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenEnd]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"
         locations = {source.uid: source.location for source in prepared.job.sources}
         reads, job_id = prepared.bounded_reads(), self._options.job_id
@@ -275,7 +275,7 @@ class _Execution:
         self,
         journal: OwnedJournal,
         taken: takeover.TakenOver,
-        frozen: Mapping[str, FrozenFiles],
+        frozen: Mapping[str, FrozenEnd],
         late: set[str],
         *,
         finished: bool,

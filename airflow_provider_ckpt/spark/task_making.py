@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
@@ -27,7 +27,7 @@ def make_factory(
     plan: JobPlan,
     state: JobState,
     sinks: Mapping[str, BoundSink],
-    frozen: Mapping[str, FrozenFiles],
+    frozen: Mapping[str, FrozenEnd],
     splits: Mapping[str, Sequence[Split]],
     logs: MutableMapping[SubtaskId, SubtaskLog],
     log_of: Callable[[SubtaskId], LogReader],

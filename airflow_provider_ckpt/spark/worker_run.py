@@ -36,12 +36,13 @@ from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporte
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, read_frozen
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.reaching import reach_root
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task_making import make_factory
+from airflow_provider_ckpt.spark.warm_up import begin_warm_up
 from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
@@ -121,6 +122,7 @@ class WorkerRun:
         """Until all of the subtasks have finished, or the job is over."""
         job_id, deployment = prepared.options.job_id, journal.state.deployment
         status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId)
+        begin_warm_up(prepared.spark, stateful=bool(prepared.plan.stateful()))
         while True:
             standby = Standby(
                 storage, job_id, deployment, subtasks, journal.refresh, self.timing, is_well=lambda: not is_gone()
@@ -255,11 +257,11 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
     )
 
 
-def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenFiles]:
+def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:
     """What was frozen is read, and nothing is frozen here (R11)."""
     by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
     return {
-        uid: read_frozen(storage, f"{state.job_id}/{one.path}")
+        uid: read_end(storage, f"{state.job_id}/{one.path}")
         for uid, one in state.frozen.items()
         if one.path is not None and uid not in by_split
     }

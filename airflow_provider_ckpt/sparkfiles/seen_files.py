@@ -164,7 +164,8 @@ def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
 def log_offset(offset: str | None) -> int:
     """The source's own batch number in a file source's offset JSON; -1: it has taken nothing, or is none."""
     body = None if offset is None else json.loads(offset)
-    return int(body.get("logOffset", -1)) if isinstance(body, dict) else -1
+    number = body.get("logOffset", -1) if isinstance(body, dict) else -1
+    return number if isinstance(number, int) else -1  # else it is a topic of Kafka that has this name
 
 
 def is_file_offset(offset: str | None) -> bool:

@@ -10,6 +10,7 @@ from airflow_provider_ckpt.partitions.input_gate import Feed, GateAction, InputG
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
+from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
 FIRST_LOOK = 30.0
@@ -80,17 +81,19 @@ class BoundedInput:
 
 
 class Inputs:
-    """Tracks a vertex's edges (by channel) and bounded sources by the file-source logs of its Spark folder."""
+    """Tracks a vertex's edges (by channel) and bounded sources by what Spark keeps of them in its folder: the logs of
+    file sources, and the offsets of batches."""
 
     def __init__(
         self,
         edges: Mapping[str, EdgeInput],
-        bounded: Mapping[str, BoundedInput],
+        bounded: Mapping[str, BoundedInput | BoundedOffsets],
         gate: InputGate,
         seen: Callable[[str], SeenFiles],
     ) -> None:
         self.edges = dict(edges)
         self.bounded = dict(bounded)
+        self.bounded_files = {uid: one for uid, one in bounded.items() if isinstance(one, BoundedInput)}
         self.gate = gate
         self._new_seen = seen
         self._channels: dict[str, list[str]] = {}
@@ -131,7 +134,10 @@ class Inputs:
                     self.edges[key].read = max(self.edges[key].read, highest + 1)
                     self._publishing.add(key)
         for uid, source in self.bounded.items():
-            source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
+            if isinstance(source, BoundedOffsets):
+                source.read(offsets.get(uid))
+            else:
+                source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
         for uid in offsets.keys() - self.names:
             self._log_of(uid).skip_to(log_offset(offsets[uid]))  # of a live source only the next batch matters
 

@@ -38,8 +38,11 @@ class ReleaseEvent:
 
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
     """Of the remembered releases (the last 100) behind checkpoint ``after`` with which ``sink``, or any, released rows,
-    in order."""
+    in order. Of one sink as soon as it has released; of all when each of them has: one that comes later would be behind
+    ``after`` already."""
     for number in sorted(state.releases):
+        if sink is None and number > state.last_released:
+            return
         release = state.releases[number]
         sinks = {uid: dict(counts) for uid, counts in release.sinks.items() if sink in (None, uid)}
         rows = sum(counts.get("rows", 0) for counts in sinks.values())

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.commands import ResumeSubtask
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.failures import DeclineReason
-from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, StopRequested
+from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, ReleaseHeld, StopRequested
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
@@ -145,12 +145,20 @@ class Harness:
         of = self.c.last_triggered
         return self.handle(BarrierDeclined(**self.world(subtask), checkpoint=of, reason=reason))
 
-    def released(self, checkpoint: int | None = None) -> list[Effect]:
-        of = self.c.releasing or 0 if checkpoint is None else checkpoint
-        return self.handle(ReleaseDone(self.epoch, of, {}))
+    def released(self, checkpoint: int | None = None, sink: str | None = None) -> list[Effect]:
+        """In ``sink``, or in each that is at work; in the only one if none is."""
+        at_work = [sink] if sink else list(self.c.releasing) or ["sink"]
+        effects: list[Effect] = []
+        for one in at_work:
+            of = self.c.releasing.get(one, 0) if checkpoint is None else checkpoint
+            effects += self.handle(ReleaseDone(self.epoch, of, one, {}))
+        return effects
 
-    def release_failed(self, *, terminal: bool = False) -> list[Effect]:
-        return self.handle(ReleaseFailed(self.epoch, self.c.releasing or 0, "no answer", terminal))
+    def release_failed(self, sink: str = "sink", *, terminal: bool = False) -> list[Effect]:
+        return self.handle(ReleaseFailed(self.epoch, self.c.releasing.get(sink, 0), sink, "no answer", terminal))
+
+    def held(self, sink: str = "sink") -> list[Effect]:
+        return self.handle(ReleaseHeld(self.epoch, self.c.releasing.get(sink, 0), sink))
 
     def end_of_data(self, subtask: str = "v/0") -> list[Effect]:
         return self.handle(SubtaskAtEndOfData(**self.world(subtask)))

@@ -126,7 +126,7 @@ def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counte
     assert h.handle(BarrierAcknowledged(2, V0, mine, 1, snapshot)) == []
     assert h.handle(BarrierAcknowledged(3, V0, AttemptId(3, 0, "b"), 1, snapshot)) == []
     assert h.handle(BarrierAcknowledged(3, SubtaskId("w/0"), mine, 1, snapshot)) == []
-    assert h.handle(ReleaseDone(2, 1, {})) == []
+    assert h.handle(ReleaseDone(2, 1, "sink", {})) == []
     assert h.handle(SubtaskFailed(2, V0, mine, "an old driver was killed", True)) == []
     assert h.c.dropped_messages == {"epoch": 3, "attempt": 1, "subtask": 1}
     assert not h.c.is_over

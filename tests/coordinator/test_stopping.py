@@ -204,7 +204,7 @@ def test_a_savepoint_that_cannot_be_released_is_no_stop(terminal: bool) -> None:
     status, cause = _end(effects)
     assert status == ("FAILED" if terminal else "RESTARTING")
     assert cause.startswith("savepoint 1 was taken, but")
-    assert "release of checkpoint 1 failed" in cause
+    assert "release of checkpoint 1 in 'sink' failed" in cause
     assert h.answers("r1")[1] == f"failed: {cause}"
 
 

@@ -73,11 +73,15 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
 }
 
 
+OF_FILES = [rule for rule in RULES if rule.field != "topics"]
+"""Those of Kafka: below."""
+
+
 def test_every_rule_has_a_change_here() -> None:
-    assert [*CHANGES] == [(rule.what, rule.field) for rule in RULES]
+    assert [*CHANGES] == [(rule.what, rule.field) for rule in OF_FILES]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.what} {rule.field}")
+@pytest.mark.parametrize("rule", OF_FILES, ids=lambda rule: f"{rule.what} {rule.field}")
 def test_a_rule_alone(rule: Any) -> None:
     refused = refused_changes(JOB, CHANGES[rule.what, rule.field], CHANGEABLE)
     assert [change.why for change in refused] == ([rule.why] if rule.why else [])
@@ -214,3 +218,29 @@ def test_a_definition_with_event_time_is_read_as_it_was_written() -> None:
     read = from_json(JobDefinition, golden)
     assert (read.vertices["daily"].event_time, read.vertices["daily"].lags) == (True, True)
     assert read == JOB
+
+
+def test_a_definition_with_topics_is_read_as_it_was_written() -> None:
+    kafka = SourceDefinition(False, format="kafka", selects={"subscribe": "orders"}, topics={"orders": "id-of-orders"})
+    job = replace(JOB, sources={**JOB.sources, "live": kafka})
+    golden = json.loads(GOLDEN.with_name("job-definition-v1-with-topics.json").read_text("utf-8"))
+    assert to_json(job) == golden
+    assert from_json(JobDefinition, golden) == job
+
+
+def test_a_topic_that_was_made_again_is_refused_and_one_that_is_new_is_not() -> None:
+    def reading(**topics: str) -> JobDefinition:
+        source = SourceDefinition(False, format="kafka", selects={"subscribe": ",".join(topics)}, topics=topics)
+        return replace(JOB, sources={"live": source})
+
+    assert refused_changes(reading(a="1"), reading(a="1", b="2"), {}) == []
+    [change] = refused_changes(reading(a="1", b="2"), reading(a="1", b="3"), {})
+    assert (change.field, change.before, change.after) == ("topics", {"a": "1", "b": "2"}, {"a": "1", "b": "3"})
+
+
+def test_a_bounded_topic_that_an_earlier_release_has_recorded_without_its_name_goes_on() -> None:
+    def reading(**selects: str) -> JobDefinition:
+        return replace(JOB, sources={"history": SourceDefinition(True, format="kafka", selects=selects)})
+
+    assert refused_changes(reading(), reading(subscribe="orders"), {}) == []
+    assert refused_changes(reading(subscribe="orders"), reading(subscribe="returns"), {})

@@ -168,6 +168,21 @@ def of_restarts() -> list[ev.Event]:
     ]
 
 
+def of_sinks() -> list[ev.Event]:
+    """One of two sinks is ahead; the other follows, and passes over a checkpoint."""
+    done = [ev.CheckpointCompleted(n, n * 1.0, n + 0.5, "checkpoint", {}, {}) for n in (1, 2, 3)]
+    return [
+        done[0],
+        ev.SinkReleased("lake", 1, 2.0, {"rows": 3}),
+        ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 3}, "warehouse": {"rows": 3}}),
+        done[1],
+        ev.SinkReleased("lake", 2, 3.0, {"rows": 4}),
+        done[2],
+        ev.SinkReleased("warehouse", 3, 5.0, {"rows": 9}),
+        ev.CheckpointReleased(2, 5.0, {"lake": {"rows": 4}}),
+    ]
+
+
 def of_a_deletion() -> list[ev.Event]:
     """Of a job that FINISHED."""
     return [

@@ -13,6 +13,8 @@ _NO_SPARK = (
     "tests/partitions/",
     "tests/job/",
     "tests/journal/",
+    "tests/lakes/test_delta_sink.py",
+    "tests/lakes/test_golden_v1.py",
     "tests/coordinator/",
     "tests/remote/",
     "tests/simulation/",

@@ -28,11 +28,15 @@ from airflow_provider_ckpt.partitions.codec import record_from_json
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.lake.intents import IntentLog
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
+from airflow_provider_ckpt.sinks.lake.start_mark import StartMark
 from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.turn_log import TurnLog
 from airflow_provider_ckpt.spark.query.frozen import freeze, read_frozen
+from airflow_provider_ckpt.spark.query.frozen_end import read_offsets
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -77,6 +81,15 @@ def manifests(storage: Storage, name: str) -> None:
     ManifestLog(storage, "orders", "lake").read()
 
 
+def lake_handle(storage: Storage, name: str) -> None:
+    void(LakeHandle.read(json_of(storage, name), SinkContext("orders", "lake", {}), "file:///lake/orders"))
+
+
+def intents(storage: Storage, name: str) -> None:
+    log = IntentLog(storage, "orders", "lake")
+    void([log.intent(number) for number in range(log.catch_up())])
+
+
 def turns(storage: Storage, name: str) -> None:
     TurnLog(storage).catch_up()
 
@@ -114,6 +127,10 @@ READERS: list[tuple[str, str, Read]] = [
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
     ("sinks-v2/manifest-00000000.json", SINK, manifests),
     *[(f"sinks-v2/turn-{n:08d}.json", f"_ckpt/~turns/{n:08d}.json", turns) for n in range(3)],
+    ("lakes-v1/lake-handle.json", "handle.json", lake_handle),
+    ("lakes-v1/intent-00000000.json", "_ckpt/orders/lake/intents/00000000.json", intents),
+    ("lakes-v1/intent-upsert.json", "_ckpt/orders/lake/intents/00000000.json", intents),
+    ("lakes-v1/start.json", "_ckpt/orders/lake/start.json", lambda s, _: void(StartMark(s, "orders", "lake").read())),
     ("request-v1/request.json", "orders/requests/r.json", request),
     ("request-v1/leaving.json", "orders/requests/r.json", request),
     ("request-v1/rescale.json", "orders/requests/r.json", request),
@@ -125,10 +142,12 @@ READERS: list[tuple[str, str, Read]] = [
     ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),
     ("job-definition-v1-with-unions.json", "plan.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-event-time.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
+    ("job-definition-v1-with-topics.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("feed-entry-v2/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("prepared", "prepared/0001-a.json", prepared),
+    ("frozen-offsets-v1.json", "frozen.json", lambda storage, name: void(read_offsets(storage, name))),
     ("frozen-files", "frozen.json", lambda storage, name: void(read_frozen(storage, name))),
 ]  # fmt: skip
 
@@ -142,12 +161,13 @@ FREE = re.compile(
     r"(body\.)?release|"
     r"(sinks\.\w+\.target|.*unions\.\d+\.(schema|inputs\.\w+)|.*handles\.\w+|.*splits\.\d+\.value)(\..*)?|"
     r".*releases\.\d+\.sinks\..*|.*events\.\d+\.sinks\..*|.*created\.options\..*|.*events\.\d+\.options\..*|"
+    r"(body\.)?columns\.\d+\.type(\..*)?|"
     r"leaves|uid|number|"
     r"action|isDir|blockSize|blockReplication"
 )
 """What any JSON may stand in, or what is not read."""
 PARTS = re.compile(
-    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|root|request-"
+    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|lake-handle|root|request-"
 )
 """What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
 
@@ -174,7 +194,8 @@ def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_o
             taken += [where] if how == "other" and not FREE.fullmatch(where) else []
     assert taken == []
     assert told
-    entry = f"entry {int(Path(name).stem)} " if name.startswith("_ckpt/") else name
+    is_numbered = name.startswith("_ckpt/") and Path(name).stem.isdigit()
+    entry = f"entry {int(Path(name).stem)} " if is_numbered else name
     assert PARTS.search(golden) or [where for where, error in told if entry not in error] == []
 
 

@@ -21,11 +21,14 @@ LAYERS = (
     ("spark", "packaging"),
     ("spark.task",),
     ("spark.query",),
+    ("spark.query.kafka",),
     ("client", "remote"),
     ("jobmaster", "task"),
     ("sparkfiles", "report"),
     ("sinks.postgres",),
     ("sinks.database",),
+    ("sinks.delta", "sinks.iceberg"),
+    ("sinks.lake",),
     ("sinks",),
     ("coordinator",),
     ("job",),
@@ -45,6 +48,8 @@ HEAVY = {
     "py4j": {"spark"},
     "fsspec": {"storage"},
     "psycopg": {"sinks"},
+    "deltalake": {"sinks"},
+    "pyiceberg": {"sinks"},
 }
 """Third party -> the folders that may import it."""
 RANK = {folder: rank for rank, line in enumerate(LAYERS) for folder in line}
@@ -130,6 +135,8 @@ LATE = {
     "sinks.postgres.copying": "what runs on executors imports there what it needs",
     "sinks.postgres.postgres_sink": "psycopg may be absent: only a process that hosts the sink needs it",
     "spark.task.over_partitions": "as sinks.postgres.copying",
+    "sinks.delta.delta_table": "deltalake may be absent: only a DeltaSink needs it",
+    "sinks.lake.newest_rows": "pyarrow may be absent, and takes a while: only a sink with keys needs it",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",
     "hooks.yarn_applications": "requests-kerberos may be absent: only a deferred task on a YARN with Kerberos needs it",

@@ -27,6 +27,7 @@ from airflow_provider_ckpt.coordinator.messages import (
     ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
+    ReleaseHeld,
     RescaleRequested,
     StopRequested,
 )
@@ -137,7 +138,8 @@ class Driver:
         self.runners: dict[SubtaskId, Runner] = {}
         self.late: list[SubtaskId] = []
         self.coordinator: Coordinator | None = None
-        self.releases: list[int] = []
+        self.releases: dict[str, int] = {}
+        """Under way: sink -> checkpoint."""
         self.inbox: list[Message] = []
         self.asked: set[str] = set()
         """Requests that reached the coordinator."""
@@ -393,9 +395,9 @@ class Driver:
                 if not (self.faulty and self.random.random() < 0.02):
                     self._tell(effect, lambda runner: runner.put_barrier(effect.checkpoint))
             case Release():
-                if self.releases:
-                    raise BrokenError("R9: two releases at once")
-                self.releases.append(effect.checkpoint)
+                if effect.sink in self.releases:
+                    raise BrokenError(f"R9: two releases of {effect.sink} at once")
+                self.releases[effect.sink] = effect.checkpoint
             case PauseSubtask():
                 self._tell(effect, lambda runner: runner.pause(effect.reason))
             case PrepareReconfiguration():
@@ -418,22 +420,22 @@ class Driver:
                     raise BrokenError(f"the job failed: {effect.cause}")
 
     def _release(self) -> None:
-        """One sink; the answer once all have it."""
-        checkpoint = self.releases[0]
+        """One of those under way, whole or not at all: a sink does it in one step."""
+        sink = self.random.choice(sorted(self.releases))
+        checkpoint = self.releases.pop(sink)
         if self.faulty and self.random.random() < 0.05:
-            self.releases.pop()
-            self.inbox.append(ReleaseFailed(self.epoch, checkpoint, "the target does not answer"))
+            self.inbox.append(ReleaseFailed(self.epoch, checkpoint, sink, "the target does not answer"))
             return
         event = self.world.completed(checkpoint)
         if event is None:
             raise BrokenError(f"release of {checkpoint}, which is not completed")
+        if sink in self.world.held and self.faulty:
+            self.inbox.append(ReleaseHeld(self.epoch, checkpoint, sink))
+            return
         for vertex in self.world.graph.vertices:
-            for sink in vertex.sinks:
-                if self.world.targets[sink].last_released < checkpoint:
-                    self._release_sink(vertex, sink, event)
-                    return
-        self.releases.pop()
-        self.inbox.append(ReleaseDone(self.epoch, checkpoint, {}))
+            if sink in vertex.sinks and self.world.targets[sink].last_released < checkpoint:
+                self._release_sink(vertex, sink, event)
+        self.inbox.append(ReleaseDone(self.epoch, checkpoint, sink, {}))
 
     def _release_sink(self, vertex: JobVertex, sink: str, event: ev.CheckpointCompleted) -> None:
         """The job may have got more subtasks since the checkpoint."""

@@ -146,6 +146,8 @@ class Simulation:
             if v.splits
         }
         self.world = World(graph, rows, name=f"{os.getpid()}-{next(_NUMBERS)}", aligned=aligned, splits=lists)
+        gates = Random(seed)  # of its own: what else a seed stands for stays as it is
+        self.world.held = frozenset(sink for sink in self.world.targets if gates.random() < 0.15)
         batch = all(v.bounded for v in graph.vertices) and self.random.random() < 0.3
         self.options = CheckpointOptions(
             interval=self.random.choice((1.0, 5.0, 1000.0)),

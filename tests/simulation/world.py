@@ -20,6 +20,7 @@ from airflow_provider_ckpt.journal.events import (
     PlanRecorded,
     Reconfigured,
     RequestAnswered,
+    SinkReleased,
     SplitsAssigned,
     StatusChanged,
     SubtaskFinished,
@@ -94,6 +95,8 @@ class World:
         self.targets = {sink: Target() for v in graph.vertices for sink in v.sinks}
         self.final_only: frozenset[str] = frozenset()
         """Sinks that release at the end of the job alone: what they hold is looked at then."""
+        self.held: frozenset[str] = frozenset()
+        """Sinks whose gates are closed until no more faults come."""
         self.now = 0.0
         self._checked = 0
         self._log_checked = dict.fromkeys(self.subtasks, 0)
@@ -247,6 +250,9 @@ class World:
                 raise BrokenError(f"R9: released {event.checkpoint} after {self._released}")
             self._released = event.checkpoint
             self._check_released(event.checkpoint)
+        elif isinstance(event, SinkReleased):
+            if event.checkpoint not in self._completed or self.targets[event.sink].last_released < event.checkpoint:
+                raise BrokenError(f"R9: {event.sink} is said to have released {event.checkpoint}")
         elif isinstance(event, (PlanRecorded, GraphChanged)):
             if isinstance(event, PlanRecorded):
                 self._begins_with[epoch] = event.graph.subtasks
@@ -260,7 +266,13 @@ class World:
                 self._check_stopped(epoch)
             final = event.status in ("FINISHED", "STOPPED", "FAILED")
             if final and max(self._completed, default=0) > self._released:
-                raise BrokenError(f"R16: {event.status} with an unreleased checkpoint")
+                self._check_held(event.status, max(self._completed))
+
+    def _check_held(self, status: str, checkpoint: int) -> None:
+        """What is unreleased at the end of a run is so because gates hold it, and for no other reason."""
+        behind = {sink for sink, target in self.targets.items() if target.last_released < checkpoint}
+        if status != "STOPPED" or not behind or not behind <= self.held:
+            raise BrokenError(f"R16: {status} with an unreleased checkpoint")
 
     def _check_stopped(self, epoch: int) -> None:
         """STOPPED: a savepoint of this run is completed and released, and somebody asked for it here."""
@@ -271,8 +283,10 @@ class World:
             if isinstance(event, CheckpointCompleted) and event.kind in ("savepoint", "final")
         }
         released = {event.checkpoint for event in events if isinstance(event, CheckpointReleased)}
+        if not savepoints:
+            raise BrokenError(f"epoch {epoch} STOPPED without a savepoint")
         if not savepoints & released or max(savepoints) > self._released:
-            raise BrokenError(f"epoch {epoch} STOPPED without a released savepoint")
+            self._check_held("STOPPED", max(savepoints))
 
     def check_answers(self, epoch: int, asked: Collection[str]) -> None:
         """At the end of a run everybody who asked was told how it went, once; a stop is not called completed

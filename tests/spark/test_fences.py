@@ -31,6 +31,7 @@ from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
 from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
@@ -462,12 +463,13 @@ def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: Subtask) -> No
             lambda: GRAPH,
             subtask.logs,
             {"out": sink},
-            frozenset(),
+            ReleasePolicies(),
+            job_id="j",
             epoch=1,
             post=subtask.posted.append,
             check_fenced=subtask.check_fenced,
         )
-        releaser.release(completed, None)
+        releaser.release("out", completed, None)
         releaser.close()
         assert released == expected
     assert [type(told).__name__ for told in subtask.posted] == ["ReleaseDone", "ReleaseFailed"]

@@ -31,7 +31,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources
-from airflow_provider_ckpt.spark.query.frozen import freeze
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
@@ -225,7 +225,7 @@ def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(house: House) -
     house.journal.write(ev.SourceFrozen("endless", None, 0, 0.0))
     reads = {"history": SourceReads(paths=["/in"]), "endless": SourceReads("rate")}
     frozen = freeze_sources(NO_SPARK, house.storage, "job", OwnedJournal(house.journal), reads)
-    assert {uid: files.files for uid, files in frozen.items()} == {"history": ("file:///in/a.parquet",)}
+    assert frozen == {"history": FrozenFiles("history", ("file:///in/a.parquet",))}
 
 
 # ---- a log that lost its end

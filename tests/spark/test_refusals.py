@@ -230,3 +230,54 @@ def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
     assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert "cleanSource=delete" in line["message"]
     assert world.everything_under_root() == []
+
+
+ENDLESS = """
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job("endless")
+
+@job.source(bounded=True{ends})
+def history(read):
+    return read.{read}
+
+@job.source
+def live(read):
+    return read.schema("value long").parquet("{base}/live")
+
+@job.transform(inputs=[history, live])
+def rows(both):
+    return both.select("value")
+
+job.sink("out", rows, FileSink("{base}/out"))
+"""
+RATE = 'format("rate-micro-batch").option("rowsPerBatch", 5).load().select("value")'
+FILES = 'schema("value long").parquet("{base}/history")'
+
+
+@pytest.mark.parametrize(
+    ("ends", "read", "told"),
+    [
+        ("", RATE, "whose end cannot be told before it is read"),
+        (', ends="available_now"', FILES, "whose end is frozen when the job first starts: leave it out"),
+        (', ends="some day"', FILES, "'some day'"),
+    ],
+)
+def test_r11_a_bounded_source_has_a_frozen_end_or_says_how_it_ends(
+    world: World, ends: str, read: str, told: str
+) -> None:
+    world.put("history", "1", [{"value": 1}])
+    world.put("live", "1", [{"value": 2}])
+    path = world.base / "endless_job.py"
+    path.write_text(ENDLESS.format(ends=ends, read=read.format(base=world.base), base=world.base))
+    code, line = run(world, f"{path}:job")
+    assert (code, told in line["message"]) == (ExitCode.REFUSED, True), line
+    assert world.everything_under_root() == []
+
+
+def test_r11_a_source_that_says_so_ends_where_its_data_end_when_its_query_starts(world: World) -> None:
+    world.put("live", "1", [{"value": 2}])
+    path = world.base / "endless_job.py"
+    path.write_text(ENDLESS.format(ends=', ends="available_now"', read=RATE, base=world.base))
+    code, line = run(world, f"{path}:job", stop_after=5)
+    assert (code, line["kind"]) == (ExitCode.FINISHED, "stopped"), line

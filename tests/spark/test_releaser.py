@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed
+from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
+from airflow_provider_ckpt.job.gate import Gate, PendingRelease
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -68,20 +70,22 @@ def release(
     target: Target,
     *pairs: tuple[CheckpointCompleted, CheckpointCompleted | None],
     final_only: bool = False,
+    gate: Gate | None = None,
 ) -> list[object]:
     answers: list[object] = []
-    final = frozenset({"s"} if final_only else ())
+    policies = ReleasePolicies(frozenset({"s"} if final_only else ()), {} if gate is None else {"s": gate})
     releaser = Releaser(
         lambda: GRAPH,
         {SubtaskId("v/0"): log},
         {"s": target},
-        final,
+        policies,
+        job_id="j",
         epoch=1,
         post=answers.append,
         check_fenced=lambda: None,
     )
     for one, after in pairs:
-        releaser.release(one, after)
+        releaser.release("s", one, after)
     releaser.close()
     return answers
 
@@ -96,7 +100,7 @@ def test_a_checkpoint_releases_what_lies_between_it_and_the_one_before(log: Subt
     target = Target()
     answers = release(log, target, (first, None), (second, first))
     assert target.released == [(1, ["h0"]), (2, ["h1", "h2"])]
-    assert answers == [ReleaseDone(1, 1, {"s": {"rows": 1}}), ReleaseDone(1, 2, {"s": {"rows": 2}})]
+    assert answers == [ReleaseDone(1, 1, "s", {"rows": 1}), ReleaseDone(1, 2, "s", {"rows": 2})]
 
 
 def test_a_sink_that_releases_at_the_end_gets_everything_with_the_final_checkpoint(log: SubtaskLog) -> None:
@@ -148,10 +152,62 @@ def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(lo
     now = [GRAPH]
     target, answers = Target(), list[object]()
     releaser = Releaser(
-        lambda: now[0], logs, {"s": target}, frozenset(), epoch=1, post=answers.append, check_fenced=lambda: None
+        lambda: now[0],
+        logs,
+        {"s": target},
+        ReleasePolicies(),
+        job_id="j",
+        epoch=1,
+        post=answers.append,
+        check_fenced=lambda: None,
     )
     now[0] = GRAPH.rescaled({"v": 3})
     both = {name: one.barrier(1, 1) for name, one in logs.items()}  # v/2 has not begun
-    releaser.release(CheckpointCompleted(1, 0.0, 1.0, "checkpoint", both, {}), None)
+    releaser.release("s", CheckpointCompleted(1, 0.0, 1.0, "checkpoint", both, {}), None)
     releaser.close()
     assert target.released == [(1, ["h0", "new"])]
+
+
+def test_a_gate_holds_what_there_is_to_release_and_is_asked_about_nothing_else(log: SubtaskLog) -> None:
+    empty = completed(log, 1)
+    publish(log, 0)
+    one = completed(log, 2)
+    asked, target, is_open = list[PendingRelease](), Target(), [False]
+
+    def gate(pending: PendingRelease) -> bool:
+        asked.append(pending)
+        return is_open[0]
+
+    assert release(log, target, (empty, None), (one, empty), gate=gate) == [
+        ReleaseDone(1, 1, "s", {"rows": 0}),
+        ReleaseHeld(1, 2, "s"),
+    ]
+    assert asked == [PendingRelease("j", "s", 2, 1)]
+    is_open[0] = True
+    assert release(log, target, (one, empty), gate=gate) == [ReleaseDone(1, 2, "s", {"rows": 1})]
+    assert target.released == [(1, []), (2, ["h0"])]
+
+
+@pytest.mark.parametrize("answer", ["false", None, 1])
+def test_a_gate_that_says_neither_true_nor_false_lets_nothing_pass(log: SubtaskLog, answer: object) -> None:
+    publish(log, 0)
+    target = Target()
+    (told,) = release(log, target, (completed(log, 1), None), gate=lambda pending: answer)  # type: ignore[return-value,arg-type]
+    assert isinstance(told, ReleaseFailed)
+    assert told.terminal
+    assert repr(answer) in told.cause
+    assert target.released == []
+
+
+def test_a_gate_that_raises_lets_nothing_pass_and_is_asked_again(log: SubtaskLog) -> None:
+    publish(log, 0)
+    target = Target()
+
+    def gate(pending: PendingRelease) -> bool:
+        raise ConnectionError("the service is down")
+
+    (told,) = release(log, target, (completed(log, 1), None), gate=gate)
+    assert isinstance(told, ReleaseFailed)
+    assert not told.terminal
+    assert "the service is down" in told.cause
+    assert target.released == []

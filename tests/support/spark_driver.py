@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,7 +14,12 @@ from airflow_provider_ckpt.spark.session import build_session
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Built as a job builds it, for whatever tests want Spark in their own process (their conftest.py imports it)."""
-    scratch = tmp_path_factory.mktemp("spark")
+    session = started(tmp_path_factory.mktemp("spark"), {})
+    yield session
+    session.stop()
+
+
+def started(scratch: Path, more: Mapping[str, str]) -> SparkSession:
     session = build_session(
         "tests",
         {
@@ -28,8 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             # an idle query looks for new files so often; with the 10 ms of Spark's own it does little else
             "spark.sql.streaming.pollingDelay": "50ms",
+            **more,
         },
     )
     session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    return session

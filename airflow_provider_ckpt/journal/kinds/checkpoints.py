@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
+from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -27,7 +28,11 @@ class Checkpoints(StatePart):
     aborted: dict[int, str] = field(default_factory=dict)
     aborted_count: int = 0
     releases: dict[int, CheckpointReleased] = field(default_factory=dict, metadata=listed_by("checkpoint"))
+    """What became visible, by the checkpoint as which it did; of one above ``last_released`` in some sinks only."""
     last_released: int = 0
+    """Every sink has it."""
+    sinks_released: dict[str, int] = field(default_factory=dict, metadata=LATER)
+    """By sink, the last one that it has, where that is above ``last_released``."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class CheckpointCompleted(JournalEvent):
     operators: Mapping[str, OperatorState]
 
     def apply(self, state: Checkpoints) -> None:
-        _remember(state.checkpoints, self.checkpoint, self)
+        _remember(state.checkpoints, self.checkpoint, self, {state.last_released, *state.sinks_released.values()})
         state.triggered.pop(self.checkpoint, None)
         state.last_triggered = max(state.last_triggered, self.checkpoint)
         state.last_completed = max(state.last_completed, self.checkpoint)
@@ -91,14 +96,44 @@ class CheckpointReleased(JournalEvent):
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def apply(self, state: Checkpoints) -> None:
-        _remember(state.releases, self.checkpoint, self)
+        _remember_release(state, self)
         state.last_released = max(state.last_released, self.checkpoint)
+        ahead = {sink: number for sink, number in state.sinks_released.items() if number > state.last_released}
+        state.sinks_released = ahead
 
 
-def _remember(history: dict[int, Any], number: int, value: Any) -> None:
+@dataclass(frozen=True)
+class SinkReleased(JournalEvent):
+    """``sink`` has released everything up to ``checkpoint``, others have not. ``counts``: what became visible."""
+
+    sink: str
+    checkpoint: int
+    at: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def decides(self) -> bool:
+        """The sink knows it: asked once more, it releases nothing again (R9)."""
+        return False
+
+    def apply(self, state: Checkpoints) -> None:
+        _remember_release(state, CheckpointReleased(self.checkpoint, self.at, {self.sink: self.counts}))
+        if self.checkpoint > max(state.last_released, state.sinks_released.get(self.sink, 0)):
+            state.sinks_released[self.sink] = self.checkpoint
+
+
+def _remember(history: dict[int, Any], number: int, value: Any, needed: Collection[int] = ()) -> None:
+    """``needed``: not forgotten, as the next release begins behind it, however long it takes to come."""
     history[number] = value
-    if len(history) > HISTORY:
-        del history[min(history)]
+    if len(history) > HISTORY and (spare := [known for known in history if known not in needed]):
+        del history[min(spare)]
+
+
+def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
+    """One that sinks came to one after the other counts as a whole."""
+    before = state.releases.get(release.checkpoint)
+    sinks = release.sinks if before is None else {**before.sinks, **release.sinks}
+    _remember(state.releases, release.checkpoint, replace(release, sinks=sinks), {state.last_released})
 
 
 def _no_longer_pending(state: Checkpoints, checkpoint: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -21,9 +20,13 @@ from airflow_provider_ckpt.spark.query.errors import (
     NotAStreamError,
     OneSourceError,
 )
-from airflow_provider_ckpt.spark.query.frozen import refuse_unreadable_names
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, refuse_unreadable_names
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
+from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
-from airflow_provider_ckpt.spark.query.source_options import refuse_options
+from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
 from airflow_provider_ckpt.spark.query.unlisted_files import refuse_unlisted
 
@@ -53,7 +56,8 @@ class SourceCalls:
     spark: SparkSession
     streaming: bool
     limit: int | None = None
-    frozen: Callable[[str, SourceReads], list[str] | None] = lambda uid, reads: None
+    ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
+    """Of the bounded sources, once they are frozen."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
 
@@ -70,24 +74,36 @@ class SourceCalls:
             raise NotAStreamError(uid=operator.uid, location=operator.location)
         late = self.streaming and (operator.watermark is not None or has_watermark(frame))
         refuse_options(operator, reader.reads.options, streaming=self.streaming, watermark=late)
+        refuse_endless(operator, reader.reads, streaming=self.streaming)
         self._check_names(operator, reader.reads)
         if operator.watermark is not None:
             frame = frame.withWatermark(operator.watermark.column, operator.watermark.delay)
         return frame
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Of the files that are there: once, by whoever plans the job. A name that turns up later fails its batch."""
-        if not reads.is_file or operator.uid in self._checked:
+        """Of the files, or topics, that are there: once, by whoever plans the job. A name that turns up later fails its
+        batch."""
+        if not reads.has_end or operator.uid in self._checked:
             return
         self._checked.add(operator.uid)
+        if reads.is_kafka:
+            if operator.bounded:
+                refuse_bounded(operator.uid, operator.location, reads.options)
+            uid, location = operator.uid, operator.location
+            reads.topics = ask_topics(self.spark, uid, location, reads.options, bounded=operator.bounded)
+            return
         refuse_unlisted(self.spark, operator.uid, operator.location, reads)
         if self.streaming:
             refuse_unreadable_names(self.spark, operator.uid, operator.location, reads)
 
     def _reader(self, operator: Operator) -> StreamReader | BatchReader:
+        end = self.ends.get(operator.uid)
+        offsets = end if isinstance(end, FrozenOffsets) else None
         if not self.streaming:
-            return BatchReader(self.spark, functools.partial(self.frozen, operator.uid))
-        reader = StreamReader(self.spark, operator.uid, self.limit if operator.bounded else None)
+            files = list(end.files) if isinstance(end, FrozenFiles) else None
+            return BatchReader(self.spark, lambda reads: files, offsets)
+        limit = self.limit if operator.bounded else None
+        reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=operator.bounded)
         return reader.options(**operator.options.to_spark())  # type: ignore[no-any-return]
 
 

@@ -107,9 +107,26 @@ class FrozenListLostError(TerminalError):
     """The frozen list of a bounded source is lost. A new one would hold other files."""
 
     template = (
-        "{uri} {problem}. It is the list of the files of a bounded source, made once when the job first started; a new "
-        "one could hold other files. Nothing was deleted on account of it: put it back from a backup and run the job "
-        "again, or run the job under another id, from its input"
+        "{uri} {problem}. It says what a bounded source reads, its files or its offsets, as it was when the job first "
+        "started; a new one could hold others. Nothing was deleted on account of it: put it back from a backup and run "
+        "the job again, or run the job under another id, from its input"
+    )
+
+
+class EndlessSourceError(InvalidInputError):
+    """R11."""
+
+    template = (
+        "bounded source {uid!r} ({location}) reads {format!r}, whose end cannot be told before it is read: a retry "
+        "would take a later end than the first try. If that may be, say so: "
+        '@job.source(bounded=True, ends="available_now"). Else read it by splits, or in batch mode'
+    )
+
+
+class NeedlessEndsError(InvalidInputError):
+    template = (
+        "bounded source {uid!r} ({location}) has ends={ends!r} and reads {format!r}, whose end is frozen when the job "
+        "first starts: leave it out"
     )
 
 

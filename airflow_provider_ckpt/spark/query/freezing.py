@@ -13,14 +13,14 @@ from airflow_provider_ckpt.journal.events import SourceFrozen
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.query.errors import UnreadableNameError
 from airflow_provider_ckpt.spark.query.frozen import (
-    FrozenFiles,
     freeze,
     list_files,
-    read_frozen,
     refuse_beside_partitions,
     refuse_colons,
     unescaped_path,
 )
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, freeze_offsets, read_end
+from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import glob_name
 from airflow_provider_ckpt.storage.layout import frozen_path
@@ -36,21 +36,28 @@ def freeze_sources(
     locations: Mapping[str, str] | None = None,
     *,
     streaming: bool = True,
-) -> dict[str, FrozenFiles]:
+) -> dict[str, FrozenEnd]:
     """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
     each is defined; None: the names are not looked at. ``streaming``: a name that Spark takes for a pattern would never
     be read under it; in batch mode it is.
 
-    Raises UnreadableNameError, UnreadableColonError, BesidePartitionsError, with nothing frozen of that source.
+    Raises UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka raises, with nothing
+    frozen of that source.
     """
-    frozen: dict[str, FrozenFiles] = {}
-    state = journal.state
+    frozen: dict[str, FrozenEnd] = {}
+    state, where = journal.state, locations or {}
     for uid, read in reads.items():
         known = state.frozen.get(uid)
         path = frozen_path(job_id, uid, state.since(uid))
+        inside = path[len(job_id) + 1 :]
         if known is not None:
             if known.path is not None:
-                frozen[uid] = read_frozen(storage, f"{job_id}/{known.path}")
+                frozen[uid] = read_end(storage, f"{job_id}/{known.path}")
+            continue
+        if read.is_kafka:
+            offsets = freeze_offsets(storage, path, ask_offsets(spark, uid, where.get(uid, ""), read.options))
+            frozen[uid] = offsets
+            journal.write(SourceFrozen(uid, inside, offsets.count, time.time()))
             continue
         if not read.is_file:
             journal.write(SourceFrozen(uid, None, 0, time.time()))
@@ -61,9 +68,9 @@ def freeze_sources(
                 raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
             refuse_colons(uid, locations[uid], files)
             refuse_beside_partitions(spark, uid, locations[uid], read)
-        frozen[uid] = freeze(storage, path, uid, files)
-        inside = path[len(job_id) + 1 :]
-        journal.write(SourceFrozen(uid, inside, len(frozen[uid].files), time.time()))
+        listed = freeze(storage, path, uid, files)
+        frozen[uid] = listed
+        journal.write(SourceFrozen(uid, inside, len(listed.files), time.time()))
     return frozen
 
 

@@ -39,6 +39,10 @@ class FrozenFiles:
     files: tuple[str, ...]
 
     @property
+    def count(self) -> int:
+        return len(self.files)
+
+    @property
     def normal(self) -> frozenset[str]:
         return frozenset(unescaped_path(file) for file in self.files)
 

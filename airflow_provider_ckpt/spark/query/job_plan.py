@@ -61,7 +61,7 @@ class JobPlan:
     """Vertex uid -> what it unites; of those that are not over."""
     splits: PlannedSplits = field(default_factory=PlannedSplits)
     sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
-    """Sink uid -> what it is given; of those whose vertex is not over."""
+    """Sink uid -> what it is going to be given; of those whose query is not over."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -102,9 +102,8 @@ def plan_job(
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
-    return JobPlan(
-        graph, mode, planner.schemas, calls.reads, definition, changeable, planner.unions, splits, planner.sink_inputs
-    )
+    schemas, unions, inputs = planner.schemas, planner.unions, planner.sink_inputs
+    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs)
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -141,15 +140,16 @@ def _definition(
                 format=read.format.lower(),
                 paths=tuple(redact_uri(plain_path(path)) for path in read.paths),
                 selects=selecting(read.options),
+                topics=dict(read.topics),
             )
     inputs = {uid: operator.input_uids for uid, operator in job.operators.items() if operator.inputs}
     return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks), dict(params), inputs)
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
-    """Its end can be read off a file list, and nothing between it and its unbounded consumer keeps state."""
+    """Its end is frozen before it is read, and nothing between it and its unbounded consumer keeps state."""
     frame = calls(job.operators[uid])
-    if not calls.reads[uid].is_file:
+    if not calls.reads[uid].has_end:
         return False
     for name in bounded_chain(job, uid):
         operator = job.operators[name]
@@ -177,8 +177,8 @@ class _Planner:
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
         """Of those that are planned; what is over keeps the definition it has."""
-        self.sink_inputs: dict[str, SinkInput] = {}
         self.unions: dict[str, Unions] = {}
+        self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
 
@@ -260,9 +260,11 @@ class _Planner:
         return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
 
     def _check_sinks(self, vertex: JobVertex, frame: DataFrame, output_mode: str) -> None:
-        columns = tuple((one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"])
+        fields = json.loads(frame.schema.json())["fields"]
+        columns = tuple((one["name"], one["type"]) for one in fields)
+        not_null = frozenset(one["name"] for one in fields if not one["nullable"])
         for uid in vertex.sinks:
-            given = SinkInput(uid, columns, output_mode, vertex.bounded)
+            given = SinkInput(uid, columns, output_mode, vertex.bounded, not_null)
             self._job.operators[uid].sink.check_input(given)
             self.sink_inputs[uid] = given
 

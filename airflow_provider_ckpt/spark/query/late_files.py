@@ -15,6 +15,7 @@ from airflow_provider_ckpt.journal.events import LateFilesFound
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -27,13 +28,15 @@ def find_late_files(
     spark: SparkSession,
     state: JobState,
     reads: Mapping[str, SourceReads],
-    frozen: Mapping[str, FrozenFiles],
+    frozen: Mapping[str, FrozenEnd],
     read: Collection[str],
 ) -> Iterator[LateFilesFound]:
     """Name them, with whether each was read all the same: before the source's end. Those that the journal knows
     are left out. ``read``: normal paths of the late files that queries have read."""
     known = {(event.uid, path) for event in state.late_files for path in event.paths}
     for uid, files in frozen.items():
+        if not isinstance(files, FrozenFiles):
+            continue  # what comes to a topic behind the end of a source belongs to others
         try:
             listed = list_files(spark, reads[uid])
         except (PySparkException, Py4JError) as error:  # a folder that is gone after it was read has no late files

@@ -16,9 +16,13 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
+from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD
+
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
 _GLOB = re.compile(r"[{}\[\]*?\\]")
-RATE_OPTIONS = ("maxbytespertrigger", "maxfilespertrigger")
+RATE_OPTIONS = ("maxbytespertrigger", "maxfilespertrigger", "maxoffsetspertrigger")
 NEVER_FORGOTTEN = "100000000d"
 """Spark forgets after seven days, counted from the newest file, which files it has read, and passes over new ones that
 are older: a file with a later time would be read twice, one that was put back never."""
@@ -34,10 +38,21 @@ class SourceReads:
     loads: int = 0
     schema: StructType | None = None
     """Of the source itself, before the function selects from it."""
+    topics: dict[str, str] = field(default_factory=dict)
+    """Of a Kafka source: name -> the id that the brokers gave it."""
 
     @property
     def is_file(self) -> bool:
         return self.format.lower() in FILE_FORMATS and bool(self.paths)
+
+    @property
+    def is_kafka(self) -> bool:
+        return self.format.lower() == "kafka"
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the end of a bounded one can be told, and frozen, before it is read."""
+        return self.is_file or self.is_kafka
 
     def limits_itself(self) -> bool:
         return any(key.lower() in RATE_OPTIONS for key in self.options)
@@ -59,6 +74,8 @@ class _Recording:
     reads: SourceReads
     before_load: Callable[[], None]
     _spark: SparkSession
+    _offsets: FrozenOffsets | None = None
+    """The frozen end of a bounded Kafka source: it is read instead of what the options say."""
     _path: Any = None
     """Given as an option. Spark takes one option or one argument: what reads the files again gives them as one."""
 
@@ -71,6 +88,8 @@ class _Recording:
             self._path = value
             return self
         self.reads.options[key] = str(value)
+        if key.lower() in HELD:  # Spark has no way of taking an option back
+            return self
         return super().option(key, value)  # type: ignore[misc]
 
     def options(self, **options: Any) -> Any:
@@ -95,9 +114,15 @@ class _Recording:
         elif self._path is not None:
             super().option("path", self._path)  # type: ignore[misc]  # both: Spark refuses it, and says why
         self._record(path)
+        for key, value in self._held().items():
+            super().option(key, value)  # type: ignore[misc]
         frame = self._load(path)
         self.reads.schema = frame.schema
         return frame
+
+    def _held(self) -> dict[str, str]:
+        """The options that were held back until the format is known."""
+        return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
 
     def _load(self, path: Any) -> DataFrame:
         return super().load(path) if path is not None else super().load()  # type: ignore[misc,no-any-return]
@@ -138,12 +163,21 @@ class _Recording:
 
 
 class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
-    """``limit``: bytes a micro-batch of a file source may read, if the user's function set no limit."""
+    """``limit``: bytes a micro-batch of a file source may read, if the user's function set no limit. ``offsets``: what
+    a bounded Kafka source reads, once that is frozen."""
 
-    def __init__(self, spark: SparkSession, uid: str, limit: int | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        uid: str,
+        limit: int | None,
+        offsets: FrozenOffsets | None = None,
+        *,
+        bounded: bool = False,
+    ) -> None:
         DataStreamReader.__init__(self, spark)
         self.reads = SourceReads()
-        self._limit = limit
+        self._limit, self._offsets, self._bounded = limit, offsets, bounded
         self.before_load = self._apply_limit
         self.name(uid)
 
@@ -153,19 +187,46 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
             DataStreamReader.option(self, "maxFileAge", NEVER_FORGOTTEN)
         if self._limit is not None and self.reads.is_file and not self.reads.limits_itself():
             self.option("maxBytesPerTrigger", self._limit)
+        if self._bounded and self.reads.is_kafka and not self.reads.limits_itself():
+            DataStreamReader.option(self, "maxOffsetsPerTrigger", DEFAULT_LIMIT)
+
+    def _held(self) -> dict[str, str]:
+        held = super()._held()
+        if not (self._bounded and self.reads.is_kafka):
+            return held
+        if self._offsets is not None:
+            return self._offsets.reader_options(streaming=True)
+        # Spark's own default for a stream is "latest": a bounded source would end at once, with nothing
+        plain = {key: value for key, value in held.items() if not key.lower().startswith("ending")}
+        return {"startingOffsets": "earliest", **plain}
+
+    def _load(self, path: Any) -> DataFrame:
+        frame = super()._load(path)
+        return frame if self._offsets is None or not self.reads.is_kafka else only_frozen(frame, self._offsets)
 
 
 class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
-    """``frozen``: given what was read, the file list to read instead of the folder (R11)."""
+    """``frozen``: given what was read, the file list to read instead of the folder (R11); ``offsets``: the same of a
+    Kafka source."""
 
-    def __init__(self, spark: SparkSession, frozen: Callable[[SourceReads], list[str] | None]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        frozen: Callable[[SourceReads], list[str] | None],
+        offsets: FrozenOffsets | None = None,
+    ) -> None:
         DataFrameReader.__init__(self, spark)
         self.reads = SourceReads()
-        self._frozen = frozen
+        self._frozen, self._offsets = frozen, offsets
         self.before_load = lambda: None
 
     def name(self, source_name: str) -> BatchReader:
         return self
+
+    def _held(self) -> dict[str, str]:
+        if self._offsets is not None and self.reads.is_kafka:
+            return self._offsets.reader_options(streaming=False)
+        return super()._held()
 
     def _load(self, path: Any) -> DataFrame:
         files = self._frozen(self.reads) if self.reads.is_file else None

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.spark.query.errors import LosingOptionError, LosingSettingError
+from airflow_provider_ckpt.spark.query.errors import (
+    EndlessSourceError,
+    LosingOptionError,
+    LosingSettingError,
+    NeedlessEndsError,
+)
+from airflow_provider_ckpt.spark.query.reader import SourceReads
 
 _TRUE = ("ignoremissingfiles", "ignorecorruptfiles", "filenameonly")
 _WHY = {
@@ -48,6 +54,18 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
         )
         if refused:
             raise LosingOptionError(uid=operator.uid, location=operator.location, key=key, value=value, why=_WHY[name])
+
+
+def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
+    """Of a bounded source whose end would be taken anew at each start (R11). Raises EndlessSourceError,
+    NeedlessEndsError."""
+    if not (streaming and operator.bounded):
+        return
+    shown = {"uid": operator.uid, "location": operator.location, "format": reads.format}
+    if operator.ends is None and not reads.has_end:
+        raise EndlessSourceError(**shown)
+    if operator.ends is not None and reads.has_end:
+        raise NeedlessEndsError(**shown, ends=operator.ends)
 
 
 def refuse_settings(conf: Mapping[str, str]) -> None:

@@ -22,8 +22,7 @@ from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded_runner import BoundedRunner, batch_of, publication_of
 from airflow_provider_ckpt.spark.task.consumer_size import sized_for
@@ -47,7 +46,7 @@ class BatchRunner(BoundedRunner):
         vertex: JobVertex,
         inputs: Callable[[SubtaskId], LogReader],
         outputs: Outputs,
-        frozen: Mapping[str, FrozenFiles],
+        frozen: Mapping[str, FrozenEnd],
         schemas: Mapping[str, StructType],
         thread: Executor,
         *,
@@ -116,17 +115,13 @@ class BatchRunner(BoundedRunner):
 
     def _frame(self) -> DataFrame:
         context = self._run
-        calls = SourceCalls(context.spark, streaming=False, frozen=self._frozen_files)
+        calls = SourceCalls(context.spark, streaming=False, ends=self._frozen)
         builder = QueryBuilder(context.job.operators, self.vertex, self._edges, calls, self._edge_frame)
         return builder.build().frame
 
     def _files(self, producer: SubtaskId) -> list[PartitionFile]:
         records = self._inputs[producer].records()
         return [file for _, record in records if isinstance(record, Batch) for file in record.files]
-
-    def _frozen_files(self, uid: str, reads: SourceReads) -> list[str] | None:
-        frozen = self._frozen.get(uid)
-        return None if frozen is None else list(frozen.files)
 
     def _edge_frame(self, uid: str) -> DataFrame:
         context = self._run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.kafka.errors import KafkaRowsGoneError
 from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -13,10 +14,19 @@ _COLUMN_TYPE = re.compile(
     r"Data type mismatches when reading Parquet column \[?(?P<column>.+?)\]?\. "
     r"Expected Spark type (?P<expected>.+?), actual Parquet type (?P<actual>.+?)\.(?:\s|$)"
 )
+_ROWS_GONE = re.compile(
+    r"Some data may have been lost because they are not available in Kafka any more;.*?Reason:\s*(?P<reason>.+?)"
+    r"(?=\s+with consumer group|\.?\s*SQLSTATE|\n\s*at |\n\s*\n|\Z)",
+    re.DOTALL,
+)
 
 
 def hopeless(vertex: str, error: BaseException) -> CkptError | None:
     """``error``: as it came out of Spark. None for everything that may pass: an I/O error, say, or one unknown here."""
+    gone = _ROWS_GONE.search(str(error))
+    if gone is not None:
+        reason = " ".join(gone["reason"].split()).rstrip(".")
+        return KafkaRowsGoneError(vertex=vertex, reason=f"{reason}.")
     found = _COLUMN_TYPE.search(str(error))
     if found is None:
         return None

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -37,7 +37,7 @@ class SparkTaskFactory:
         context: RunContext,
         streaming: StreamingRunnerFactory,
         logs: MutableMapping[SubtaskId, SubtaskLog],
-        frozen: Mapping[str, FrozenFiles],
+        frozen: Mapping[str, FrozenEnd],
         splits: Mapping[str, Sequence[Split]],
         schemas: Mapping[str, StructType],
         since: Mapping[str, int],

@@ -163,7 +163,7 @@ class StreamingRunner:
         built = self._built
         if built is None or self._machine.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
             return
-        for uid, source in self._inputs.bounded.items():
+        for uid, source in self._inputs.bounded_files.items():
             if uid in built.reads and source.is_stuck(now):
                 self._submit(functools.partial(self._refuse_missing, source, built.reads[uid]))
 
@@ -172,7 +172,7 @@ class StreamingRunner:
 
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in the frozen lists."""
-        return {path for source in self._inputs.bounded.values() for path in source.late}
+        return {path for source in self._inputs.bounded_files.values() for path in source.late}
 
     # ---- Spark's callback threads
 
@@ -214,7 +214,7 @@ class StreamingRunner:
 
     @property
     def _runs_out(self) -> bool:
-        """A bounded source whose end is in no file list: ``availableNow`` says where it ends, at each start."""
+        """A bounded source without a frozen end: ``availableNow`` says where it ends, at each start."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     def _carry_out(self, actions: Iterable[Action]) -> None:

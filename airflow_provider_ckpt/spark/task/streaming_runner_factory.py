@@ -25,11 +25,12 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain, with_watermark
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.bounded_input import bounded_input
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.publisher import Publisher
@@ -42,7 +43,7 @@ from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed, data_folder, fe
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
-from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
+from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 
 
 class StreamingRunnerFactory:
@@ -57,7 +58,7 @@ class StreamingRunnerFactory:
         context: RunContext,
         logs: Mapping[SubtaskId, SubtaskLog],
         sinks: Mapping[str, BoundSink],
-        frozen: Mapping[str, FrozenFiles],
+        frozen: Mapping[str, FrozenEnd],
         schemas: Mapping[str, StructType],
         unions: Mapping[str, Unions],
         *,
@@ -183,7 +184,7 @@ class StreamingRunnerFactory:
     ) -> Inputs:
         gate = InputGate(edges, epoch=self._context.epoch, aligned=self._aligned, aligned_timeout=self._aligned_timeout)
         bounded = {
-            uid: BoundedInput(uid, set(self._frozen[uid].normal), self._frozen[uid].normal)
+            uid: bounded_input(self._frozen[uid])
             for uid in vertex.bounded_sources
             if uid in self._frozen and uid not in plan.without
         }
@@ -196,7 +197,7 @@ class StreamingRunnerFactory:
         """Raises UnfitLogicError."""
         context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
-        calls = SourceCalls(context.spark, streaming=True, limit=limit)
+        calls = SourceCalls(context.spark, streaming=True, limit=limit, ends=self._frozen)
         changed = of_vertex(context.operators, vertex, settings, context.logic)
         operators = {**context.operators, **changed}
 

@@ -13,6 +13,7 @@ from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.garbage import GARBAGE
 from tests.mutants.catalogue.journal import JOURNAL
 from tests.mutants.catalogue.kept import KEPT
+from tests.mutants.catalogue.lakes import LAKES
 from tests.mutants.catalogue.partitions import PARTITIONS
 from tests.mutants.catalogue.reconfiguring import RECONFIGURING
 from tests.mutants.catalogue.recovery import RECOVERY
@@ -38,6 +39,7 @@ MUTANTS = (
     *RECOVERY,
     *SINKS,
     *DATABASES,
+    *LAKES,
     *SPARK_FILES,
     *SPARK_RUN,
 )

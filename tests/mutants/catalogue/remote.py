@@ -314,8 +314,8 @@ REMOTE = (
         "remote-final-sink-released-early",
         "R16",
         "remote/master.py",
-        'final_only=frozenset(one.uid for one in self._job.sinks if one.release == "final")',
-        "final_only=frozenset()",
+        "policies=ReleasePolicies.of(self._job.sinks)",
+        "policies=ReleasePolicies()",
         (
             "tests/remote/test_taking_over.py::"
             "test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then",

@@ -111,9 +111,8 @@ RESCALING = (
         "releases-by-the-graph-of-the-beginning",
         "R21",
         "jobmaster/releaser.py",
-        "        self._graph, self._logs, self._sinks, self._final_only = graph, logs, sinks, final_only\n",
-        "        of = graph()\n"
-        "        self._graph, self._logs, self._sinks, self._final_only = lambda: of, logs, sinks, final_only\n",
+        "        self._graph, self._logs = graph, logs\n",
+        "        of = graph()\n        self._graph, self._logs = lambda: of, logs\n",
         ("tests/spark/test_releaser.py",),
         "what new subtasks have staged is never released",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_KAFKA = "tests/spark/test_kafka_options.py"
 _RACES = ("tests/spark/test_folder_races.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
 _RETENTION = ("tests/spark/test_retention.py",)
@@ -186,6 +187,51 @@ _FOLDERS = (
         "        storage.replace(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))",
         ("tests/spark/test_frozen.py::test_r11_the_first_list_wins",),
         "two attempts work with two ends of one source",
+    ),
+    Mutant(
+        "offsets-frozen-anew",
+        "R11",
+        "spark/query/frozen_end.py",
+        "        storage.create(path, asked.encoded())",
+        "        storage.replace(path, asked.encoded())",
+        (f"{_KAFKA}::test_r11_of_two_attempts_that_freeze_the_first_one_decides",),
+        "two attempts work with two ends of one topic",
+    ),
+    Mutant(
+        "rows-behind-the-frozen-end",
+        "R11",
+        "spark/query/kafka/freezing.py",
+        "    return frame.where(kept)",
+        "    return frame",
+        (f"{_KAFKA}::test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out",),
+        "what came to a topic after the first start is read by chance",
+    ),
+    Mutant(
+        "bounded-without-an-end",
+        "R11",
+        "spark/query/source_options.py",
+        "    if operator.ends is None and not reads.has_end:",
+        "    if False:",
+        ("tests/spark/test_refusals.py",),
+        "a retry of such a source takes a later end than the first try, and nobody has said that it may",
+    ),
+    Mutant(
+        "one-partition-is-all",
+        "R2",
+        "task/bounded_offsets.py",
+        "        return not self.remaining",
+        "        return len(self.remaining) < 2",
+        ("tests/task/test_bounded_offsets.py",),
+        "a topic is left out of the query when one of its partitions is read",
+    ),
+    Mutant(
+        "dropped-is-named-again",
+        "R2",
+        "spark/query/builder.py",
+        "            if uid in self._without:\n                return None\n            self.inputs[uid] = self._calls",
+        "            self.inputs[uid] = self._calls",
+        ("tests/spark/test_runs.py::test_r2_finished_history_is_dropped_and_every_row_is_released_once",),
+        "history that was left out is read once more, of Kafka all of it",
     ),
 )
 

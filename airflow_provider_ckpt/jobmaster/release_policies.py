@@ -1,0 +1,23 @@
+"""When what a completed checkpoint covers is released, sink by sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.job.gate import Gate
+from airflow_provider_ckpt.job.sink_operator import SinkOperator
+
+
+@dataclass(frozen=True)
+class ReleasePolicies:
+    """``final_only``: sinks that release with the final checkpoint only; ``gates``: what is asked before, by sink."""
+
+    final_only: frozenset[str] = frozenset()
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sinks: Iterable[SinkOperator]) -> ReleasePolicies:
+        known = list(sinks)
+        final_only = frozenset(one.uid for one in known if one.release == "final")
+        return cls(final_only, {one.uid: one.gate for one in known if one.gate is not None})

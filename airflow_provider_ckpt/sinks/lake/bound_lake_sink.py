@@ -1,0 +1,297 @@
+"""A sink in one job that releases to a table with commits of its own: Delta, Iceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedRowCountError
+from airflow_provider_ckpt.sinks.file_names import released_names
+from airflow_provider_ckpt.sinks.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, given_columns, misfit
+from airflow_provider_ckpt.sinks.lake.errors import LeftoverIntentError, TableGoneError, TableRefusedError
+from airflow_provider_ckpt.sinks.lake.footers import footers
+from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
+from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
+from airflow_provider_ckpt.sinks.lake.roll_forward import TRIES, Position, RollForward
+from airflow_provider_ckpt.sinks.lake.settings import LakeSettings
+from airflow_provider_ckpt.sinks.lake.table import LakeTable, Snapshot
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class BoundLakeSink(BoundSink):
+    """Release is: look that the table takes the rows and every staged file is whole, append one intent, then make the
+    commits of all intents that the table lacks (:class:`~.roll_forward.RollForward`). Why a crash or a second releaser
+    between any two steps does no harm:
+
+    1. The intent decides which batches are released, and how. It is made by create-if-absent of the next number, so of
+       two releasers one wins, and the other reads the winner's intent and makes it, too.
+    2. A commit says in itself how many intents are in the table, and is made only on top of the very version of the
+       table in which that was looked up. So each intent gets into the table once.
+    3. A handle says how many intents there were when it was staged. It can be in a later one only.
+    4. Staged files are deleted when the commit is there, not before.
+    """
+
+    def __init__(self, table: LakeTable, settings: LakeSettings, context: SinkContext) -> None:
+        self._table = table
+        self._settings = settings
+        self._context = context
+        self._given: tuple[Column, ...] | None = None
+        self._made: RollForward | None = None
+        self._began = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._context.uid!r}, {self._table.uri!r})"
+
+    # ---- before the first batch
+
+    def check_target(self) -> None:
+        there = self._there()
+        if there is None:
+            return
+        position = there.look()
+        if position is not None and position.pending is not None:
+            raise LeftoverIntentError(**self._names(), checkpoint=position.pending.checkpoint)
+
+    def check_rows(self, given: SinkInput) -> None:
+        self._given = given_columns(given)
+        snapshot = self._table.load()
+        if snapshot is not None:
+            self._refuse(snapshot, self._given)
+
+    def prepare(self) -> None:
+        if self._given is not None:
+            self._ready(self._given)
+        if (there := self._there()) is not None:
+            there.storage.probe()
+            self._begin(there, self._table.load())
+
+    def _ready(self, columns: Sequence[Column]) -> Snapshot:
+        """The table, made if there is none and never was one; raises TableRefusedError if it does not take the rows."""
+        snapshot = self._table.load()
+        if snapshot is None:
+            self._refuse_gone()
+            self._table.create(columns)
+            snapshot = self._table.load()
+        if snapshot is None:
+            raise TableGoneError(**self._names(), who="this very process, which has made it,")
+        self._refuse(snapshot, columns)
+        return snapshot
+
+    def _refuse_gone(self) -> None:
+        there = self._there()
+        if there is not None and there.log.catch_up():
+            raise TableGoneError(**self._names(), who="the log of this sink's releases")
+
+    def _refuse(self, snapshot: Snapshot, columns: Sequence[Column]) -> None:
+        problem = self._table.refusal(snapshot, self._settings.first_change) or misfit(columns, snapshot.columns)
+        problem = problem or self._settings.partition_misfit(snapshot.partition_by)
+        if problem is not None:
+            raise TableRefusedError(**self._names(), problem=problem)
+
+    def _begin(self, there: RollForward, snapshot: Snapshot | None) -> None:
+        if self._settings.mode == "overwrite" and snapshot is not None and not self._began:
+            there.start.make(snapshot.overwrites)
+            self._began = True
+
+    # ---- a batch
+
+    def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
+        columns = columns_of(frame.schema.json())
+        snapshot = self._ready(columns)
+        there = self._known()
+        self._begin(there, snapshot)
+        place = there.files.place(request.id)
+        shaped, folders = self._table.shaped(frame, snapshot)
+        writer = FileWriter("parquet", folders, self._settings.options)
+        counted, told = (shaped, None) if writer.shows_row_count else request.counted(shaped)
+        # Spark's default is a type that tables do not take; of the session, as the writer has no option for it.
+        frame.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        writer.write(counted, there.storage.spark_uri(place))
+        files = self._written(there, request, columns, snapshot)
+        rows, found = sum(file.rows for file in files), len(there.files.written(place))
+        if (told is not None and rows != told()) or (told is None and not found) or (rows == 0 and found > 1):
+            raise StagedRowCountError(
+                handle=request.id, uri=self._table.uri, rows=rows if told is None else told(), files=found
+            )
+        if rows == 0:  # Spark writes one file, with its schema, for an empty frame
+            there.files.delete(request.id)
+        else:
+            there.storage.sync(place)  # a handle that outlives a power cut names files that do
+        return self._handle(there, request, columns, snapshot, files if rows else [])
+
+    def _written(
+        self, there: RollForward, request: StageRequest, columns: Sequence[Column], snapshot: Snapshot
+    ) -> list[LakeFile]:
+        place = there.files.place(request.id)
+        written = there.files.written(place)
+        targets = released_names(
+            (path for path, _ in written),
+            job_id=self._context.job_id,
+            uid=self._context.uid,
+            batch_id=request.batch_id,
+            nonce=request.nonce,
+        )
+        found = []
+        for (path, size), target, footer in zip(
+            written, targets, footers(there.storage.child(place), written), strict=True
+        ):
+            whole, moves = f"{place}/{path}", self._table.moves and self._settings.mode != "upsert"
+            if footer.rows:
+                footer.refuse_nulls(self._settings.key)
+            partition = self._table.partition(path, footer, snapshot) if footer.rows else {}
+            stats = footer.whole_numbers(columns)
+            found.append(LakeFile(whole, size, footer.rows, target if moves else whole, partition, stats))
+        return found
+
+    def _handle(
+        self,
+        there: RollForward,
+        request: StageRequest,
+        columns: tuple[Column, ...],
+        snapshot: Snapshot,
+        files: Sequence[LakeFile],
+    ) -> Handle:
+        return LakeHandle(
+            id=request.id,
+            uri=self._table.uri,
+            table=snapshot.id,
+            intents=there.log.catch_up(),
+            applied=snapshot.applied,
+            rows=sum(file.rows for file in files),
+            columns=columns,
+            partition_by=snapshot.partition_by,
+            files=tuple(files),
+        ).to_json()
+
+    # ---- release
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        read = [LakeHandle.read(handle, self._context, self._table.uri) for handle in handles]
+        staged = [handle for handle in read if handle.files]
+        there = self._there()
+        if there is None:
+            if read:
+                raise TableGoneError(**self._names(), who=f"batch {read[0].id}")
+            return _counts(None)
+        for _ in range(TRIES):
+            position = there.catch_up(read)
+            if position is None:
+                return _counts(None)
+            waiting = _unreleased(there, staged, position)
+            newest = position.newest
+            if newest is not None and checkpoint <= newest.checkpoint:
+                self._refuse_foreign(newest, waiting, checkpoint)
+                return self._finish(there, newest, staged, checkpoint)
+            intent = self._intent(there, position, waiting, checkpoint)
+            if intent is None:
+                return _counts(None)
+            there.log.append(position.length, intent)  # R9: if another releaser was first, its intent is made first
+        raise there.busy("other releases of the same sink")
+
+    def _intent(
+        self, there: RollForward, position: Position, waiting: Sequence[LakeHandle], checkpoint: int
+    ) -> Intent | None:
+        """What there is to release, looked through; None if that is nothing."""
+        change: Change = self._settings.first_change if position.newest is None else self._settings.later_change
+        overwrites = there.overwrites_before(position, self._settings.mode, has_rows=bool(waiting))
+        if overwrites is None or not (waiting or change == "replace"):
+            return None
+        columns = waiting[-1].columns if waiting else position.snapshot.columns
+        intent = Intent(
+            job=self._context.job_id,
+            sink=self._context.uid,
+            checkpoint=checkpoint,
+            table=position.snapshot.id,
+            change=change,
+            overwrites=overwrites,
+            rows=sum(handle.rows for handle in waiting),
+            batches=tuple(handle.id for handle in waiting),
+            columns=columns,
+            partition_by=position.snapshot.partition_by,
+            key=tuple(self._settings.key) if change == "upsert" else (),
+            files=tuple(file for handle in waiting for file in handle.files),
+        )
+        for handle in waiting:
+            there.check(position.snapshot, intent, handle.columns, handle.partition_by)
+        there.files.verify_staged(intent.files, checkpoint)
+        return intent
+
+    def _finish(
+        self, there: RollForward, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
+    ) -> dict[str, int]:
+        """Everything in ``staged`` is in the table, or this is not reached."""
+        for handle in staged:
+            there.files.delete(handle.id)
+        return _counts(newest if checkpoint == newest.checkpoint else None)
+
+    def _refuse_foreign(self, newest: Intent, waiting: Sequence[LakeHandle], checkpoint: int) -> None:
+        if waiting:
+            raise ForeignReleaseError(
+                sink=self._context.uid,
+                uri=self._table.uri,
+                newest=newest.checkpoint,
+                handle=waiting[0].id,
+                checkpoint=checkpoint,
+            )
+
+    def last_released(self) -> int:
+        there = self._there()
+        position = None if there is None else there.look()
+        return 0 if position is None else position.released
+
+    # ---- what nobody asks for any more
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        there = self._there()
+        if there is None:
+            return []
+        removed = there.files.garbage(live_handles, live_attempts)
+        there.collect_temporary(LEFT_BEHIND)
+        return removed
+
+    def staged(self) -> dict[str, list[int]]:
+        there = self._there()
+        return {} if there is None else there.files.staged()
+
+    def delete_staged(self, ids: Collection[str]) -> None:
+        there = self._there()
+        if there is not None:
+            for name in sorted(ids):
+                there.files.delete(name)
+
+    # ---- where
+
+    def _there(self) -> RollForward | None:
+        """None if there is no table yet, and so no place beside it."""
+        if self._made is None and (storage := self._table.storage()) is not None:
+            self._made = RollForward(self._table, storage, self._context)
+        return self._made
+
+    def _known(self) -> RollForward:
+        there = self._there()
+        if there is None:
+            raise TableGoneError(**self._names(), who="this very process")
+        return there
+
+    def _names(self) -> dict[str, str]:
+        return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
+
+
+def _unreleased(there: RollForward, staged: Sequence[LakeHandle], position: Position) -> list[LakeHandle]:
+    if not staged:
+        return []
+    released = there.log.batches(min(handle.intents for handle in staged), position.length)
+    waiting = {handle.id: handle for handle in staged if handle.id not in released}
+    return list(waiting.values())
+
+
+def _counts(intent: Intent | None) -> dict[str, int]:
+    if intent is None:
+        return {"files": 0, "rows": 0, "bytes": 0}
+    return {"files": len(intent.files), "rows": intent.rows, "bytes": intent.size}

@@ -1,0 +1,141 @@
+"""Columns of rows and of tables, in the words of Spark's schema JSON, and whether they fit. Pure functions, no I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
+from airflow_provider_ckpt.sinks.file_input import check_file_input
+from airflow_provider_ckpt.sinks.sink import SinkInput
+
+_ATOMIC = frozenset(
+    {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"}
+) | {"timestamp_ntz"}
+_DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
+PARTITION_TYPES = ("string", "long", "integer", "short", "byte", "boolean", "date")
+"""Of which the name of a folder tells the value, wherever it is read."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """``type`` as Spark's schema JSON has it."""
+
+    name: str
+    type: Any
+    nullable: bool = True
+
+
+def columns_of(schema_json: str) -> tuple[Column, ...]:
+    """Of Spark's JSON of a schema, which Delta tables use, too."""
+    return tuple(Column(one["name"], one["type"], one["nullable"]) for one in json.loads(schema_json)["fields"])
+
+
+def given_columns(given: SinkInput) -> tuple[Column, ...]:
+    return tuple(Column(name, kind, name not in given.not_null) for name, kind in given.columns)
+
+
+def schema_json(columns: Sequence[Column]) -> str:
+    """With nulls allowed everywhere, as Spark makes tables, and without what others may have noted at a field."""
+    fields = [{"name": one.name, "type": _nullable(one.type), "nullable": True, "metadata": {}} for one in columns]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _nullable(kind: Any) -> Any:
+    if not isinstance(kind, dict):
+        return kind
+    if kind["type"] == "struct":
+        fields = [{**f, "type": _nullable(f["type"]), "nullable": True, "metadata": {}} for f in kind["fields"]]
+        return {"type": "struct", "fields": fields}
+    if kind["type"] == "array":
+        return {"type": "array", "elementType": _nullable(kind["elementType"]), "containsNull": True}
+    inner = {"keyType": _nullable(kind["keyType"]), "valueType": _nullable(kind["valueType"])}
+    return {"type": "map", **inner, "valueContainsNull": True}
+
+
+def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str], partition_by: Sequence[str]) -> None:
+    """Raises SinkInputError, InvalidSinkError."""
+    check_file_input(given, "parquet", partition_by, sink)
+    if given.output_mode != "append" and mode != "upsert":
+        problem = f"in output mode {given.output_mode!r} rows change, and with mode={mode!r} the table would keep all"
+        raise SinkInputError(sink=given.uid, problem=problem, advice="Say mode='upsert' and the key columns")
+    known = dict(given.columns)
+    for name, kind in given.columns:
+        for leaf in _leaves(kind):
+            if leaf not in _ATOMIC and not _DECIMAL.fullmatch(leaf):
+                problem = f"column {name!r} is or holds what is of type {leaf}, which the table cannot hold"
+                raise SinkInputError(sink=given.uid, problem=problem, advice="Cast it to another type, or leave it out")
+    for name in key:
+        if name not in known:
+            reason = f"is no column of the input of sink {given.uid}; it has {', '.join(map(repr, known))}"
+            raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
+        if isinstance(known[name], dict) or known[name] in ("float", "double"):
+            shown = known[name]["type"] if isinstance(known[name], dict) else known[name]
+            reason = f"is of type {shown} in the input of sink {given.uid}, whose values are not told apart for certain"
+            raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
+
+
+def _leaves(kind: Any) -> Iterator[str]:
+    if not isinstance(kind, dict):
+        yield str(kind)
+    elif kind["type"] == "struct":
+        for one in kind["fields"]:
+            yield from _leaves(one["type"])
+    elif kind["type"] in ("array", "map"):
+        for name in ("elementType", "keyType", "valueType"):
+            if name in kind:
+                yield from _leaves(kind[name])
+    else:
+        yield str(kind["type"])
+
+
+def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = False) -> str | None:
+    """Why rows with these columns cannot be written to the table; None if they can. ``may_lack``: columns that the
+    table has got since the rows were staged are null in them."""
+    there = {one.name: one for one in table}
+    for one in rows:
+        if one.name not in there:
+            return _unknown(one.name, there)
+        if (problem := _type_misfit(f"column {one.name!r}", one.type, there[one.name].type)) is not None:
+            return problem
+        if one.nullable and not there[one.name].nullable:
+            return f"column {one.name!r} may be null, and is NOT NULL in the table"
+    names = {one.name for one in rows}
+    for one in table:
+        if one.name not in names and not (may_lack and one.nullable):
+            return f"the table has a column {one.name!r} that the rows lack (a null of its type would do)"
+    return None
+
+
+def _unknown(name: str, there: Mapping[str, Column]) -> str:
+    alike = [one for one in there if one.casefold() == name.casefold()]
+    if alike:
+        return f"column {name!r} is called {alike[0]!r} in the table"
+    return f"the table has no column {name!r}; it has {', '.join(map(repr, there))}"
+
+
+def _type_misfit(where: str, mine: Any, its: Any) -> str | None:
+    if not isinstance(mine, dict) or not isinstance(its, dict) or mine["type"] != its["type"]:
+        return None if mine == its else f"{where} is of type {_shown(mine)}, and {_shown(its)} in the table"
+    if mine["type"] == "struct":
+        inside = misfit(_fields(mine), _fields(its))
+        return None if inside is None else f"in {where}: {inside}"
+    for key, nulls in (("elementType", "containsNull"), ("keyType", None), ("valueType", "valueContainsNull")):
+        if key not in mine:
+            continue
+        if (problem := _type_misfit(f"{where} ({key})", mine[key], its[key])) is not None:
+            return problem
+        if nulls is not None and mine.get(nulls, True) and not its.get(nulls, True):
+            return f"{where} may hold nulls, and may not in the table"
+    return None
+
+
+def _fields(kind: Mapping[str, Any]) -> list[Column]:
+    return [Column(one["name"], one["type"], one["nullable"]) for one in kind["fields"]]
+
+
+def _shown(kind: Any) -> str:
+    return str(kind["type"] if isinstance(kind, dict) else kind)

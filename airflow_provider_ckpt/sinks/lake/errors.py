@@ -1,0 +1,98 @@
+"""Errors of sinks that release to tables."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
+
+
+class MissingPackageError(InvalidInputError):
+    """A sink's library is not installed. Data: sink, package, extra."""
+
+    template = (
+        "{sink} needs the package {package}, which is not installed here: pip install 'airflow-provider-ckpt[{extra}]' "
+        "on every machine that runs or releases the job"
+    )
+
+
+class TableRefusedError(InvalidInputError):
+    """A table, or rows that do not fit it; said before anything is staged."""
+
+    template = "Sink {sink} of job {job!r} cannot write to table {uri}: {problem}"
+
+
+class TableDriftedError(TerminalError):
+    """The table was changed since the rows were staged, and they do not fit it any more."""
+
+    template = (
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {uri}: {problem}. The table "
+        "was changed after the rows had been staged. Nothing was lost: they stay staged. Change the table back and go "
+        "on with --resume-failed"
+    )
+
+
+class TableLostCommitsError(TerminalError):
+    """The table knows of fewer releases than somebody has seen there."""
+
+    template = (
+        "Sink {sink} of job {job!r}: table {uri} knows of {applied} release(s) of it, and {who} of {known}. The table "
+        "lost commits: it was restored from an older copy, or deleted and made again. Nothing was released on account "
+        "of it. Bring the newer table back and go on with --resume-failed, or run the job under another id, from its "
+        "input"
+    )
+
+
+class TableReplacedError(TerminalError):
+    """Another table is there now, under the old name."""
+
+    template = (
+        "Sink {sink} of job {job!r}: table {uri} is another one than {who} was made for (its id is {found}, not "
+        "{expected}): it was deleted and made again. Nothing was released to it. Bring the old table back and go on "
+        "with --resume-failed, or run the job under another id, from its input"
+    )
+
+
+class TableGoneError(TerminalError):
+    template = (
+        "Sink {sink} of job {job!r}: there is no table {uri} any more, and {who} has seen it. Nothing was released. "
+        "Bring it back and go on with --resume-failed, or run the job under another id, from its input"
+    )
+
+
+class TableSupersededError(TerminalError):
+    """A job that overwrites has replaced the rows of this one: more of them would be a mixture."""
+
+    template = (
+        "Sink {sink} of job {job!r} is superseded at table {uri}: since it began there a job with mode='overwrite' has "
+        "replaced the table's rows ({found} times in all, {expected} when this job began). Nothing more of it is "
+        "released. If this job's rows are the ones that are wanted, run it anew under a new job id"
+    )
+
+
+class LeftoverIntentError(InvalidInputError):
+    """Of a job of the same id that was deleted in the middle of a release."""
+
+    template = (
+        "Sink {sink} of job {job!r} cannot write to table {uri}: a job of this id has begun a release there "
+        "(checkpoint {checkpoint}) that never got into the table. Give the job another id"
+    )
+
+
+class TableBusyError(TransientError):
+    """Others commit so often that a release never came first."""
+
+    template = (
+        "Sink {sink} of job {job!r} did not get its commit into table {uri} in {tries} tries, as others committed each "
+        "time; nothing was lost, it is tried again ({reason})"
+    )
+
+
+class TableUnreachableError(TransientError):
+    """What the table's library failed with; the commit may or may not have taken effect."""
+
+    template = "table {uri} could not be {verb}: {reason}"
+
+
+class StatisticsMissingError(TerminalError):
+    """A staged file does not show what the table has to know of it."""
+
+    template = "The staged file {uri} cannot be used: {problem}; nothing was published"

@@ -1,0 +1,79 @@
+"""What Parquet files that were just staged say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError
+from airflow_provider_ckpt.sinks.parquet_footers import read_footers
+from airflow_provider_ckpt.storage.storage import Storage
+
+Range = tuple[Any, Any, int]
+"""The least and the greatest value (None: there are only nulls), and the number of nulls."""
+
+
+@dataclass(frozen=True)
+class Footer:
+    """``ranges``: of the columns that are no structs, maps or arrays and whose statistics are complete."""
+
+    uri: str
+    rows: int
+    ranges: Mapping[str, Range]
+
+    def whole_numbers(self, columns: Sequence[Column]) -> dict[str, tuple[int | None, int | None, int]]:
+        """Those that every reader compares in the same way. Texts are cut in statistics, instants are rounded."""
+        return {
+            one.name: self.ranges[one.name]
+            for one in columns
+            if one.type in ("integer", "long") and one.name in self.ranges
+        }
+
+    def refuse_nulls(self, names: Collection[str]) -> None:
+        """Raises StatisticsMissingError if one of the columns holds a null, or does not show that it holds none."""
+        for name in names:
+            if name not in self.ranges:
+                raise StatisticsMissingError(uri=self.uri, problem=f"it has no statistics of column {name!r}")
+            if self.ranges[name][2]:
+                raise StatisticsMissingError(uri=self.uri, problem=f"key column {name!r} is null in some rows")
+
+
+def footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Footer]:
+    """Of ``files`` (path, bytes). Raises UnreadableFooterError, StatisticsMissingError, ObjectNotFoundError."""
+    return [
+        _footer(storage.full_uri(path), metadata)
+        for (path, _), metadata in zip(files, read_footers(storage, files), strict=True)
+    ]
+
+
+def _footer(uri: str, metadata: Any) -> Footer:
+    ranges = {}
+    for index in range(metadata.num_columns):
+        column = metadata.schema.column(index)
+        if column.physical_type == "INT96":
+            problem = f"column {column.path!r} holds instants of a kind (INT96) that tables do not take"
+            raise StatisticsMissingError(uri=uri, problem=problem)
+        if column.path == column.name and (found := _range(metadata, index)) is not None:
+            ranges[column.name] = found
+    return Footer(uri, metadata.num_rows, ranges)
+
+
+def _range(metadata: Any, index: int) -> Range | None:
+    least = greatest = None
+    nulls = 0
+    for group in range(metadata.num_row_groups):
+        chunk = metadata.row_group(group).column(index)
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        nulls += statistics.null_count
+        if statistics.null_count == chunk.num_values:
+            continue
+        if not statistics.has_min_max:
+            return None
+        low, high = statistics.min, statistics.max
+        least = low if least is None else min(least, low)
+        greatest = high if greatest is None else max(greatest, high)
+    return least, greatest, nulls

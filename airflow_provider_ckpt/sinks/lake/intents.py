@@ -1,0 +1,97 @@
+"""What a sink is about to commit to its table, or has committed: the log that decides it, in the table's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
+from airflow_provider_ckpt.storage.storage import Storage
+
+INTENT = "lake-intent"
+VERSION = 1
+_REMEMBERED = 64
+
+Change = Literal["append", "replace", "upsert"]
+
+
+@dataclass(frozen=True)
+class Intent:
+    """One release of one sink: everything that its commit needs, so that whoever comes can make it. ``table``: id of
+    the table; ``overwrites``: how often jobs have replaced its rows before."""
+
+    job: str
+    sink: str
+    checkpoint: int
+    table: str
+    change: Change
+    overwrites: int
+    rows: int
+    batches: tuple[str, ...]
+    columns: tuple[Column, ...]
+    partition_by: tuple[str, ...]
+    key: tuple[str, ...]
+    files: tuple[LakeFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def overwrites_after(self) -> int:
+        return self.overwrites + (self.change == "replace")
+
+
+class IntentLog:
+    """The intents of one sink, by number. An entry is appended only when all before it are in the table, so the table
+    lacks the last one at most. Thread-safe. Every method raises ReleaseLogDamagedError when entries are gone."""
+
+    def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
+        folder = f"{sink_folder(job_id, uid)}/intents"
+        self._log: NumberedLog[Intent] = NumberedLog(storage, folder, INTENT, VERSION, _parse)
+        self._recent: dict[int, Intent] = {}
+
+    def catch_up(self) -> int:
+        """Read what was appended since, by anyone; how many entries there are."""
+        with self._log.lock:
+            while (intent := self._log.next()) is not None:
+                self._remember(self._log.length() - 1, intent)
+            return self._log.length()
+
+    def append(self, number: int, intent: Intent) -> bool:
+        """As entry ``number``; False if somebody else's is there: look again."""
+        with self._log.lock:
+            if self._log.length() != number or not self._log.append(VERSION, to_json(intent)):
+                return False
+            self._remember(number, intent)
+            return True
+
+    def intent(self, number: int) -> Intent:
+        """An entry that was seen."""
+        with self._log.lock:
+            if number not in self._recent:
+                self._remember(number, self._log.read(number))
+            return self._recent[number]
+
+    def batches(self, since: int, end: int) -> set[str]:
+        """Ids of the batches in the entries from ``since`` up to ``end`` (exclusive)."""
+        return {batch for number in range(since, end) for batch in self.intent(number).batches}
+
+    def refuse_shorter(self, entries: int, who: str) -> None:
+        """Raises ReleaseLogDamagedError if there are fewer entries than ``who`` has seen."""
+        self._log.refuse_shorter(entries, who)
+
+    def _remember(self, number: int, intent: Intent) -> None:
+        while len(self._recent) >= _REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+        self._recent[number] = intent
+
+
+def _parse(body: Mapping[str, Any]) -> Intent:
+    return from_json(Intent, body)

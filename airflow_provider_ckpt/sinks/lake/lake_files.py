@@ -1,0 +1,98 @@
+"""The staged files of a sink that releases to a table: written, looked at, given their names, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from airflow_provider_ckpt.sinks.errors import StagedFileChangedError, StagedFilesMissingError
+from airflow_provider_ckpt.sinks.file_names import is_data_file, staging_folder
+from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.sink import SinkContext, attempt_of
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class LakeFiles:
+    """In the table's folder. Each call of ``stage`` has a place there, named by the handle's id."""
+
+    def __init__(self, storage: Storage, context: SinkContext) -> None:
+        self._storage = storage
+        self._context = context
+        self.folder = staging_folder(context.job_id, context.uid)
+
+    def place(self, handle_id: str) -> str:
+        return f"{self.folder}/{handle_id}"
+
+    def written(self, place: str) -> list[tuple[str, int]]:
+        """What Spark left in a place: (path relative to it, bytes)."""
+        found = self._storage.child(place).files("")
+        return [(path, size) for path, size in found if size > 0 and is_data_file(path.rpartition("/")[2])]
+
+    def verify_staged(self, files: Sequence[LakeFile], checkpoint: int) -> None:
+        """See that every file is there with its size, staged or under its final name. Raises StagedFilesMissingError,
+        StagedFileChangedError."""
+        self._verify(files, checkpoint, staged_will_do=True)
+
+    def verify_targets(self, files: Sequence[LakeFile], checkpoint: int) -> None:
+        """The same, under its final name: a table that names a file which is not there cannot be read any more."""
+        self._verify(files, checkpoint, staged_will_do=False)
+
+    def _verify(self, files: Sequence[LakeFile], checkpoint: int, *, staged_will_do: bool) -> None:
+        missing = []
+        for file in files:
+            path, size = file.target, self._size(file.target)
+            if size is None and staged_will_do:
+                path, size = file.path, self._size(file.path)
+            if size is None:
+                missing.append(file.path)
+            elif size != file.size:
+                raise StagedFileChangedError(
+                    job=self._context.job_id,
+                    sink=self._context.uid,
+                    checkpoint=checkpoint,
+                    path=path,
+                    uri=self._storage.uri,
+                    expected=file.size,
+                    found=size,
+                )
+        if missing:
+            raise StagedFilesMissingError(
+                job=self._context.job_id,
+                checkpoint=checkpoint,
+                sink=self._context.uid,
+                count=len(missing),
+                path=missing[0],
+                uri=self._storage.uri,
+            )
+
+    def _size(self, path: str) -> int | None:
+        try:
+            return self._storage.size(path)
+        except ObjectNotFoundError:
+            return None
+
+    def publish(self, files: Sequence[LakeFile]) -> None:
+        """Give every file its final name, too. The staged one stays until the commit is there: a clean-up of the table
+        may take files that no commit names. Files that are gone are left to :meth:`verify_targets`."""
+        for file in files:
+            if file.target != file.path and self._size(file.target) is None and self._size(file.path) is not None:
+                self._storage.copy(file.path, file.target)
+
+    def delete(self, handle_id: str) -> None:
+        self._storage.delete_tree(self.place(handle_id))
+
+    def garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        """Delete the places that no living handle and no living attempt holds; their ids."""
+        removed = []
+        for name in self._storage.list(self.folder):
+            attempt = attempt_of(name)
+            if attempt is not None and attempt not in live_attempts and name not in live_handles:
+                self.delete(name)
+                removed.append(name)
+        return removed
+
+    def staged(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for path, size in self._storage.files(self.folder):
+            found.setdefault(path.partition("/")[0], []).append(size)
+        return found

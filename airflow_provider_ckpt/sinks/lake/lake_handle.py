@@ -1,0 +1,50 @@
+"""What a subtask's log says of a batch that is staged for a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.sinks.errors import DamagedHandleError, StagedElsewhereError, UnknownHandleError
+from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+
+HANDLE_FORMAT = "airflow-provider-ckpt/lake-handle"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class LakeHandle:
+    """``uri``, ``table``: the table's place and id. ``intents``, ``applied``: how many of the sink's releases were
+    decided, and how many of them in the table, when the batch was staged."""
+
+    id: str
+    uri: str
+    table: str
+    intents: int
+    applied: int
+    rows: int
+    columns: tuple[Column, ...]
+    partition_by: tuple[str, ...]
+    files: tuple[LakeFile, ...]
+
+    def to_json(self) -> Handle:
+        return {"format": HANDLE_FORMAT, "version": VERSION, **to_json(self)}
+
+    @classmethod
+    def read(cls, handle: Handle, context: SinkContext, uri: str) -> LakeHandle:
+        """``uri``: of the table that the sink writes to now. Raises UnknownHandleError, DamagedHandleError,
+        StagedElsewhereError."""
+        if handle.get("format") != HANDLE_FORMAT or handle.get("version") != VERSION:
+            raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
+        body = {name: value for name, value in handle.items() if name not in ("format", "version")}
+        try:
+            found = from_json(cls, body)
+        except UnknownFormError as error:
+            problem = error.data["what"]
+            raise DamagedHandleError(sink=context.uid, job=context.job_id, handle=handle, problem=problem) from None
+        if found.uri != uri:
+            raise StagedElsewhereError(sink=context.uid, uri=uri, handle=found.id, staged_for=found.uri)
+        return found

@@ -1,0 +1,177 @@
+"""Brings what a sink has decided to release into its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
+from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.sinks.lake.columns import Column, misfit
+from airflow_provider_ckpt.sinks.lake.errors import (
+    TableBusyError,
+    TableDriftedError,
+    TableGoneError,
+    TableLostCommitsError,
+    TableReplacedError,
+    TableSupersededError,
+    TableUnreachableError,
+)
+from airflow_provider_ckpt.sinks.lake.intents import Intent, IntentLog
+from airflow_provider_ckpt.sinks.lake.lake_files import LakeFiles
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
+from airflow_provider_ckpt.sinks.lake.settings import LakeMode
+from airflow_provider_ckpt.sinks.lake.start_mark import StartMark
+from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.storage import Storage
+
+TRIES = 100
+"""Others may commit in between so often."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A version of the table, and the intents that were there when it was. ``newest``: of those that it holds;
+    ``pending``: the one that it lacks."""
+
+    snapshot: Snapshot
+    length: int
+    newest: Intent | None
+    pending: Intent | None
+
+    @property
+    def released(self) -> int:
+        """The newest checkpoint in the table; 0 if none."""
+        return 0 if self.newest is None else self.newest.checkpoint
+
+
+class RollForward:
+    """Of one sink of one job. An intent is appended only when the table has all before it: it lacks one at most. Who
+    finds more missing, or another table, has found one that lost commits."""
+
+    def __init__(self, table: LakeTable, storage: Storage, context: SinkContext) -> None:
+        self._table = table
+        self._context = context
+        self.storage = storage
+        self.log = IntentLog(storage, context.job_id, context.uid)
+        self.files = LakeFiles(storage, context)
+        self.start = StartMark(storage, context.job_id, context.uid)
+
+    def look(self, known: Sequence[LakeHandle] = ()) -> Position | None:
+        """Where the table is; None if there is none, and nobody has seen one. ``known``: handles that have.
+
+        Raises TableGoneError, TableLostCommitsError, TableReplacedError, ReleaseLogDamagedError.
+        """
+        snapshot = self._table.load()
+        while True:
+            length = self.log.catch_up()
+            if snapshot is None:
+                self._refuse_gone(length, known)
+                return None
+            if snapshot.applied > length:  # the table was looked at first
+                problem = f"the table has {snapshot.applied} releases, and there are {length} entries"
+                uri = self.storage.full_uri(sink_folder(self._context.job_id, self._context.uid))
+                raise ReleaseLogDamagedError(uri=uri, problem=problem)
+            if snapshot.applied >= length - 1:
+                break
+            again = self._table.load()  # since the table was looked at, several may have been released
+            if again is None or again.applied < length - 1:
+                self._refuse_lost(0 if again is None else again.applied, length - 1, "the log of its releases")
+            snapshot = again
+        self._refuse_other(snapshot, length, known)
+        newest = self.log.intent(snapshot.applied - 1) if snapshot.applied else None
+        pending = self.log.intent(length - 1) if snapshot.applied < length else None
+        return Position(snapshot, length, newest, pending)
+
+    def catch_up(self, known: Sequence[LakeHandle] = ()) -> Position | None:
+        """Commit what the table lacks; the position then, with nothing pending. Raises as :meth:`look`, and
+        TableDriftedError, TableSupersededError, TableBusyError, TableUnreachableError, StagedFilesMissingError,
+        StagedFileChangedError."""
+        reason = ""
+        for _ in range(TRIES):
+            position = self.look(known)
+            if position is None or position.pending is None:
+                return position
+            try:
+                self._apply(position.snapshot, position.pending, position.length)
+            except CommitConflict as conflict:  # R9: the version that was looked at is not the newest any more
+                reason = str(conflict)
+        raise self.busy(reason)
+
+    def _apply(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
+        self.check(snapshot, intent, intent.columns, intent.partition_by)
+        if snapshot.overwrites != intent.overwrites:
+            raise self._superseded(snapshot, intent.overwrites)
+        self.files.publish(intent.files)
+        self.files.verify_targets(intent.files, intent.checkpoint)
+        try:
+            self._table.commit(snapshot, intent, number)
+        except TableUnreachableError:
+            again = self._table.load()
+            if again is None or again.applied < number:
+                raise
+            # only the reply was lost (R17)
+
+    def check(self, snapshot: Snapshot, intent: Intent, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
+        """Raises TableDriftedError if the table does not take rows of that kind as it is now."""
+        problem = self._table.refusal(snapshot, intent.change)
+        if problem is None:
+            problem = misfit(columns, snapshot.columns, may_lack=True)
+        if problem is None and tuple(partition_by) != snapshot.partition_by:
+            problem = f"it is partitioned by {list(snapshot.partition_by)} now, and was by {list(partition_by)}"
+        if problem is not None:
+            raise TableDriftedError(**self._names(), checkpoint=intent.checkpoint, problem=problem)
+
+    def overwrites_before(self, position: Position, mode: LakeMode, *, has_rows: bool) -> int | None:
+        """How often the table's rows may have been replaced before the next release of this sink; None for a sink that
+        overwrites and has not begun. Raises TableSupersededError."""
+        found = position.snapshot.overwrites
+        if position.newest is not None:
+            expected: int | None = position.newest.overwrites_after
+        elif mode != "overwrite":
+            return found
+        else:
+            expected = self.start.read()
+            if expected is None and has_rows:
+                uri = self.storage.full_uri(sink_folder(self._context.job_id, self._context.uid))
+                raise ReleaseLogDamagedError(uri=uri, problem="start.json, made before any row was staged, is gone")
+        if expected is not None and found != expected and (has_rows or position.newest is None):
+            raise self._superseded(position.snapshot, expected)
+        return expected
+
+    def collect_temporary(self, older_than: float) -> None:
+        self.storage.collect_temporary("", older_than, deep=False)  # of probes
+        self.storage.collect_temporary(sink_folder(self._context.job_id, self._context.uid), older_than)
+
+    def busy(self, reason: str) -> TableBusyError:
+        return TableBusyError(**self._names(), tries=TRIES, reason=reason)
+
+    def _superseded(self, snapshot: Snapshot, expected: int) -> TableSupersededError:
+        return TableSupersededError(**self._names(), found=snapshot.overwrites, expected=expected)
+
+    # ---- a table that knows less than others do
+
+    def _refuse_gone(self, length: int, known: Sequence[LakeHandle]) -> None:
+        if length or known:
+            who = "the log of its releases" if length else f"batch {known[0].id}"
+            raise TableGoneError(**self._names(), who=who)
+
+    def _refuse_other(self, snapshot: Snapshot, length: int, known: Sequence[LakeHandle]) -> None:
+        if length and self.log.intent(length - 1).table != snapshot.id:
+            self._refuse_replaced(snapshot, self.log.intent(length - 1).table, "its last release")
+        for handle in known:
+            if handle.table != snapshot.id:
+                self._refuse_replaced(snapshot, handle.table, f"batch {handle.id}")
+            if handle.applied > snapshot.applied:
+                self._refuse_lost(snapshot.applied, handle.applied, f"batch {handle.id}")
+            self.log.refuse_shorter(handle.intents, f"batch {handle.id}")
+
+    def _refuse_replaced(self, snapshot: Snapshot, expected: str, who: str) -> None:
+        raise TableReplacedError(**self._names(), who=who, found=snapshot.id, expected=expected)
+
+    def _refuse_lost(self, applied: int, known: int, who: str) -> None:
+        raise TableLostCommitsError(**self._names(), applied=applied or "no", who=who, known=known)
+
+    def _names(self) -> dict[str, str]:
+        return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}

@@ -1,0 +1,64 @@
+"""What a user has said of a sink that releases to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.sinks.lake.intents import Change
+
+LakeMode = Literal["append", "overwrite", "upsert"]
+_OURS = {"path", "partitionoverwritemode"}
+
+
+@dataclass(frozen=True)
+class LakeSettings:
+    """``partition_by``: None leaves it to the table. ``options``: of Spark's Parquet writer."""
+
+    mode: LakeMode = "append"
+    key: Sequence[str] = ()
+    partition_by: Sequence[str] | None = ()
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def first_change(self) -> Change:
+        return "replace" if self.mode == "overwrite" else self.later_change
+
+    @property
+    def later_change(self) -> Change:
+        return "upsert" if self.mode == "upsert" else "append"
+
+    def partition_misfit(self, of_table: Sequence[str]) -> str | None:
+        if self.partition_by is None or list(self.partition_by) == list(of_table):
+            return None
+        return f"it is partitioned by {list(of_table)}, and the sink by {list(self.partition_by)}"
+
+    def validate(self, sink: str) -> None:
+        """Raises InvalidSinkError."""
+        if self.mode not in get_args(LakeMode):
+            raise _invalid(sink, "mode", self.mode, f"is unknown; use one of {', '.join(get_args(LakeMode))}")
+        for setting, names in (("key", self.key), ("partition_by", self.partition_by or ())):
+            if isinstance(names, str):
+                raise _invalid(sink, setting, names, "is a string; give a list of column names")
+            if any(not isinstance(name, str) or not name for name in names):
+                raise _invalid(sink, setting, list(names), "has what is no name of a column")
+            if len({name.lower() for name in names}) < len(names):
+                raise _invalid(sink, setting, list(names), "names a column twice")
+        if self.mode == "upsert" and not self.key:
+            raise _invalid(sink, "key", list(self.key), "is needed with mode='upsert'; give the columns of the key")
+        if self.mode != "upsert" and self.key:
+            raise _invalid(
+                sink, "key", list(self.key), "has a meaning with mode='upsert' only; say that or leave it out"
+            )
+        if self.mode == "upsert" and self.partition_by:
+            reason = "cannot be combined with mode='upsert'; leave it out: the table may be partitioned all the same"
+            raise _invalid(sink, "partition_by", list(self.partition_by), reason)
+        for option in self.options:
+            if option.lower() in _OURS or option.startswith(("mapreduce.fileoutputcommitter.", "parquet.encryption.")):
+                raise _invalid(sink, "options", option, "cannot be set for a table; remove it")
+
+
+def _invalid(sink: str, setting: str, value: object, reason: str) -> InvalidSinkError:
+    return InvalidSinkError(sink=sink, setting=setting, value=value, reason=reason)

@@ -1,0 +1,40 @@
+"""When a sink that overwrites began: by it, one that was given up is told from its successor."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
+from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+MARK = "lake-start"
+VERSION = 1
+
+
+class StartMark:
+    """How often jobs had replaced the table's rows when the sink began; never changed."""
+
+    def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
+        self._storage = storage
+        self._path = f"{sink_folder(job_id, uid)}/start.json"
+
+    def make(self, overwrites: int) -> None:
+        """One that is there stays."""
+        try:
+            self._storage.create(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
+        except AlreadyExistsError:
+            pass
+
+    def read(self) -> int | None:
+        """None if the sink has not begun. Raises ReleaseLogDamagedError."""
+        uri = self._storage.full_uri(self._path)
+        try:
+            document = decode_document(self._storage.read(self._path), MARK, VERSION, uri=uri)
+            return int(read_field(document, "overwrites", reader(int)))
+        except ObjectNotFoundError:
+            return None
+        except (MalformedDocumentError, UnknownFormError) as error:
+            raise ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({error})") from error

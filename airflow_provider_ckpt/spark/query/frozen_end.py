@@ -1,0 +1,47 @@
+"""The frozen end of a bounded source, of whichever kind: read, or written unless another attempt was first (R11)."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, read_frozen
+from airflow_provider_ckpt.spark.query.kafka.offsets import KIND, FrozenOffsets
+from airflow_provider_ckpt.storage.envelope import PREFIX
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+FrozenEnd = FrozenFiles | FrozenOffsets
+
+
+def freeze_offsets(storage: Storage, path: str, asked: FrozenOffsets) -> FrozenOffsets:
+    """Write them if there are none; those that are there win (another attempt froze them first). Raises as
+    :func:`read_offsets`."""
+    try:
+        storage.create(path, asked.encoded())
+    except AlreadyExistsError:
+        return read_offsets(storage, path)
+    return asked
+
+
+def read_offsets(storage: Storage, path: str) -> FrozenOffsets:
+    """Raises NewerFormatError, FrozenListLostError."""
+    uri = storage.full_uri(path)
+    try:
+        return FrozenOffsets.decoded(storage.read(path), uri)
+    except ObjectNotFoundError as error:
+        raise FrozenListLostError(uri=uri, problem="is gone") from error
+    except MalformedDocumentError as error:
+        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
+    except UnknownFormError as error:
+        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error
+
+
+def read_end(storage: Storage, path: str) -> FrozenEnd:
+    """Of either kind. Raises NewerFormatError, FrozenListLostError."""
+    kind = None
+    with suppress(ValueError, AttributeError, ObjectNotFoundError):  # whoever reads it whole says what is wrong
+        kind = json.loads(storage.read(path)).get("format")
+    return read_offsets(storage, path) if kind == PREFIX + KIND else read_frozen(storage, path)

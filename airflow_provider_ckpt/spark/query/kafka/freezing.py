@@ -1,0 +1,110 @@
+"""Asking for the topics of a Kafka source, and, once, for the end of a bounded one (R11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt.spark.query.kafka.admin import KafkaAdmin, Topic
+from airflow_provider_ckpt.spark.query.kafka.errors import (
+    KafkaOptionError,
+    KafkaStartGoneError,
+    KafkaTopicMissingError,
+)
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
+from airflow_provider_ckpt.spark.query.kafka.options import (
+    EARLIEST,
+    LATEST,
+    SELECTING,
+    KafkaRange,
+    TopicPartition,
+    of_options,
+    read_range,
+)
+
+
+def ask_topics(
+    spark: SparkSession, uid: str, location: str, options: Mapping[str, str], *, bounded: bool
+) -> dict[str, str]:
+    """The topics that any source reads, before it is read, each with the id that the brokers gave it: one that is made
+    again under its name has another. Those of a live source's pattern may come later, and are not asked for. Raises
+    what :class:`KafkaAdmin` raises, KafkaTopicMissingError."""
+    given = of_options(options)
+    wanted = read_range(uid, location, {key: given[key] for key in SELECTING if key in given})
+    with KafkaAdmin(spark, uid, location, options) as admin:
+        if wanted.pattern is not None and not bounded:
+            return {}
+        found = _topics(admin, wanted, uid, location, options)
+    return {name: topic.id for name, topic in found.items() if topic.id}
+
+
+def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
+    """What the source is to read, as of now. Raises KafkaOptionError, KafkaStartGoneError, KafkaTopicMissingError, and
+    what :class:`KafkaAdmin` raises."""
+    wanted = read_range(uid, location, options)
+    with KafkaAdmin(spark, uid, location, options) as admin:
+        topics = _topics(admin, wanted, uid, location, options)
+        there = {(topic, number) for topic, told in topics.items() for number in told.partitions}
+        chosen = sorted(there if wanted.partitions is None else wanted.partitions)
+        begins, ends = admin.offsets(chosen, "earliest"), admin.offsets(chosen, "latest")
+    starts = _given(uid, location, "startingOffsets", wanted.start, EARLIEST, begins)
+    until = _given(uid, location, "endingOffsets", wanted.end, LATEST, ends)
+    for (topic, number), start in starts.items():
+        begin, end = begins[topic, number], ends[topic, number]
+        if not begin <= start <= end:
+            raise KafkaStartGoneError(
+                uid=uid, location=location, topic=topic, partition=number, start=start, begin=begin, end=end
+            )
+        if until[topic, number] > end:
+            why = f"{topic}, partition {number}, ends at {end}: the source could not end before more rows come"
+            value = until[topic, number]
+            raise KafkaOptionError(uid=uid, location=location, key="endingOffsets", value=value, why=why)
+    partitions = tuple(FrozenPartition(*one, starts[one], until[one]) for one in chosen)
+    return FrozenOffsets(uid, partitions)
+
+
+def only_frozen(frame: DataFrame, frozen: FrozenOffsets) -> DataFrame:
+    """Without the rows behind the frozen end: Spark's reader stops where the topic ends, and no sooner."""
+    kept = F.lit(False)
+    for topic, partitions in frozen.by_topic().items():
+        ends = {one.partition: one.end for one in partitions}
+        by_number = F.array(*(F.lit(ends.get(number, 0)).cast("long") for number in range(max(ends) + 1)))
+        is_before = F.col("offset") < F.get(by_number, F.col("partition"))
+        kept = kept | ((F.col("topic") == topic) & is_before)
+    return frame.where(kept)
+
+
+def _topics(
+    admin: KafkaAdmin, wanted: KafkaRange, uid: str, location: str, options: Mapping[str, str]
+) -> dict[str, Topic]:
+    names = wanted.topics if wanted.pattern is None else admin.names(wanted.pattern)
+    if not names:
+        topic = f"topics of the pattern {wanted.pattern}"
+        servers = of_options(options).get("kafka.bootstrap.servers", "")
+        raise KafkaTopicMissingError(uid=uid, location=location, topic=topic, servers=servers)
+    topics = admin.topics(names)
+    for topic, number in sorted(wanted.partitions or ()):
+        if number not in topics[topic].partitions:
+            why = f"{topic} has no partition {number}"
+            raise KafkaOptionError(uid=uid, location=location, key="assign", value=number, why=why)
+    return topics
+
+
+def _given(
+    uid: str,
+    location: str,
+    key: str,
+    given: Mapping[TopicPartition, int] | int,
+    symbol: int,
+    known: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """``known``: what the symbol stands for."""
+    if isinstance(given, int):
+        return dict(known)
+    if given.keys() != known.keys():
+        left = sorted(f"{topic}-{number}" for topic, number in given.keys() ^ known.keys())
+        why = f"it has to name each partition that is read, and no other; this is not so of {', '.join(left)}"
+        raise KafkaOptionError(uid=uid, location=location, key=key, value=sorted(given), why=why)
+    return {one: known[one] if offset == symbol else offset for one, offset in given.items()}

@@ -1,0 +1,66 @@
+"""The end of a bounded Kafka source, frozen once for all attempts (R11), in the form in which it is kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+
+KIND = "frozen-offsets"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class FrozenPartition:
+    """Rows from ``start`` up to ``end`` (exclusive) are what the source reads of a partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class FrozenOffsets:
+    uid: str
+    partitions: tuple[FrozenPartition, ...]
+
+    @property
+    def count(self) -> int:
+        """Offsets, which are more than rows where transactions or a compaction have left gaps."""
+        return sum(max(0, one.end - one.start) for one in self.partitions)
+
+    def remaining(self) -> dict[TopicPartition, int]:
+        """The ends of the partitions that hold something to read."""
+        return {(one.topic, one.partition): one.end for one in self.partitions if one.start < one.end}
+
+    def by_topic(self) -> dict[str, list[FrozenPartition]]:
+        found: dict[str, list[FrozenPartition]] = {}
+        for one in self.partitions:
+            found.setdefault(one.topic, []).append(one)
+        return found
+
+    def reader_options(self, *, streaming: bool) -> dict[str, str]:
+        """Spark's, in the place of whatever said what to read: these partitions, no matter which ones come later."""
+        topics = self.by_topic().items()
+        starts = {topic: {str(one.partition): one.start for one in ones} for topic, ones in topics}
+        ends = {topic: {str(one.partition): max(one.start, one.end) for one in ones} for topic, ones in topics}
+        assigned = {topic: [one.partition for one in ones] for topic, ones in topics}
+        options = {"assign": json.dumps(assigned), "startingOffsets": json.dumps(starts)}
+        return options if streaming else {**options, "endingOffsets": json.dumps(ends)}
+
+    def encoded(self) -> bytes:
+        partitions = [asdict(one) for one in self.partitions]
+        return encode_document(KIND, VERSION, uid=self.uid, partitions=partitions)
+
+    @classmethod
+    def decoded(cls, data: bytes, uri: str) -> FrozenOffsets:
+        """Raises MalformedDocumentError, NewerFormatError, UnknownFormError."""
+        body = decode_document(data, KIND, VERSION, uri=uri)
+        return cls(
+            read_field(body, "uid", reader(str)),
+            tuple(read_field(body, "partitions", reader(list[FrozenPartition]))),
+        )

@@ -1,0 +1,103 @@
+"""What the options of a Kafka source say: which topics, from where, up to where. Pure functions, no I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.spark.query.kafka.errors import KafkaOptionError
+
+TopicPartition = tuple[str, int]
+
+SELECTING = ("subscribe", "subscribepattern", "assign")
+HELD = frozenset(
+    {
+        *SELECTING,
+        "startingoffsets",
+        "endingoffsets",
+        "startingtimestamp",
+        "endingtimestamp",
+        "startingoffsetsbytimestamp",
+        "endingoffsetsbytimestamp",
+    }
+)
+"""Options that a frozen end takes the place of, in lower case."""
+DEFAULT_LIMIT = 200_000
+"""Offsets of a bounded source in one micro-batch: history must not starve the live feed beside it."""
+EARLIEST, LATEST = -2, -1
+
+_BY_TIME = "give the offsets, and leave rows out by the column timestamp"
+_WHY = {
+    "startingtimestamp": f"where a bounded source begins is decided once, by offsets; {_BY_TIME}",
+    "startingoffsetsbytimestamp": f"where a bounded source begins is decided once, by offsets; {_BY_TIME}",
+    "endingtimestamp": f"where a bounded source ends is decided once, by offsets; {_BY_TIME}",
+    "endingoffsetsbytimestamp": f"where a bounded source ends is decided once, by offsets; {_BY_TIME}",
+}
+_LATEST_START = "a bounded source that begins at the end reads nothing; begin at 'earliest', or at an offset"
+_EARLIEST_END = "a bounded source that ends at the beginning reads nothing; end at 'latest', or at an offset"
+
+
+@dataclass(frozen=True)
+class KafkaRange:
+    """What a bounded source is to read, as its options say. ``start``, ``end``: of each partition; one offset, or
+    ``EARLIEST`` and ``LATEST``, for all of them."""
+
+    topics: tuple[str, ...]
+    pattern: str | None
+    partitions: frozenset[TopicPartition] | None
+    """Those that are assigned; None: all of the topics."""
+    start: Mapping[TopicPartition, int] | int
+    end: Mapping[TopicPartition, int] | int
+
+
+def of_options(options: Mapping[str, str]) -> dict[str, str]:
+    """By lower-case name; the last one of a name is the one that holds."""
+    return {key.lower(): value for key, value in options.items()}
+
+
+def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
+    """Of a bounded source. Raises KafkaOptionError."""
+    for key, value in options.items():
+        why = _WHY.get(key.lower())
+        if why is not None:
+            raise KafkaOptionError(uid=uid, location=location, key=key, value=value, why=why)
+    read_range(uid, location, options)
+
+
+def read_range(uid: str, location: str, options: Mapping[str, str]) -> KafkaRange:
+    """Raises KafkaOptionError."""
+    given = of_options(options)
+    topics = tuple(one.strip() for one in given.get("subscribe", "").split(",") if one.strip())
+    partitions = None
+    if "assign" in given:
+        assigned = json.loads(given["assign"])  # Spark has read it before us
+        partitions = frozenset((str(topic), int(number)) for topic, numbers in assigned.items() for number in numbers)
+        topics = tuple(sorted({topic for topic, _ in partitions}))
+    start = _offsets(uid, location, given, "startingOffsets", EARLIEST)
+    end = _offsets(uid, location, given, "endingOffsets", LATEST)
+    return KafkaRange(topics, given.get("subscribepattern"), partitions, start, end)
+
+
+def _offsets(
+    uid: str, location: str, given: Mapping[str, str], key: str, default: int
+) -> Mapping[TopicPartition, int] | int:
+    text = given.get(key.lower())
+    if text is None:
+        return default
+    name = text.strip().lower()
+    wrong = LATEST if default == EARLIEST else EARLIEST
+    why = _LATEST_START if default == EARLIEST else _EARLIEST_END
+    if name in ("earliest", "latest"):
+        if (EARLIEST if name == "earliest" else LATEST) == wrong:
+            raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=why)
+        return default
+    try:
+        found = {(str(t), int(p)): int(offset) for t, one in json.loads(text).items() for p, offset in one.items()}
+    except (ValueError, TypeError, AttributeError):
+        form = '"earliest"' if default == EARLIEST else '"latest"'
+        why = f'it is {form}, or a JSON object of offsets by topic and partition: {{"orders": {{"0": 23}}}}'
+        raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=why) from None
+    if wrong in found.values():
+        raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=why)
+    return found

@@ -1,0 +1,14 @@
+"""What a query has still to read of a bounded source, from the source's frozen end."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
+from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
+from airflow_provider_ckpt.task.inputs import BoundedInput
+
+
+def bounded_input(end: FrozenEnd) -> BoundedInput | BoundedOffsets:
+    if isinstance(end, FrozenOffsets):
+        return BoundedOffsets(end.uid, end.remaining())
+    return BoundedInput(end.uid, set(end.normal), end.normal)

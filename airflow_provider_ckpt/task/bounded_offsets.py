@@ -1,0 +1,30 @@
+"""A bounded Kafka source that is read by a query: how far it is still to go (R2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass
+class BoundedOffsets:
+    """``remaining``: the frozen ends, by topic and partition, that no published batch has come to."""
+
+    uid: str
+    remaining: Mapping[tuple[str, int], int]
+
+    def read(self, offset: str | None) -> None:
+        """A batch that ends at ``offset`` (the source's own JSON) was committed. It may end behind the frozen end: the
+        rows from there on are left out by the query."""
+        body = None if offset is None else json.loads(offset)
+        if not isinstance(body, dict):
+            return
+        self.remaining = {
+            (topic, number): end
+            for (topic, number), end in self.remaining.items()
+            if int(body.get(topic, {}).get(str(number), 0)) < end
+        }
+
+    def at_end(self) -> bool:
+        return not self.remaining

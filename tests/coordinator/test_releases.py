@@ -1,0 +1,193 @@
+"""Releases of several sinks: each goes its own way, and the job hears of all."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.commands import FinishSubtask
+from airflow_provider_ckpt.coordinator.effects import EndJob, Notice, Release
+from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
+from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE, MAX_TRIES
+from airflow_provider_ckpt.coordinator.releases import REMEMBERED
+from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SinkReleased
+from tests.coordinator.harness import ONE, V0, A, Harness, events, graph, names, only, vertex
+
+TWO = graph(vertex("v", sources="live", sinks="a b"))
+BOUNDED = graph(vertex("v", sources="v", bounded="v", sinks="a b"))
+
+
+def complete(h: Harness, times: int = 1) -> None:
+    for _ in range(times):
+        h.at(h.now + 10.0)
+        h.ack()
+
+
+def test_r9_a_sink_that_is_slow_holds_up_no_other() -> None:
+    h = Harness(TWO)
+    complete(h)
+    assert only(Release, h.effects) == [Release(1, "a"), Release(1, "b")]
+    assert names(h.released(1, "a")) == ["SinkReleased"]
+    complete(h)
+    assert only(Release, h.effects)[2:] == [Release(2, "a")]
+    h.released(2, "a")
+    assert h.c.last_released == 0
+    assert names(h.released(1, "b")) == ["CheckpointReleased", "Release"]
+    assert h.c.last_released == 1
+    assert names(h.released(2, "b")) == ["CheckpointReleased"]
+    assert h.c.last_released == 2
+
+
+def test_r9_a_sink_that_lags_takes_the_newest_checkpoint_and_is_told_of_with_what_it_counted() -> None:
+    h = Harness(TWO)
+    complete(h)
+    for _ in range(3):
+        h.released(sink="a")
+        complete(h)
+    effects = h.released(1, "b")
+    assert only(Release, effects) == [Release(4, "b")]
+    effects = h.released(4, "b")  # a has 3, and is at work on 4
+    assert names(effects) == ["SinkReleased", "CheckpointReleased"]
+    assert events(SinkReleased, effects)[0].checkpoint == 4
+    assert events(CheckpointReleased, effects)[0].checkpoint == 3
+    assert names(h.released(4, "a")) == ["CheckpointReleased"]
+
+
+def test_a_sink_that_fails_for_hours_stops_neither_the_checkpoints_nor_the_others() -> None:
+    h = Harness(TWO)
+    for _ in range(3 * MAX_UNRELEASED):
+        complete(h)
+        if "b" in h.c.releasing:
+            assert not only(EndJob, h.release_failed("b"))
+        h.released(sink="a")
+    assert len(events(CheckpointCompleted, h.effects)) == 3 * MAX_UNRELEASED
+    assert [one.checkpoint for one in events(SinkReleased, h.effects)] == list(range(1, 3 * MAX_UNRELEASED + 1))
+    assert h.c.last_released == 0
+    told = [one.message for one in only(Notice, h.effects)]
+    assert len(told) < 8
+    assert all("in 'b' failed" in one for one in told)
+
+
+def test_a_job_of_which_nothing_is_released_any_more_slows_down_and_is_given_up() -> None:
+    h = Harness(TWO, interval=1.0)
+    for _ in range(2 * MAX_UNRELEASED):
+        h.at(h.now + 1.0)
+        h.ack()
+    assert len(events(CheckpointCompleted, h.effects)) == MAX_UNRELEASED
+    while not only(EndJob, h.effects):
+        for sink in list(h.c.releasing):
+            h.release_failed(sink)
+        h.at(h.now + 30.0)
+    assert only(EndJob, h.effects)[0].status == "RESTARTING"
+    assert len([one for one in only(Release, h.effects) if one.sink == "a"]) <= MAX_TRIES
+
+
+def test_a_sink_that_cannot_go_on_ends_the_job_when_the_others_have_what_is_completed() -> None:
+    h = Harness(TWO)
+    complete(h)
+    assert not only(EndJob, h.release_failed("b", terminal=True))
+    assert h.at(h.now + 100.0) == []  # nothing new is begun, and it is not asked for again
+    effects = h.released(1, "a")
+    assert names(effects) == ["SinkReleased", "StatusChanged", "EndJob"]
+    end = only(EndJob, effects)[0]
+    assert end.status == "FAILED"
+    assert "in 'b' failed: no answer" in str(end.cause)
+
+
+def test_r15_a_subtask_closes_when_every_sink_has_its_last_data() -> None:
+    h = Harness(BOUNDED)
+    h.end_of_data()
+    h.ack(finished=True)
+    assert not only(FinishSubtask, h.released(sink="a"))
+    assert FinishSubtask(1, V0, A) in h.released(sink="b")
+
+
+def test_what_a_sink_was_released_before_is_not_asked_for_again() -> None:
+    restored = RestoredState(
+        last_triggered=5, last_completed=5, last_released=2, unreleased=(3, 4, 5), sinks_released={"a": 5}
+    )
+    h = Harness(TWO, restored=restored)
+    assert only(Release, h.effects) == [Release(5, "b")]
+    assert names(h.released(5, "b")) == ["CheckpointReleased"]
+
+
+def test_an_answer_of_a_sink_that_the_job_does_not_have_is_dropped() -> None:
+    h = Harness(TWO)
+    complete(h)
+    assert h.released(1, "other") == []
+    assert h.c.dropped_messages == {"sink": 1}
+
+
+# -- gates
+
+
+def test_a_gate_holds_the_releases_and_checkpoints_go_on() -> None:
+    h = Harness(ONE)
+    complete(h)
+    (told,) = only(Notice, h.held())
+    assert "holds its releases, from checkpoint 1 on" in told.message
+    for _ in range(2 * MAX_UNRELEASED):
+        complete(h)
+        assert only(Notice, h.held()) == []
+    assert len(events(CheckpointCompleted, h.effects)) == 2 * MAX_UNRELEASED + 1
+    assert not events(CheckpointReleased, h.effects)
+    newest = h.c.last_completed
+    h.at(h.now + GATE_PAUSE)
+    assert [one.checkpoint for one in events(CheckpointReleased, h.released())] == [newest]
+
+
+def test_a_gate_is_asked_again_after_a_while() -> None:
+    h = Harness(ONE, interval=1e9)
+    h.at(1e9)
+    h.ack()
+    h.held()
+    assert h.c.next_deadline(h.now) == h.now + GATE_PAUSE
+    assert only(Release, h.at(h.now + GATE_PAUSE / 2)) == []
+    assert only(Release, h.at(h.now + GATE_PAUSE)) == [Release(1, "sink")]
+
+
+def test_a_job_at_its_end_waits_for_the_gate() -> None:
+    h = Harness(graph(vertex("v", sources="v", bounded="v", sinks="sink")))
+    h.end_of_data()
+    h.ack(finished=True)
+    assert only(FinishSubtask, h.held()) == []
+    h.at(h.now + GATE_PAUSE)
+    assert FinishSubtask(1, V0, A) in h.released()
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_stop_does_not_wait_for_the_gate_and_says_what_it_holds(first: str) -> None:
+    h = Harness(TWO)
+    h.request("stop", "r")
+    h.at(1.0)
+    h.ack()
+    if first == "a":
+        h.released(sink="a")
+        effects = h.held("b")
+    else:
+        h.held("b")
+        effects = h.released(sink="a")
+    assert only(EndJob, effects)[0].status == "STOPPED"
+    assert "the gates of b hold" in h.answers("r")[-1]
+
+
+def test_a_stop_waits_for_a_sink_that_no_gate_holds() -> None:
+    h = Harness(TWO)
+    h.request("stop", "r")
+    h.at(1.0)
+    h.ack()
+    assert only(EndJob, h.held("b")) == []
+    assert only(EndJob, h.release_failed("a")) == []
+    h.at(h.now + 1.0)
+    assert only(EndJob, h.released(sink="a"))[0].status == "STOPPED"
+
+
+def test_a_release_that_takes_longer_than_a_hundred_checkpoints_is_told_of_the_sink() -> None:
+    h = Harness(TWO)
+    for _ in range(2 * REMEMBERED):
+        complete(h)
+        h.released(sink="a")
+    assert h.c.releasing == {"b": 1}
+    assert names(h.released(1, "b")) == ["SinkReleased", "Release"]
+    newest = h.c.last_completed
+    assert [one.checkpoint for one in events(CheckpointReleased, h.released(newest, "b"))] == [newest]

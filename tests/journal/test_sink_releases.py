@@ -1,0 +1,78 @@
+"""Releases of sinks that are not level: what the journal says of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.kinds.event import HISTORY
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
+from airflow_provider_ckpt.triggers.release_event import release_events
+from tests.journal.samples import of_sinks
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sink-releases-v1.json"
+
+
+def folded(events: list[ev.Event]) -> JobState:
+    state = JobState("orders")
+    for event in events:
+        event.apply(state)
+    return state
+
+
+def completed(number: int) -> ev.CheckpointCompleted:
+    return ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {})
+
+
+def test_golden_events_of_sinks_still_read_and_write_the_same() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert [decode(event) for event in golden] == of_sinks()
+    assert [json.loads(encode(event)) for event in of_sinks()] == golden
+
+
+def test_a_checkpoint_is_released_when_every_sink_has_it() -> None:
+    state = folded(of_sinks())
+    assert (state.last_released, state.sinks_released) == (2, {"warehouse": 3})
+    assert [one.status for one in state.checkpoint_views()] == ["released", "released", "completed"]
+    assert [dict(one.sinks) for one in state.checkpoint_views()] == [
+        {"lake": {"rows": 3}, "warehouse": {"rows": 3}},
+        {"lake": {"rows": 4}},
+        {"warehouse": {"rows": 9}},
+    ]
+
+
+def test_what_a_sink_lacks_is_in_a_snapshot_and_no_key_is_where_all_are_level() -> None:
+    state = folded(of_sinks())
+    assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
+    level = folded([*of_sinks(), ev.CheckpointReleased(3, 6.0, {"lake": {"rows": 5}, "warehouse": {"rows": 9}})])
+    assert level.sinks_released == {}
+    assert "sinks_released" not in state_to_json(level)
+
+
+def test_a_late_word_of_a_sink_takes_nothing_back() -> None:
+    state = folded([*of_sinks(), ev.SinkReleased("warehouse", 1, 9.0), ev.SinkReleased("lake", 2, 9.0)])
+    assert state.sinks_released == {"warehouse": 3}
+
+
+def test_r7_what_a_sink_has_not_got_for_weeks_is_not_forgotten() -> None:
+    """The next release begins where the last one ended; without its positions it would begin at the first entry."""
+    state = folded([completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 1}, "warehouse": {"rows": 1}})])
+    for number in range(2, 3 * HISTORY):
+        completed(number).apply(state)
+        ev.SinkReleased("lake", number, 3.0, {"rows": 1}).apply(state)
+    assert state.last_released in state.checkpoints
+    assert state.last_released in state.releases
+    assert state.sinks_released["lake"] in state.checkpoints
+    assert len(state.checkpoints) == HISTORY
+
+
+def test_who_waits_for_one_sink_hears_of_it_at_once_and_who_waits_for_all_when_all_have_it() -> None:
+    """Rows are told once: a reader of everything takes the manifests, or the ledger, up to the checkpoint told."""
+    state = folded(of_sinks())
+    assert [(one.checkpoint, one.rows) for one in release_events(state, 0, "warehouse")] == [(1, 3), (3, 9)]
+    assert [(one.checkpoint, one.rows) for one in release_events(state, 0)] == [(1, 6), (2, 4)]
+    ev.CheckpointReleased(3, 6.0, {"lake": {"rows": 5}}).apply(state)
+    assert [(one.checkpoint, one.rows) for one in release_events(state, 2)] == [(3, 14)]

@@ -1,0 +1,101 @@
+"""A Kafka broker, and Spark's connector, from Maven Central.
+
+The connector links to ``spark-token-provider-kafka-0-10``, which not every mirror of Maven Central has. Delegation
+tokens are all that it is for, and no test uses any: ``standins/`` has classes of the same names and signatures, written
+for these tests, that pass settings on as they are given and refuse tokens. They are for tests alone: a user's Spark has
+the real ones, and both must never be on one class path.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+KAFKA = "3.9.2"
+"""The version of the client that the connector of Spark 4.2 is built with; brokers from 2.x to 4.x take it."""
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>{name}</artifactId><version>1</version>
+<packaging>pom</packaging><dependencies>{dependencies}</dependencies>
+</project>
+"""
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+_STANDINS = Path(__file__).parent / "standins"
+
+
+def broker_jars() -> Path:
+    """The folder of a broker with all it needs (46 MB, downloaded once)."""
+    return _downloaded(f"kafka-{KAFKA}", _DEPENDENCY.format("org.apache.kafka", "kafka_2.13", KAFKA, ""))
+
+
+@functools.cache
+def connector_jars() -> tuple[Path, ...]:
+    """Spark's connector, with the stand-ins in the place of the token provider."""
+    import pyspark
+
+    wanted = (
+        _DEPENDENCY.format("org.apache.spark", "spark-sql-kafka-0-10_2.13", pyspark.__version__, _ALONE)
+        + _DEPENDENCY.format("org.apache.kafka", "kafka-clients", KAFKA, _ALONE)
+        + _DEPENDENCY.format("org.apache.commons", "commons-pool2", "2.13.1", "")
+    )
+    folder = _downloaded(f"spark-kafka-{pyspark.__version__}", wanted)
+    _build_standins(folder / "standins.jar")
+    return tuple(sorted(folder.glob("*.jar")))
+
+
+def _cache() -> Path:
+    """``CKPT_KAFKA_JARS`` is the folder."""
+    return Path(os.environ.get("CKPT_KAFKA_JARS") or Path.home() / ".cache" / "airflow-provider-ckpt" / "jars")
+
+
+def _downloaded(name: str, dependencies: str) -> Path:
+    folder = _cache() / name
+    complete = folder / "complete"
+    if complete.exists():
+        return folder
+    _needed("mvn")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pom.xml").write_text(_POM.format(name=name, dependencies=dependencies))
+    command = [
+        "mvn",
+        "-q",
+        "-B",
+        "dependency:copy-dependencies",
+        "-DincludeScope=runtime",
+        f"-DoutputDirectory={folder}",
+    ]
+    done = subprocess.run(command, cwd=folder, timeout=900, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"Maven cannot get {name}: {(done.stdout + done.stderr)[-300:]}")
+    complete.touch()
+    return folder
+
+
+def _build_standins(jar: Path) -> None:
+    if jar.exists():
+        return
+    _needed("javac")
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    classes = jar.with_suffix("")
+    sources = [str(one) for one in sorted(_STANDINS.rglob("*.java"))]
+    path = str(Path(spec.origin).parent / "jars" / "*")
+    subprocess.run(
+        ["javac", "-nowarn", "-Xlint:none", "--release", "17", "-cp", path, "-d", classes, *sources], check=True
+    )
+    made = jar.with_suffix(".tmp")
+    subprocess.run(["jar", "--create", "--file", made, "-C", classes, "."], check=True)
+    made.rename(jar)
+
+
+def _needed(program: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program}: Debian has it in maven and default-jdk-headless")

@@ -1,0 +1,125 @@
+"""A bounded topic inside the query of a live one: named, left out, and named again only with a rewind (R2)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from tests.kafka import jobs
+from tests.kafka.test_bounded import Interruption
+from tests.kafka.topics import Topics
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import Line, World
+
+HISTORY = set(range(100))
+LIVE = set(range(1000, 1020))
+
+
+@pytest.fixture
+def two(topics: Topics) -> tuple[str, str]:
+    history, live = topics.make(2), topics.make(1)
+    topics.put(history, HISTORY)
+    topics.put(live, LIVE)
+    return history, live
+
+
+@pytest.mark.parametrize("where", ["in history", "at the drop", "behind the drop"])
+def test_r2_a_driver_that_dies_in_history_or_behind_it_repeats_no_row_and_leaves_none_out(
+    world: World, topics: Topics, two: tuple[str, str], where: str
+) -> None:
+    job = jobs.of_both(world, topics, *two)
+
+    def hear(line: Line) -> None:
+        dropped = bool(world.state().dropped)
+        if line["kind"] == {"in history": "running", "at the drop": "source_dropped"}.get(where):
+            raise Interruption
+        if where == "behind the drop" and dropped and line["kind"] == "released":
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        world.run(job, hear)
+    assert bool(world.state().dropped) is (where != "in history")
+    ids = HISTORY | LIVE | topics.put(two[1], range(1020, 1040))
+    topics.put(two[0], range(500, 550))
+    assert world.run(job, world.drain_at(140)).status == "FINISHED"
+    assert world.released_ids() == sorted(ids)
+
+
+def test_r2_behind_the_drop_history_is_not_named_again(world: World, topics: Topics, two: tuple[str, str]) -> None:
+    """Spark keeps no list of what it has read of Kafka: named again, it would read all of it once more."""
+    job = jobs.of_both(world, topics, *two)
+    stop = world.ask("stop", lambda: bool(world.state().dropped) and world.released_count() == 120)
+    assert world.run(job, stop).status == "STOPPED"
+    more = topics.put(two[1], range(1020, 1030))
+    run = world.run(job, world.drain_at(130))
+    assert (run.status, run.of("source_dropped")) == ("FINISHED", [])
+    assert world.released_ids() == sorted(HISTORY | LIVE | more)
+
+
+def test_r4_a_job_that_goes_back_into_history_reads_on_from_there(
+    world: World, topics: Topics, two: tuple[str, str]
+) -> None:
+    """Batches that no checkpoint covers are void, whatever Spark has noted of their offsets."""
+    job = jobs.of_both(world, topics, *two, maxOffsetsPerTrigger="10")
+    assert world.stop_in_batch(job, "rows", 3).status == "STOPPED"
+    point, released = world.state().last_completed, world.released_count()
+    prepared: list[str] = []
+
+    def die_in_the_third(verb: str, path: str) -> None:
+        if verb == "replace" and "/rows/0/prepared/" in path:
+            prepared.append(path)
+        if len(prepared) == 3:
+            raise StorageTransientError(verb=verb, uri=path, reason="gone")
+
+    storage = HookedStorage(world.storage, die_in_the_third)
+    with suppress(TransientError):
+        assert world.run(job, storage=storage, checkpoint_interval=36_000).status == "RESTARTING"
+    assert (world.state().last_completed, world.released_count()) == (point, released)
+    assert released < 120
+    run = world.run(job, world.drain_at(120), restore=f"chk-{point}")
+    assert (run.status, len(run.of("source_dropped"))) == ("FINISHED", 1)
+    assert world.released_ids() == sorted(HISTORY | LIVE)
+
+
+def test_r2_a_job_that_goes_back_to_behind_the_drop_does_not_name_history_again(
+    world: World, topics: Topics, two: tuple[str, str]
+) -> None:
+    job = jobs.of_both(world, topics, *two)
+    stop = world.ask("stop", lambda: bool(world.state().dropped) and world.released_count() == 120)
+    assert world.run(job, stop).status == "STOPPED"
+    more = topics.put(two[1], range(1020, 1030))
+    run = world.run(job, world.drain_at(130), restore=f"chk-{world.state().last_completed}")
+    assert (run.status, run.of("source_dropped")) == ("FINISHED", [])
+    assert world.released_ids() == sorted(HISTORY | LIVE | more)
+
+
+def test_new_partitions_of_a_live_topic_are_read_from_their_start(
+    world: World, topics: Topics, two: tuple[str, str]
+) -> None:
+    job = jobs.of_both(world, topics, *two)
+    assert world.run(job, world.ask("stop", lambda: world.released_count() == 120)).status == "STOPPED"
+    topics.widen(two[1], 3)
+    more = topics.put(two[1], range(2000, 2030))
+    assert world.run(job, world.drain_at(150)).status == "FINISHED"
+    assert world.released_ids() == sorted(HISTORY | LIVE | more)
+
+
+def test_history_that_is_a_query_of_its_own_ends_at_its_frozen_end(
+    world: World, topics: Topics, two: tuple[str, str]
+) -> None:
+    """R11: ``availableNow`` would take another end at each start."""
+    job = jobs.of_both(world, topics, *two, chain=False)
+    late: set[int] = set()
+
+    def hear(line: Line) -> None:
+        if not late and world.state().frozen:
+            late.update(topics.put(two[0], range(500, 550)))
+        drain(line)
+
+    drain = world.drain_at(120)
+    assert world.run(job, hear).status == "FINISHED"
+    assert [vertex.uid for vertex in world.state().graph().vertices] == ["history", "rows"]
+    assert (bool(late), world.released_ids()) == (True, sorted(HISTORY | LIVE))

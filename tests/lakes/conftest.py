@@ -1,0 +1,3 @@
+from tests.support.spark_driver import spark
+
+__all__ = ["spark"]

@@ -1,0 +1,78 @@
+"""Tables that jobs release to, without Spark: a batch is written as Spark writes it, and staged as the sink does it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyarrow import parquet
+
+from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
+from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.testing.staging import counted
+
+Row = tuple[int, str | None]
+
+
+def schema_of(**types: str) -> str:
+    """Spark's JSON of columns that may be null."""
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+COLUMNS = schema_of(id="integer", city="string")
+ARROW = pa.schema([("id", pa.int32()), ("city", pa.string())])
+
+
+class Frame:
+    """As much of a Spark frame as staging asks for: its schema, and a writer of one Parquet file."""
+
+    def __init__(self, rows: Sequence[Row], schema: str = COLUMNS) -> None:
+        self.schema = SimpleNamespace(json=lambda: schema)
+        self.rows = pa.table(
+            {
+                "id": pa.array([row[0] for row in rows], pa.int32()),
+                "city": pa.array([row[1] for row in rows], pa.string()),
+            }
+        )
+        self.sparkSession = SimpleNamespace(conf=SimpleNamespace(set=lambda name, value: None))
+
+    @property
+    def write(self) -> Frame:
+        return self
+
+    def format(self, name: str) -> Frame:
+        return self
+
+    def mode(self, name: str) -> Frame:
+        return self
+
+    def options(self, **given: Any) -> Frame:
+        return self
+
+    def save(self, uri: str) -> None:
+        folder = Path(uri.removeprefix("file://"))
+        folder.mkdir(parents=True)
+        parquet.write_table(self.rows, folder / "part-00000-0.c000.snappy.parquet")
+
+
+def stage(sink: BoundLakeSink, rows: Sequence[Row], batch: int, nonce: str = "n", schema: str = COLUMNS) -> Handle:
+    handle = sink.stage(Frame(rows, schema), StageRequest("a1", batch, nonce, counted))  # type: ignore[arg-type]
+    read: Handle = json.loads(json.dumps(handle))
+    return read
+
+
+def delta(path: Path, job: str = "orders", uid: str = "lake", **settings: Any) -> BoundLakeSink:
+    """Another process of the job."""
+    return DeltaSink(str(path), **settings).bind(SinkContext(job, uid))
+
+
+def rows_of(path: Path) -> list[Row]:
+    found = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return sorted((row["id"], row["city"]) for row in found)

@@ -1,0 +1,82 @@
+"""Golden copies of what sinks of tables write: handles, intents, and when one that overwrites began."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.sinks.errors import StagedElsewhereError, UnknownHandleError
+from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.lake.intents import Intent, IntentLog
+from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
+from airflow_provider_ckpt.sinks.lake.start_mark import StartMark
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.errors import NewerFormatError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.support.unsealed import unsealed_document
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "lakes-v1"
+CONTEXT = SinkContext("orders", "lake")
+URI = "file:///lake/orders"
+TAGS = {"type": "array", "elementType": "string", "containsNull": True}
+COLUMNS = (Column("id", "integer"), Column("tags", TAGS), Column("day", "date", nullable=False))
+
+
+def golden(name: str) -> Any:
+    return json.loads((GOLDEN / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def storage() -> Storage:
+    return open_storage(f"memory://{uuid.uuid4().hex}")
+
+
+def test_a_handle_is_written_and_read_as_it_was() -> None:
+    handle = golden("lake-handle.json")
+    read = LakeHandle.read(handle, CONTEXT, URI)
+    assert (read.id, read.intents, read.applied, read.columns) == ("0001-abc-7-n1", 4, 3, COLUMNS)
+    assert read.files[0].stats == {"id": (1, 9, 0)}
+    assert json.loads(json.dumps(read.to_json())) == handle
+    with pytest.raises(StagedElsewhereError):
+        LakeHandle.read(handle, CONTEXT, "file:///other")
+    with pytest.raises(UnknownHandleError):
+        LakeHandle.read({**handle, "version": 2}, CONTEXT, URI)
+
+
+@pytest.mark.parametrize("name", ["intent-00000000.json", "intent-upsert.json"])
+def test_an_intent_is_written_and_read_as_it_was(storage: Storage, name: str) -> None:
+    storage.create("_ckpt/orders/lake/intents/00000000.json", json.dumps(golden(name)).encode())
+    log = IntentLog(storage, "orders", "lake")
+    assert log.catch_up() == 1
+    intent = log.intent(0)
+    assert (intent.checkpoint, intent.overwrites, intent.columns) == (12, 2, COLUMNS)
+    assert intent.overwrites_after == (3 if intent.change == "replace" else 2)
+    assert json.loads(json.dumps(to_json(intent))) == golden(name)["body"]
+    assert from_json(Intent, golden(name)["body"]) == intent
+
+
+def test_an_intent_of_a_later_version_is_refused(storage: Storage) -> None:
+    later = json.dumps({**golden("intent-00000000.json"), "version": 2}).encode()
+    storage.create("_ckpt/orders/lake/intents/00000000.json", later)
+    with pytest.raises(NewerFormatError):
+        IntentLog(storage, "orders", "lake").intent(0)
+
+
+def test_when_an_overwriting_sink_began_is_written_and_read_as_it_was(storage: Storage) -> None:
+    mark = StartMark(storage, "orders", "lake")
+    assert mark.read() is None
+    mark.make(2)
+    assert unsealed_document(storage.read("_ckpt/orders/lake/start.json")) == golden("start.json")
+    mark.make(5)
+    assert mark.read() == 2
+
+
+def test_what_a_file_has_nothing_of_is_left_out() -> None:
+    assert to_json(LakeFile("a", 1, 1, "b")) == {"path": "a", "size": 1, "rows": 1, "target": "b"}

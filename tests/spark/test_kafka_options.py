@@ -1,0 +1,138 @@
+"""What a bounded Kafka source is to read, by its options and by its frozen end. Whole jobs: tests/kafka."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze
+from airflow_provider_ckpt.spark.query.frozen_end import freeze_offsets, read_end, read_offsets
+from airflow_provider_ckpt.spark.query.kafka.errors import KafkaOptionError, KafkaRowsGoneError
+from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
+from airflow_provider_ckpt.spark.query.kafka.options import EARLIEST, LATEST, read_range, refuse_bounded
+from airflow_provider_ckpt.spark.task.hopeless import hopeless
+from airflow_provider_ckpt.storage.opening import open_storage
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+FROZEN = FrozenOffsets(
+    "history",
+    (FrozenPartition("orders", 0, 3, 12), FrozenPartition("orders", 1, 7, 7), FrozenPartition("returns", 0, 0, 1)),
+)
+
+
+def test_by_default_a_bounded_source_is_read_from_the_beginning_to_where_its_topics_end() -> None:
+    found = read_range("history", "job.py:1", {"Subscribe": "orders, returns"})
+    assert (found.topics, found.start, found.end) == (("orders", "returns"), EARLIEST, LATEST)
+
+
+def test_assigned_partitions_are_all_that_is_read() -> None:
+    found = read_range("history", "job.py:1", {"assign": '{"orders": [1, 0]}', "startingOffsets": "EARLIEST"})
+    assert found.topics == ("orders",)
+    assert found.partitions == frozenset({("orders", 0), ("orders", 1)})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("startingOffsets", "latest"),
+        ("STARTINGOFFSETS", " Latest "),
+        ("startingOffsets", '{"orders": {"0": -1}}'),
+        ("startingOffsets", "[1]"),
+        ("endingOffsets", "earliest"),
+        ("endingOffsets", '{"orders": {"0": -2}}'),
+        ("startingTimestamp", "17"),
+        ("endingTimestamp", "17"),
+        ("startingOffsetsByTimestamp", "{}"),
+        ("endingOffsetsByTimestamp", "{}"),
+    ],
+)
+def test_what_would_begin_at_the_end_or_end_anew_at_each_start_is_refused(key: str, value: str) -> None:
+    with pytest.raises(KafkaOptionError, match=rf"(?i)source 'history' \(job.py:1\) has the option {key}="):
+        refuse_bounded("history", "job.py:1", {"subscribe": "orders", key: value})
+
+
+def test_spark_is_told_the_frozen_partitions_and_nothing_else() -> None:
+    given = FROZEN.reader_options(streaming=False)
+    assert {key: json.loads(value) for key, value in given.items()} == {
+        "assign": {"orders": [0, 1], "returns": [0]},
+        "startingOffsets": {"orders": {"0": 3, "1": 7}, "returns": {"0": 0}},
+        "endingOffsets": {"orders": {"0": 12, "1": 7}, "returns": {"0": 1}},
+    }
+    assert "endingOffsets" not in FROZEN.reader_options(streaming=True)
+
+
+def test_partitions_without_anything_to_read_are_read_to_their_end() -> None:
+    assert (FROZEN.count, FROZEN.remaining()) == (10, {("orders", 0): 12, ("returns", 0): 1})
+
+
+def test_a_frozen_end_reads_as_it_was_written_by_the_first_release() -> None:
+    data = (GOLDEN / "frozen-offsets-v1.json").read_bytes()
+    assert FrozenOffsets.decoded(data, "uri") == FROZEN
+    assert FROZEN.encoded() == data
+
+
+def test_r11_of_two_attempts_that_freeze_the_first_one_decides(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    assert freeze_offsets(storage, "frozen.json", FROZEN) == FROZEN
+    later = FrozenOffsets("history", (FrozenPartition("orders", 0, 3, 99),))
+    assert freeze_offsets(storage, "frozen.json", later) == FROZEN
+
+
+def test_either_kind_of_end_is_read_back_and_a_lost_one_is_no_end(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    freeze_offsets(storage, "offsets.json", FROZEN)
+    freeze(storage, "files.json", "history", ["file:///a"])
+    assert read_end(storage, "offsets.json") == FROZEN
+    assert read_end(storage, "files.json") == FrozenFiles("history", ("file:///a",))
+    for path in ("gone.json", "cut.json"):
+        if path == "cut.json":
+            storage.replace(path, FROZEN.encoded()[:40])
+        with pytest.raises(FrozenListLostError, match=path):
+            read_end(storage, path)
+        with pytest.raises(FrozenListLostError, match=path):
+            read_offsets(storage, path)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (
+            "Reason: Could not read records in offset [0, 50) for topic partition orders-1\nwith consumer group g.\n",
+            "Could not read records in offset [0, 50) for topic partition orders-1.",
+        ),
+        (
+            "Reason: Partition orders-0 offset was changed from 100 to 30.\nThis could be either 1) a user error. "
+            "SQLSTATE: 22000",
+            "Partition orders-0 offset was changed from 100 to 30. This could be either 1) a user error.",
+        ),
+        ("Reason: Partitions Set(a-1) have been deleted. SQLSTATE: 22000", "Partitions Set(a-1) have been deleted."),
+    ],
+)
+def test_rows_that_are_gone_are_no_reason_to_try_again(told: str, reason: str) -> None:
+    lost = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: Some data may have been lost because they are not "
+        "available in Kafka any more;\neither the data was aged out by Kafka or the topic may have been deleted before "
+        "all the data in the\ntopic was processed.\nIf you don't want your streaming query to fail on such cases, set "
+        "the source option failOnDataLoss to false.\n"
+    )
+    found = hopeless("rows", RuntimeError(lost + told))
+    assert isinstance(found, KafkaRowsGoneError)
+    assert found.data["reason"] == reason
+    assert not found.retryable
+
+
+def test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out(spark: SparkSession) -> None:
+    """Nor those of a topic that has another name. Spark reads on until every partition has come to its end."""
+    rows = [(topic, part, at) for topic in ("orders", "returns", "x") for part in range(4) for at in (0, 6, 7, 11, 12)]
+    frame = spark.createDataFrame(rows, "topic string, partition int, offset long")
+    kept = sorted((row.topic, row.partition, row.offset) for row in only_frozen(frame, FROZEN).collect())
+    assert kept == [
+        *(("orders", 0, at) for at in (0, 6, 7, 11)),
+        *(("orders", 1, at) for at in (0, 6)),
+        ("returns", 0, 0),
+    ]

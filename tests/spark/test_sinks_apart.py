@@ -1,0 +1,139 @@
+"""Several sinks of one job: one that is down, or held, and the others."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import FileSink, Job, PendingRelease
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.jobmaster.errors import ReleaseHeldError
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from tests.spark.harness import Line, World
+from tests.spark.jobs import mixed
+
+pytestmark = pytest.mark.spark
+
+DOWN = StorageTransientError(verb="reach", uri="db", reason="it is down")
+
+
+@dataclass
+class Outage:
+    """What the releases of a sink fail with; None: they do not."""
+
+    error: Exception | None = None
+
+
+@dataclass(frozen=True)
+class FailingSink(FileSink):
+    outage: Outage = field(default_factory=Outage, compare=False, repr=False)
+
+    def bind(self, context: SinkContext) -> BoundFileSink:
+        bound: Any = super().bind(context)
+        release = bound.release
+
+        def failing(handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+            if self.outage.error is not None and handles:
+                raise self.outage.error
+            found: dict[str, int] = release(handles, checkpoint)
+            return found
+
+        bound.release = failing
+        return bound  # type: ignore[no-any-return]
+
+
+def two(world: World, outage: Outage) -> Job:
+    def sink(path: str) -> FileSink:
+        return FailingSink(path, outage=outage) if path.endswith("down") else FileSink(path)
+
+    return mixed(world, sinks=("out", "down"), sink=sink)
+
+
+def gated(world: World, is_open: list[bool], asked: list[PendingRelease] | None = None) -> Job:
+    def gate(pending: PendingRelease) -> bool:
+        if asked is not None:
+            asked.append(pending)
+        return is_open[0]
+
+    job = mixed(world, sinks=("out", "down"))
+    operators = dict(job.operators)
+    operators["down"] = replace(operators["down"], gate=gate)
+    return job.with_operators(operators)
+
+
+def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_it_is_back(world: World) -> None:
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, start=100)
+    outage = Outage(DOWN)
+    drain = world.drain_at(len(expected))
+
+    def hear(line: Line) -> None:
+        if outage.error is not None and world.released_count("out") == len(expected):
+            assert world.released_count("down") == 0
+            outage.error = None
+        drain(line)
+
+    run = world.run(two(world, outage), hear)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert any("in 'down' failed (try 1)" in line["message"] for line in run.of("warning"))
+    for sink in ("out", "down"):
+        assert world.released_ids(sink) == sorted(expected)
+    state = world.state()
+    assert (state.last_released, state.sinks_released) == (state.last_completed, {})
+    rows = {
+        uid: sum(one.sinks.get(uid, {}).get("rows", 0) for one in state.releases.values()) for uid in ("out", "down")
+    }
+    assert rows == {"out": len(expected), "down": len(expected)}
+
+
+def test_r9_a_run_after_one_that_a_sink_has_failed_releases_the_rest_of_it(world: World) -> None:
+    """FAILED, with all that is completed in the sinks that can take it, and the rest when the cause is mended."""
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
+    lost = StagedFilesMissingError(job="job", checkpoint=1, sink="down", count=1, path="p", uri="u")
+    outage = Outage(lost)
+    run = world.run(two(world, outage))
+    assert run.status == "FAILED"
+    assert "in 'down' failed" in str(run.cause)
+    state = world.state()
+    assert state.last_released < state.last_completed
+    assert state.sinks_released == {"out": state.last_completed}
+    outage.error = None
+    run = world.run(two(world, outage), world.drain_at(len(expected), "out", "down"), resume_failed=True)
+    assert run.status == "FINISHED"
+    for sink in ("out", "down"):
+        assert world.released_ids(sink) == sorted(expected)
+
+
+def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(world: World) -> None:
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
+    is_open, asked = [False], list[PendingRelease]()
+    stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this process, which lives, is not to be found
+        run = world.run(gated(world, is_open, asked), stop)
+    assert run.status == "STOPPED"
+    assert world.released_count("down") == 0
+    assert {one.sink for one in asked} == {"down"}
+    assert 0 < asked[-1].rows <= len(expected)
+
+    job = gated(world, is_open)
+    with pytest.raises(ReleaseHeldError, match=r"not released in down"):
+        JobClient(world.storage, world.job_id).release(job)
+    assert world.released_count("down") == 0
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "running":
+            world.request("drain")  # it waits for the gate
+        elif "the gate of 'down' holds" in line["message"]:
+            is_open[0] = True
+
+    run = world.run(job, hear)
+    assert run.status == "FINISHED"
+    for sink in ("out", "down"):
+        assert world.released_ids(sink) == sorted(expected)
