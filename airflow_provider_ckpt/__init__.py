@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
     from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
+    from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
     from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
     from airflow_provider_ckpt.spark.query.persisted import read_persisted
     from airflow_provider_ckpt.storage.errors import NoRootError
@@ -139,6 +140,7 @@ __all__ = [
     "PendingRelease",
     "PersistedResult",
     "PersistedResultsError",
+    "PostgresSink",
     "ProgressRetryPolicy",
     "QueryMetrics",
     "Reconfiguration",
@@ -225,6 +227,7 @@ _MODULES = {
     "PendingRelease": "job.gate",
     "PersistedResult": "jobmaster.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
+    "PostgresSink": "sinks.postgres.postgres_sink",
     "ProgressRetryPolicy": "operators.retry_policy",
     "QueryMetrics": "job.controller",
     "Reconfiguration": "job.reconfiguration",

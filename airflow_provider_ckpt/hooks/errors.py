@@ -17,6 +17,23 @@ class InvalidCkptConnectionError(InvalidInputError):
     template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
 
 
+class DriverConnectionMissingError(InvalidInputError):
+    template = (
+        "conn_ids names the Airflow connection {conn_id!r}, which does not exist. Create it, or leave it out if no "
+        "sink or source of the job uses it."
+    )
+
+
+class ConnectionsNotHandedError(InvalidInputError):
+    """In cluster mode the environment of a driver is configuration, which everybody sees. Data: conn_ids."""
+
+    template = (
+        "conn_ids={conn_ids!r} cannot be handed to a driver in cluster mode: what spark-submit sets in its environment "
+        "there is on its command line and in Spark's UI. Leave conn_ids out, and have the cluster set {variables} (on "
+        "Kubernetes spark.kubernetes.driver.secretKeyRef.<variable>=<secret>:<key>); or use client mode."
+    )
+
+
 class InvalidTaskArgumentError(InvalidInputError):
     template = "{argument}={value!r} cannot be used: {problem}."
 

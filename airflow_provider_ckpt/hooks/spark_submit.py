@@ -14,6 +14,8 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
+from airflow_provider_ckpt.hooks.driver_connections import DriverConnections
+from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError
 from airflow_provider_ckpt.job.storage_options import storage_options_environ
 from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
 from airflow_provider_ckpt.storage.location import Location
@@ -33,7 +35,9 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
     in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
     root; its options go to the driver in the environment, and its secrets are blotted out of every line this hook logs
-    or puts into an exception. ``conf``: of Spark, besides the user's.
+    or puts into an exception. ``conf``: of Spark, besides the user's. ``connections``: go to the driver in the
+    environment of spark-submit's process and nowhere else; in cluster mode, where that is not the driver's, they are
+    refused (ConnectionsNotHandedError).
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         on_status: Callable[[StatusLine], None],
         location: Location | None = None,
         conf: Mapping[str, str] | None = None,
+        connections: DriverConnections | None = None,
     ) -> None:
         self.__dict__.update(base.__dict__)
         self._conf = {**self._conf, **(conf or {})}
@@ -57,7 +62,11 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         if env_vars:
             self._env_vars = {**(self._env_vars or {}), **env_vars}
         self._on_status = on_status
-        self._secrets = location.secrets() if location is not None else ()
+        self._connections = connections or DriverConnections()
+        self._secrets = (location.secrets() if location is not None else ()) + self._connections.secrets
+        if self._connections.environ and self.deploy_mode != "client":
+            ids = [name.removeprefix("AIRFLOW_CONN_").lower() for name in self._connections.environ]
+            raise ConnectionsNotHandedError(conn_ids=ids, variables=", ".join(self._connections.environ))
 
     @property
     def deploy_mode(self) -> str:
@@ -73,6 +82,13 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         """Of a driver in YARN's or Kubernetes' cluster mode, as spark-submit told it; None if it did not."""
         found = self._yarn_application_id if self._is_yarn else self._kubernetes_application_id
         return found if found is not None and _ID.fullmatch(found) else None
+
+    def _build_spark_submit_command(self, application: str) -> list[str]:
+        """The base makes Spark settings of an environment on YARN and Kubernetes, in client mode, too."""
+        command: list[str] = super()._build_spark_submit_command(application)
+        if self._connections.environ:
+            self._env = {**(self._env or {}), **self._connections.environ}
+        return command
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         if sys.platform == "linux":

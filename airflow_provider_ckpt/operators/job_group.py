@@ -17,7 +17,7 @@ from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 
 _TIMING = ("poll", "lost_after", "silence")
-_OURS = ("ckpt_conn_id", "options", "stop_grace", "poll_interval", *_TIMING)
+_OURS = ("ckpt_conn_id", "conn_ids", "options", "stop_grace", "poll_interval", *_TIMING)
 _AIRFLOWS = ("restart_attempts", "restart_delay")
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
@@ -41,9 +41,10 @@ class CheckpointedSparkJobGroup(TaskGroup):
     each of them, and one for ``coordinate``.
 
     :param job: as in ``CheckpointedSparkJobOperator``; so are the options of a run, which are given by their names
-        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id``, ``options``,
-        ``stop_grace`` and ``poll_interval``. The file is not imported when the Dag is read. ``restart_attempts`` and
-        ``restart_delay`` are Airflow's ``retries`` and ``retry_delay`` here (3 and 10 s unless the Dag says otherwise).
+        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id``, ``conn_ids``,
+        ``options``, ``stop_grace`` and ``poll_interval``. The file is not imported when the Dag is read.
+        ``restart_attempts`` and ``restart_delay`` are Airflow's ``retries`` and ``retry_delay`` here (3 and 10 s unless
+        the Dag says otherwise).
     :param poll: how often JobMaster and workers look at each other: 100 ms if the root is local, else 1 s. This and the
         next two are flags of ``ckpt master`` and ``ckpt worker``, too.
     :param lost_after: a worker, or a JobMaster in another triggerer, that gives no sign of life for so long counts as

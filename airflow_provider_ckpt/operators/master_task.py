@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_provider_ckpt.connections.environment import hand_over
+from airflow_provider_ckpt.hooks.driver_connections import DriverConnections, driver_connections
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -159,7 +161,9 @@ class MasterTaskOperator(GroupTaskOperator):
             return self._told(context, self._result(run))
 
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
-        runs = job_master(options, run.hook.settings(), self._seen_by(run), self._timing(run))
+        connections = driver_connections(self.conn_ids)
+        hand_over(connections.environ)  # the sinks are released in this process
+        runs = job_master(options, run.hook.settings(), self._seen_by(run, connections), self._timing(run))
         self._waited = waited = WaitedMaster(runs)
         host = waited.host
         host.start()
@@ -175,8 +179,11 @@ class MasterTaskOperator(GroupTaskOperator):
         run.writer.flush()
         self._judge(run, code, host.given_up, run.writer.last)
 
-    def _seen_by(self, run: TaskRun) -> Callable[[StatusLine], None]:
-        redact = run.hook.settings().redact
+    def _seen_by(self, run: TaskRun, connections: DriverConnections) -> Callable[[StatusLine], None]:
+        location = run.hook.settings()
+
+        def redact(text: str) -> str:
+            return connections.redact(location.redact(text))
 
         def see(line: StatusLine) -> None:
             told = line.redacted(redact)

@@ -16,6 +16,7 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, driver_connections
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
@@ -72,6 +73,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
 
     :param ckpt_conn_id: connection of type ``ckpt``: root URI and storage options. A ``root`` that is given goes before
         the connection's. (templated)
+    :param conn_ids: Airflow connections that the job's sinks use (``conn_id=`` of a sink): each driver gets them in its
+        environment, as ``AIRFLOW_CONN_<ID>``. In client mode only. (templated)
     :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from nothing under a new
         job id (``~g1`` behind the old one, whose files stay).
     :param options: options of a run under the keys that Flink has for them, and written as there
@@ -89,7 +92,13 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
 
     __doc__ = (__doc__ or "").rstrip(" ") + described()
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "ckpt_conn_id", "options", *TEMPLATED)
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "ckpt_conn_id",
+        "conn_ids",
+        "options",
+        *TEMPLATED,
+    )
     job: str
     root: str | None
     job_id: str | None
@@ -102,6 +111,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         job: str,
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
+        conn_ids: Sequence[str] = (),
         job_id: str | None = None,
         job_params: Mapping[str, str] | None = None,
         mode: str = RunOptions.mode,
@@ -138,12 +148,14 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
                 )
         if on_clear not in ("resume", "restart"):
             raise InvalidTaskArgumentError(argument="on_clear", value=on_clear, problem="write resume or restart")
+        check_conn_ids(conn_ids)
         check_arguments(given)
         check_flink_options(options, given)
         super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
         self.ckpt_conn_id = ckpt_conn_id
+        self.conn_ids = conn_ids
         self.on_clear = on_clear
         self.options = options
         self._stop_grace = parse_duration(stop_grace, "stop_grace")
@@ -282,6 +294,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             on_status=run.see,
             location=run.hook.settings(),
             conf=conf,
+            connections=driver_connections(self.conn_ids),
         )
 
     def _application_name(self, options: RunOptions) -> str:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Handle = dict[str, Any]
+
+
+def _no_executors(frame: DataFrame, function: Callable[[int, Iterator[Any]], Any]) -> list[Any]:
+    raise NotImplementedError("whoever stages this request has given it nothing that runs on executors")
+
 
 _ATTEMPT = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,149}")
 _NONCE = re.compile(r"[A-Za-z0-9]{1,40}")
@@ -78,6 +83,12 @@ class StageRequest:
     (R18), and a function that tells the count; call that after the returned frame was consumed. It adds some
     5 % to a plain write: a sink that can read the count off what it wrote does without.
 
+    ``over_partitions`` takes a frame and a function, consumes the frame by calling the function for each partition on
+    executors, and returns what it has returned (JSON values), once for each partition. The function is given the
+    attempt id of Spark's task and an iterator of Arrow record batches; a task that Spark repeats calls it again, with
+    another id, and of these only the call that Spark counts is told of. It is sent with its module by value: nothing of
+    this package need be installed there.
+
     Raises IllegalStageRequestError if ``attempt`` or ``nonce`` cannot be part of a file name.
     """
 
@@ -85,6 +96,9 @@ class StageRequest:
     batch_id: int
     nonce: str
     counted: Callable[[DataFrame], tuple[DataFrame, Callable[[], int]]] = field(compare=False, repr=False)
+    over_partitions: Callable[[DataFrame, Callable[[int, Iterator[Any]], Any]], list[Any]] = field(
+        compare=False, repr=False, default=_no_executors
+    )
 
     def __post_init__(self) -> None:
         if not _ATTEMPT.fullmatch(self.attempt):

@@ -260,7 +260,7 @@ class SinkConformance:
         published = self.staged(spark, sink, 1, "a-1.old")
         orphan = self.staged(spark, sink, 2, "a-1.old")
         prepared = self.staged(spark, sink, 2, "a-2")
-        foreign = self.staged(spark, target.bind(uid="other"), 2, "a-1.old")
+        foreign = self.staged(spark, ready(target.bind(uid="other")), 2, "a-1.old")
         assert sink.collect_garbage({published["id"]}, {"a-2"}) == [orphan["id"]]
         assert target.staged() == sorted([published["id"], prepared["id"], foreign["id"]])
         assert sink.collect_garbage({published["id"]}, {"a-2"}) == []
@@ -273,7 +273,7 @@ class SinkConformance:
         """A sink need not say: then what it has staged is left alone by ``ckpt gc``."""
         kept = self.staged(spark, sink, 1, "a-1")
         orphan = self.staged(spark, sink, 2, "a-1")
-        foreign = self.staged(spark, target.bind(uid="other"), 2, "a-1")
+        foreign = self.staged(spark, ready(target.bind(uid="other")), 2, "a-1")
         told = sink.staged()
         if told is None:
             return
@@ -295,6 +295,11 @@ class SinkConformance:
             assert sink.last_released() == 0
             sink.release([self.staged(spark, sink, number)], 1)
         assert target.rows(spark) == expected(ids_of(1, 2, 3, 4))
+
+
+def ready(sink: BoundSink) -> BoundSink:
+    sink.prepare()
+    return sink
 
 
 def ids_of(*batches: int) -> list[int]:

@@ -1,4 +1,5 @@
-"""What the runner does around ``stage``: a new nonce for each call, rows counted in flight if the sink asks (R18)."""
+"""What the runner does around ``stage``: a new nonce for each call, rows counted in flight if the sink asks (R18), its
+function on executors."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
 
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 
 
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
@@ -19,6 +21,6 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 
 def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:
     """The handle of one call of ``sink.stage``, with a new nonce, as a process finds it in a log."""
-    handle = sink.stage(frame, StageRequest(attempt, batch_id, uuid.uuid4().hex, counted))
+    handle = sink.stage(frame, StageRequest(attempt, batch_id, uuid.uuid4().hex, counted, over_partitions))
     read_back: Handle = json.loads(json.dumps(handle))
     return read_back

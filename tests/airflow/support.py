@@ -19,7 +19,9 @@ _PROGRAM = """#!{python}
 import json, os, pathlib, shutil, sys
 here = pathlib.Path({folder!r})
 number = len(list(here.glob("call-*.json")))
-call = {{"argv": sys.argv[1:], "storage_options": os.environ.get("CKPT_STORAGE_OPTIONS"), "pid": os.getpid()}}
+connections = {{name: value for name, value in os.environ.items() if name.startswith("AIRFLOW_CONN_")}}
+call = {{"argv": sys.argv[1:], "storage_options": os.environ.get("CKPT_STORAGE_OPTIONS"), "pid": os.getpid(),
+        "connections": connections}}
 (here / f"call-{{number}}.json").write_text(json.dumps(call))
 play = json.loads((here / f"play-{{number}}.json").read_text())
 for line in play["lines"]:
@@ -49,6 +51,7 @@ class Call:
     argv: list[str]
     storage_options: str | None
     pid: int
+    connections: dict[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralTimeout, TaskDeferred
 
 from airflow_provider_ckpt import FileSink
+from airflow_provider_ckpt.connections import environment
+from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
@@ -130,6 +133,32 @@ def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
     assert [one.uid for one in remote.job.sinks] == ["out"]
     assert spark_submit.calls == []
     assert run["ti"].pushed[JOB_ID_XCOM] == NAME
+
+
+def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
+    coordinate: Any, played: PlayedMaster, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "_HANDED", {})
+    shop, before = (
+        Connection(conn_id="shop_db", conn_type="postgres", host="h", password="s3cr3t"),
+        BaseHook.get_connection,
+    )
+    monkeypatch.setattr(
+        BaseHook, "get_connection", staticmethod(lambda conn_id: shop if conn_id == "shop_db" else before(conn_id))
+    )
+    prepared(orders)
+    found: list[str | None] = []
+    ends = plays(orders, "FINISHED", ExitCode.FINISHED, "it said s3cr3t")
+
+    def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
+        found.append(read_connection("shop_db").password)
+        return ends(on_status)
+
+    played.plays = [play]
+    store = StateStore()
+    coordinate(conn_ids=["shop_db"]).execute(context(store))
+    assert found == ["s3cr3t"]
+    assert "s3cr3t" not in json.dumps(store.writes)
 
 
 @pytest.mark.parametrize("cleared", [True, False], ids=["cleared", "retried"])

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.airflow_real.deployment import Deployment
-from tests.airflow_real.postgres import NOT_INSTALLED, PostgreSQL, initdb
 from tests.airflow_real.test_group_batch import (
     DAGS,
     MAPPED,
@@ -19,6 +18,7 @@ from tests.airflow_real.test_group_batch import (
 )
 from tests.airflow_real.watched_group import WatchedGroup
 from tests.chaos.world import World
+from tests.support.postgres import NOT_INSTALLED, PostgreSQL, initdb
 from tests.support.waiting import wait_until
 
 pytestmark = [

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.airflow_real.deployment import Deployment
-from tests.airflow_real.postgres import PostgreSQL, initdb
 from tests.airflow_real.server import Airflow
 from tests.airflow_real.watched_group import WatchedGroup
 from tests.chaos.data import Feeder
@@ -21,6 +20,7 @@ from tests.chaos.ending import wait_for_all
 from tests.chaos.released import check_exactly_once
 from tests.chaos.world import SMALL, Variant, World
 from tests.cluster.standalone import Standalone
+from tests.support.postgres import PostgreSQL, initdb
 from tests.support.processes import is_alive, send
 from tests.support.waiting import wait_until
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.airflow_real.deployment import Deployment
-from tests.airflow_real.postgres import NOT_INSTALLED, PostgreSQL, initdb
 from tests.airflow_real.watched_group import WatchedGroup
 from tests.chaos.data import Feeder
 from tests.chaos.ending import wait_for_all
 from tests.chaos.released import check_exactly_once
 from tests.chaos.world import SMALL, Variant, World
+from tests.support.postgres import NOT_INSTALLED, PostgreSQL, initdb
 from tests.support.waiting import wait_until
 
 pytestmark = [

@@ -19,6 +19,8 @@ _NO_SPARK = (
     "tests/coordinator/",
     "tests/remote/",
     "tests/simulation/",
+    "tests/sinks/postgres/test_crashes.py",
+    "tests/sinks/postgres/test_rules.py",
     "tests/sinks/test_manifests.py",
     "tests/sinks/test_modes.py",
     "tests/sinks/test_releases.py",

@@ -9,7 +9,7 @@ import pytest
 import airflow_provider_ckpt
 
 ROOT = Path(airflow_provider_ckpt.__file__).parents[1]
-HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum")
+HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum", "psycopg")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -24,6 +24,7 @@ def loaded_after(code: str) -> set[str]:
     [
         "import airflow_provider_ckpt",
         "from airflow_provider_ckpt import Job; Job('x').source(uid='a')(lambda read: read)",
+        "from airflow_provider_ckpt import PostgresSink; PostgresSink('a', url='postgresql://h/d').validate()",
         "import airflow_provider_ckpt.job.chaining, airflow_provider_ckpt.job.loading",
         "import airflow_provider_ckpt as p; dir(p); p.__version__; p.InvalidInputError",
     ],

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
+from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.storage.storage import Storage
 
 _FOOTER_CHECK = 64 * 1024
@@ -69,7 +70,7 @@ class Outputs:
             copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
             self._write(frame, copy)
         source = frame if copy is None else self._read(copy, frame)
-        request = StageRequest(str(self._attempt), batch_id, nonce, counted)
+        request = StageRequest(str(self._attempt), batch_id, nonce, counted, over_partitions)
         handles = {uid: sink.stage(source, request) for uid, sink in self._sinks.items()}
         if copy is not None and not files:  # no entry is going to name anything in it
             self._storage.delete_tree(copy)

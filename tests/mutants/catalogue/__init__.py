@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.mutants.catalogue.controllers import CONTROLLERS
 from tests.mutants.catalogue.coordinator import COORDINATOR
+from tests.mutants.catalogue.databases import DATABASES
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.garbage import GARBAGE
 from tests.mutants.catalogue.journal import JOURNAL
@@ -38,6 +39,7 @@ MUTANTS = (
     *KEPT,
     *RECOVERY,
     *SINKS,
+    *DATABASES,
     *LAKES,
     *KAFKA_SINK,
     *SPARK_FILES,

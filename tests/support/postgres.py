@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.processes import Process
@@ -28,12 +29,14 @@ def initdb() -> str | None:
 
 
 class PostgreSQL:
-    """Use as a context manager, where :func:`initdb` finds something. Nothing of it is left afterwards."""
+    """Use as a context manager, where :func:`initdb` finds something. Nothing of it is left afterwards. ``settings``:
+    of the server, besides those for tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
         program = initdb()
         assert program is not None, NOT_INSTALLED
         self._programs = Path(program).resolve().parent
+        self._given = {**_SETTINGS, **settings}
         self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))
         self._data, self._log = self._folder / "data", self._folder / "server.log"
         self._process: Process | None = None
@@ -75,10 +78,25 @@ class PostgreSQL:
         assert made.returncode == 0, made.stdout + made.stderr
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
+        self.launch()
+
+    def launch(self) -> None:
+        """Again, after :meth:`crash`."""
+        owner = _as_somebody_else()
+        settings = [f"--{name}={value}" for name, value in self._given.items()]
         command = [str(self._programs / "postgres"), "-D", str(self._data), f"--port={self.port}", *settings]
         self._process = Process([*owner, *command], self._log, cwd=self._folder)
         wait_until(self._is_ready, lambda: f"PostgreSQL\n{self._tail()}", seconds=120)
+
+    def crash(self) -> None:
+        """``kill -9`` of the server, all of its processes at once."""
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for pid in (self._process.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(60)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), lambda: self._tail())
 
     def _is_ready(self) -> bool:
         """As ``pg_ctl --wait`` looks: the last line of its file says so."""
@@ -88,7 +106,8 @@ class PostgreSQL:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
-        return lines[-1].strip() == "ready"
+        # one that was killed has left its file
+        return bool(lines) and lines[0].strip() == str(self._process.pid) and lines[-1].strip() == "ready"
 
     def _tail(self) -> str:
         return "" if self._process is None else self._process.tail()

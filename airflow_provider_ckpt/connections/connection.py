@@ -1,0 +1,122 @@
+"""A connection as Airflow has it, for processes without Airflow: what it holds, and the two forms of its text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from airflow_provider_ckpt.connections.errors import BadConnectionError
+from airflow_provider_ckpt.storage.redaction import as_printed, redact, secrets_in
+
+_EXTRA = "__extra__"
+"""Parameter of a URI that holds an extra which is more than texts."""
+
+
+@dataclass(frozen=True, repr=False)
+class Connection:
+    """The fields of an Airflow connection. ``repr`` and ``str`` show its id and type only."""
+
+    conn_id: str
+    conn_type: str
+    host: str | None = None
+    port: int | None = None
+    login: str | None = None
+    password: str | None = None
+    schema: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every text that must not be seen, in the forms in which it may be printed; the longest first."""
+        given = [self.password] if self.password else []
+        return as_printed([*given, *secrets_in(self.extra)])
+
+    def redact(self, text: str) -> str:
+        """What somebody else said about this connection, without its secrets."""
+        return redact(text, self.secrets())
+
+    def __repr__(self) -> str:
+        return f"Connection({self.conn_id!r}, {self.conn_type!r})"
+
+
+def parse_connection(conn_id: str, text: str) -> Connection:
+    """Of the value of ``AIRFLOW_CONN_…``: a JSON object or a URI. Raises BadConnectionError, which shows none of it."""
+    found, problem = _read(conn_id, text.strip())
+    if found is None:
+        # Raised out here: an error of a parser as the context of ours would carry the text.
+        raise BadConnectionError(conn_id=conn_id, problem=problem)
+    return found
+
+
+def _read(conn_id: str, text: str) -> tuple[Connection | None, str]:
+    if not text.startswith("{"):
+        return _of_uri(conn_id, text)
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        return None, f"its text is no JSON (line {error.lineno}, column {error.colno})"
+    return _of_fields(conn_id, fields)
+
+
+def _of_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | None, str]:
+    extra = fields.get("extra") or {}
+    if isinstance(extra, str):
+        try:
+            extra = json.loads(extra)
+        except json.JSONDecodeError:
+            return None, "its extra is no JSON"
+    if not isinstance(extra, dict):
+        return None, "its extra is no JSON object"
+    port = fields.get("port") or None
+    if port is not None and not str(port).isdigit():
+        return None, "its port is no number"
+    texts = {name: fields.get(name) for name in ("conn_type", "host", "login", "password", "schema")}
+    wrong = [name for name, value in texts.items() if value is not None and not isinstance(value, str)]
+    if wrong:
+        return None, f"its {wrong[0]} is no text"
+    kind = texts.pop("conn_type")
+    if not kind:
+        return None, "it has no type (conn_type)"
+    given = {name: value or None for name, value in texts.items()}
+    return Connection(conn_id, _plain_type(kind), port=None if port is None else int(port), extra=extra, **given), ""
+
+
+def _of_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
+    """As Airflow reads it: ``type://login:password@host:port/schema?extra``; the host may have a scheme of its own
+    (``type://https://host``)."""
+    kind, separator, rest = uri.partition("://")
+    if not kind or not separator:
+        return None, "its text is neither a JSON object nor a URI with a type in front (postgres://…)"
+    protocol, inner, behind = rest.partition("://")
+    has_protocol = bool(inner) and not set(protocol) & set("@:/?")
+    try:
+        parts = urlsplit(f"//{behind if has_protocol else rest}")
+        port = parts.port
+    except ValueError:
+        return None, "its URI cannot be taken apart: is the password quoted, and the port a number?"
+    host = unquote(_host(parts.netloc))
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    fields = {
+        "conn_type": kind,
+        "host": f"{protocol}://{host}" if has_protocol and host else host,
+        "port": port,
+        "login": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
+        "schema": unquote(parts.path[1:]),
+        "extra": query.get(_EXTRA, query),
+    }
+    return _of_fields(conn_id, fields)
+
+
+def _host(netloc: str) -> str:
+    """In the case in which it is written, unlike ``hostname``."""
+    host = netloc.rpartition("@")[2]
+    if host.startswith("["):
+        return host.partition("]")[0][1:]
+    return host.partition(":")[0]
+
+
+def _plain_type(kind: str) -> str:
+    return "postgres" if kind == "postgresql" else kind.replace("-", "_")

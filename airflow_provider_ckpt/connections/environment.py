@@ -1,0 +1,32 @@
+"""Connections travel to a driver in its environment, in Airflow's form, never in a file or on a command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.connections.connection import Connection, parse_connection
+from airflow_provider_ckpt.connections.errors import ConnectionMissingError
+
+_HANDED: dict[str, str] = {}
+"""What this process was handed in memory, as its environment would hold it."""
+
+
+def variable_of(conn_id: str) -> str:
+    """The environment variable in which Airflow, too, looks for the connection first."""
+    return f"AIRFLOW_CONN_{conn_id.upper()}"
+
+
+def hand_over(environ: Mapping[str, str]) -> None:
+    """To whoever reads connections in this very process: a JobMaster that runs in an Airflow task."""
+    _HANDED.update(environ)
+
+
+def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:
+    """``environ``: this process's by default, and what it was handed. Raises ConnectionMissingError,
+    BadConnectionError."""
+    variable = variable_of(conn_id)
+    text = ({**os.environ, **_HANDED} if environ is None else environ).get(variable, "")
+    if not text.strip():
+        raise ConnectionMissingError(conn_id=conn_id, variable=variable)
+    return parse_connection(conn_id, text)

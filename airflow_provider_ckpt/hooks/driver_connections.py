@@ -1,0 +1,56 @@
+"""Airflow connections that a job's sinks and sources use, for drivers, which have no Airflow to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from airflow_provider_ckpt.connections.connection import parse_connection
+from airflow_provider_ckpt.connections.environment import variable_of
+from airflow_provider_ckpt.hooks.errors import DriverConnectionMissingError, InvalidTaskArgumentError
+from airflow_provider_ckpt.storage.redaction import redact
+
+
+@dataclass(frozen=True, repr=False)
+class DriverConnections:
+    """``environ``: the variables in which Airflow, too, looks for them; ``secrets``: every text in them that must not
+    be seen. Its ``repr`` shows neither."""
+
+    environ: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+    def redact(self, text: str) -> str:
+        return redact(text, self.secrets)
+
+    def __repr__(self) -> str:
+        return f"DriverConnections({', '.join(self.environ)})"
+
+
+def check_conn_ids(conn_ids: Any) -> None:
+    """Raises InvalidTaskArgumentError. What is known at run time only passes."""
+    if isinstance(conn_ids, str):
+        problem = f"give a list of connection ids: conn_ids=[{conn_ids!r}]"
+        raise InvalidTaskArgumentError(argument="conn_ids", value=conn_ids, problem=problem)
+
+
+def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
+    """One connection lookup each; secrets are masked in the task's log from here on. Raises
+    DriverConnectionMissingError, BadConnectionError, InvalidTaskArgumentError."""
+    check_conn_ids(conn_ids)
+    environ: dict[str, str] = {}
+    secrets: list[str] = []
+    for conn_id in conn_ids:
+        try:
+            text = BaseHook.get_connection(conn_id).as_json()
+        except AirflowNotFoundException:
+            raise DriverConnectionMissingError(conn_id=conn_id) from None
+        secrets += parse_connection(conn_id, text).secrets()
+        environ[variable_of(conn_id)] = text
+    for secret in secrets:
+        mask_secret(secret)
+    return DriverConnections(environ, tuple(secrets))

@@ -1,0 +1,113 @@
+"""Errors of sinks that release in one transaction of a database. None shows a value of a row."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
+
+
+class DriverPackageMissingError(InvalidInputError):
+    """Data: sink, package, extra."""
+
+    template = (
+        "{sink} needs the package {package!r}, which is not installed here. Install it where drivers and executors "
+        "run: pip install 'airflow-provider-ckpt[{extra}]'"
+    )
+
+
+class TableMismatchError(InvalidInputError):
+    """Rows and table do not fit, or the table cannot keep what the sink promises. Data: sink, job, table, problem,
+    advice."""
+
+    template = "sink {sink!r} of job {job!r} cannot write to table {table}: {problem}. {advice}."
+
+
+class DatabaseUnfitError(InvalidInputError):
+    """The server is not one that the sink can work with. Data: sink, job, problem."""
+
+    template = "sink {sink!r} of job {job!r} cannot use its database: {problem}."
+
+
+class RowsRefusedError(TerminalError):
+    """The database refused rows while they were staged. Data: sink, job, table, what."""
+
+    template = (
+        "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch ({what}). Nothing of the batch "
+        "is acknowledged or visible, and none of it is lost. Correct the rows (a function of the job) or the table, "
+        "and go on with --resume-failed, or by clearing the task."
+    )
+
+
+class ReleaseRefusedError(TerminalError):
+    """The database refused a release; its transaction was rolled back. Data: sink, job, checkpoint, table, what."""
+
+    template = (
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table} ({what}). Nothing "
+        "of it is visible, and its rows stay staged. Correct the cause in the database, and go on with --resume-failed."
+    )
+
+
+class StagedRowsMissingError(TerminalError):
+    """What was staged is not there any more, or not all of it. Data: sink, job, checkpoint, handle, expected, found."""
+
+    template = (
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} rows "
+        "were staged, and {found} are there. Something other than this job deleted them, or the table was restored "
+        "from an older backup. Nothing of the checkpoint was released. Bring them back and go on with --resume-failed, "
+        "or run the job under another id, from its input."
+    )
+
+
+class LedgerLostError(TerminalError):
+    """The record of what was released is gone, or older than a batch knows it. Taken for an earlier one, rows would be
+    repeated. Data: sink, job, ledger, problem."""
+
+    template = (
+        "The ledger {ledger} of sink {sink} of job {job!r} is not the one that the job has used: {problem}. Was the "
+        "schema dropped, the database restored from a backup, or does the connection lead to another one? Nothing was "
+        "released on account of it. Bring the ledger back and go on with --resume-failed, or run the job under another "
+        "id, into another table."
+    )
+
+
+class LedgerVersionError(TerminalError):
+    """Data: ledger, found, known."""
+
+    template = (
+        "The ledger {ledger} has version {found}, and this version of airflow-provider-ckpt knows {known}: upgrade it"
+    )
+
+
+class StagedInAnotherTableError(TerminalError):
+    """Data: sink, job, table, handle, staged_for."""
+
+    template = (
+        "Sink {sink} of job {job!r} writes to {table} now, but batch {handle} was staged for {staged_for}. Point the "
+        "sink back to {staged_for} until its checkpoint is released; then change the table."
+    )
+
+
+class ForeignDatabaseReleaseError(TerminalError):
+    """Another job releases under the same name. Data: sink, job, newest, handle, checkpoint."""
+
+    template = (
+        "Sink {sink} of job {job!r} has released checkpoint {newest} without batch {handle}, which belongs to "
+        "checkpoint {checkpoint}: another job of this name releases there, from another root. Nothing was lost: the "
+        "batch stays staged. Stop one of the two, and give it another job id or database."
+    )
+
+
+class TableSupersededError(TerminalError):
+    """Another job has replaced the table after this one. Data: sink, job, table, by."""
+
+    template = (
+        "Sink {sink} of job {job!r} is superseded in table {table}: job {by!r} has replaced what this job released or "
+        "was about to release. Nothing more of it is released. If this job's rows are the ones that are wanted, run it "
+        "anew under a new job id."
+    )
+
+
+class DatabaseUnreachableError(TransientError):
+    """A lost connection, a lock that was not to be had, a deadlock, a server that restarts. Data: sink, job, doing,
+    cause."""
+
+    template = "sink {sink!r} of job {job!r} could not {doing}: {cause}"

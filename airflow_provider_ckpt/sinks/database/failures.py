@@ -1,0 +1,68 @@
+"""The errors of one sink of one job, with what all of them name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.sinks.database.errors import (
+    DatabaseUnfitError,
+    DatabaseUnreachableError,
+    DriverPackageMissingError,
+    LedgerLostError,
+    LedgerVersionError,
+    ReleaseRefusedError,
+    RowsRefusedError,
+    StagedRowsMissingError,
+    TableMismatchError,
+)
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+
+
+@dataclass(frozen=True)
+class Failures:
+    """``table``, ``ledger``: where, for people. ``what``: without values of rows."""
+
+    context: SinkContext
+    table: str
+    ledger: str
+
+    def mismatch(self, problem: str, advice: str) -> TableMismatchError:
+        return TableMismatchError(
+            sink=self.context.uid, job=self.context.job_id, table=self.table, problem=problem, advice=advice
+        )
+
+    def unfit(self, problem: str) -> DatabaseUnfitError:
+        return DatabaseUnfitError(sink=self.context.uid, job=self.context.job_id, problem=problem)
+
+    def unreachable(self, doing: str, cause: str) -> DatabaseUnreachableError:
+        return DatabaseUnreachableError(sink=self.context.uid, job=self.context.job_id, doing=doing, cause=cause)
+
+    def rows_refused(self, what: str) -> RowsRefusedError:
+        return RowsRefusedError(sink=self.context.uid, job=self.context.job_id, table=self.table, what=what)
+
+    def release_refused(self, checkpoint: int) -> Callable[[str], ReleaseRefusedError]:
+        return lambda what: ReleaseRefusedError(
+            sink=self.context.uid, job=self.context.job_id, checkpoint=checkpoint, table=self.table, what=what
+        )
+
+    def missing(self, handle: Handle, checkpoint: int, found: int) -> StagedRowsMissingError:
+        return StagedRowsMissingError(
+            sink=self.context.uid,
+            job=self.context.job_id,
+            checkpoint=checkpoint,
+            handle=handle["id"],
+            expected=handle["rows"],
+            found=found,
+        )
+
+    def ledger_lost(self, problem: str) -> LedgerLostError:
+        return LedgerLostError(sink=self.context.uid, job=self.context.job_id, ledger=self.ledger, problem=problem)
+
+
+def ledger_version(ledger: str, found: object, known: int) -> LedgerVersionError:
+    return LedgerVersionError(ledger=ledger, found=found or "unknown", known=known)
+
+
+def driver_missing(sink: str, package: str, extra: str) -> DriverPackageMissingError:
+    return DriverPackageMissingError(sink=sink, package=package, extra=extra)

@@ -1,0 +1,42 @@
+"""What the handle of a batch that is staged in a database says, read back with care."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.sinks.database.errors import StagedInAnotherTableError
+from airflow_provider_ckpt.sinks.errors import DamagedHandleError, UnknownHandleError
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+
+_FIELDS = {
+    "id": reader(str),
+    "rows": reader(int),
+    "table": reader(str),
+    "staged": reader(str),
+    "columns": reader(list[str]),
+    "parts": reader(list[int]),
+    "ledger": reader(str),
+    "since": reader(int),
+}
+
+
+def checked_handle(handle: Mapping[str, Any], known: str, context: SinkContext, table: str) -> Handle:
+    """``known``: the format. ``parts``: the attempts of Spark's tasks that count. Raises UnknownHandleError,
+    DamagedHandleError, StagedInAnotherTableError."""
+    if handle.get("format") != known or handle.get("version") != 1:
+        raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=known)
+    try:
+        for name, read in _FIELDS.items():
+            read_field(handle, name, read)
+    except UnknownFormError as error:
+        raise DamagedHandleError(
+            sink=context.uid, job=context.job_id, handle=dict(handle), problem=error.data["what"]
+        ) from None
+    if handle["table"] != table:
+        raise StagedInAnotherTableError(
+            sink=context.uid, job=context.job_id, table=table, handle=handle["id"], staged_for=handle["table"]
+        )
+    return dict(handle)

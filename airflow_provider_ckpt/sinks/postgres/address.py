@@ -1,0 +1,63 @@
+"""Where a database is and how to get in, which is secret: never shown, and handed to executors in a closure only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.errors import BadConnectionError
+from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
+from airflow_provider_ckpt.storage.redaction import as_printed, redact
+
+_LIBPQ = (
+    *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "channel_binding", "gssencmode"),
+    *("connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+    *("target_session_attrs", "options", "hostaddr", "passfile", "service", "krbsrvname"),
+)
+"""What is taken of a connection's extra. The rest is Airflow's own."""
+
+
+@dataclass(frozen=True, repr=False)
+class Address:
+    """``parameters``: of libpq."""
+
+    parameters: Mapping[str, Any] = field(hash=False)
+
+    @classmethod
+    def of_url(cls, url: str) -> Address | None:
+        """None if libpq cannot read it: what it says of that holds a part of it."""
+        try:
+            return cls({name: value for name, value in conninfo_to_dict(url).items() if value is not None})
+        except ProgrammingError:
+            return None
+
+    @classmethod
+    def of_connection(cls, connection: Connection) -> Address:
+        """Raises NotAPostgresConnectionError, BadConnectionError."""
+        if connection.conn_type != "postgres":
+            raise NotAPostgresConnectionError(conn_id=connection.conn_id, conn_type=connection.conn_type)
+        if connection.extra.get("iam"):
+            problem = "its extra asks for an IAM token (iam), which ends while a job runs; give it a password"
+            raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
+        given = {
+            "host": connection.host,
+            "port": connection.port,
+            "user": connection.login,
+            "password": connection.password,
+            "dbname": connection.schema,
+            **{name: connection.extra[name] for name in _LIBPQ if name in connection.extra},
+        }
+        return cls({name: value for name, value in given.items() if value not in (None, "")})
+
+    def redact(self, text: str) -> str:
+        """What libpq said, without its secrets, on one line."""
+        secrets = [str(self.parameters[name]) for name in ("password", "sslpassword") if name in self.parameters]
+        return redact(" ".join(text.split()), as_printed(secrets))
+
+    def __repr__(self) -> str:
+        return "Address(***)"

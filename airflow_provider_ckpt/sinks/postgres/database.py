@@ -1,0 +1,99 @@
+"""Transactions on the sink's server, and what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import IsolationLevel, errors
+
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.postgres.address import Address
+
+OLDEST = 140000
+_PASSING = ("08", "40", "53", "55", "57", "58", "25", "XX")
+"""Classes of SQLSTATEs that may be gone with the next try: connection, conflict, resources, locks, an operator's
+intervention, the system; a session that stood idle, a server that is a standby for now."""
+SETTLE = (
+    # a commit that the server's crash undoes would be a release that is lost (tried: 'off' lost one)
+    "SELECT set_config('synchronous_commit', 'on', true)",
+    # a process that stands still in its transaction frees the others; one that is gone is found out within a second
+    "SELECT set_config('lock_timeout', '10s', true), set_config('idle_in_transaction_session_timeout', '60s', true), "
+    "set_config('client_connection_check_interval', '1s', true)",
+    # how values are written
+    "SELECT set_config('DateStyle', 'ISO, YMD', true), set_config('TimeZone', 'UTC', true)",
+)
+"""With each transaction and not with the session: a pooler of transactions hands out another session."""
+Connect = Callable[..., "psycopg.Connection[Any]"]
+
+
+def is_passing(sqlstate: str | None) -> bool:
+    """None: there was no answer."""
+    return sqlstate is None or sqlstate[:2] in _PASSING
+
+
+def told(error: psycopg.Error) -> str:
+    """By its SQLSTATE, its name and the constraint: messages and details hold values of rows."""
+    parts = [f"SQLSTATE {error.sqlstate}", type(error).__name__]
+    for name in ("constraint_name", "column_name"):
+        value = getattr(error.diag, name)
+        if value:
+            parts.append(f"{name.partition('_')[0]} {value}")
+    if (error.sqlstate or "").startswith("42") and error.diag.message_primary:  # of names, not of values
+        parts.append(error.diag.message_primary)
+    return ", ".join(parts)
+
+
+class Database:
+    """``connect``: psycopg's. One connection for each transaction: none is held while Spark works."""
+
+    def __init__(self, address: Address, connect: Connect = psycopg.connect) -> None:
+        self.address, self._connect = address, connect
+
+    def __repr__(self) -> str:
+        return "Database(***)"
+
+    @contextmanager
+    def transaction(
+        self, doing: str, failures: Failures, refused: Callable[[str], Exception]
+    ) -> Iterator[psycopg.Connection[Any]]:
+        """Commits at the end of the block, and undoes it if that raises. ``refused``: the error for what the server
+        said no to, given what. Raises DatabaseUnreachableError for what may pass: whether a commit whose reply was lost
+        is there, the next look at the ledger tells."""
+        try:
+            connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)
+            try:
+                connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are seen behind a lock
+                self._check_version(connection, failures)
+                for statement in SETTLE:
+                    connection.execute(statement)
+                yield connection
+                connection.commit()
+            finally:
+                connection.close()  # what is not committed is undone
+        except psycopg.Error as error:
+            failure = self._failure(error, doing, failures, refused)
+        else:
+            return
+        raise failure from None  # the error of psycopg holds values of rows
+
+    def parameters(self, name: str) -> dict[str, Any]:
+        """Of a connection; ``name``: by which ``pg_stat_activity`` shows it."""
+        return {"connect_timeout": 10, **self.address.parameters, "application_name": name}
+
+    def _check_version(self, connection: psycopg.Connection[Any], failures: Failures) -> None:
+        version = connection.info.server_version
+        if version < OLDEST:
+            problem = f"its server is PostgreSQL {version // 10000}; 14 is the oldest that the sink works with"
+            raise failures.unfit(problem)
+
+    def _failure(
+        self, error: psycopg.Error, doing: str, failures: Failures, refused: Callable[[str], Exception]
+    ) -> Exception:
+        if error.sqlstate is not None:
+            return failures.unreachable(doing, told(error)) if is_passing(error.sqlstate) else refused(told(error))
+        if isinstance(error, errors.OperationalError | errors.InterfaceError):  # nobody answered, or not to the end
+            return failures.unreachable(doing, self.address.redact(str(error) or type(error).__name__))
+        return refused(told(error))

@@ -1,0 +1,11 @@
+"""Errors of the PostgreSQL sink."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError
+
+
+class NotAPostgresConnectionError(InvalidInputError):
+    """Data: conn_id, conn_type."""
+
+    template = "connection {conn_id!r} is of type {conn_type!r}; a PostgresSink needs one of type postgres"

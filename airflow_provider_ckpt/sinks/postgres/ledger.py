@@ -1,0 +1,154 @@
+"""The sink's own tables in the database: what was released, which handles, and what is staged where.
+
+They change in the transaction of what they tell of: a row is in the target if and only if its handle is in
+``released``; a staging table is there if and only if ``staged`` names it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_ckpt.sinks.database.failures import ledger_version
+from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
+from airflow_provider_ckpt.sinks.postgres.names import TableName
+from airflow_provider_ckpt.sinks.sink import SinkContext
+
+VERSION = 1
+FORMAT = "airflow-provider-ckpt/postgres-ledger"
+_MAKING = 7263541
+"""Of the advisory lock under which the tables are made: ``IF NOT EXISTS`` alone fails for one of two at once."""
+_TABLES = (
+    "CREATE TABLE {schema}.format (format text PRIMARY KEY, version integer NOT NULL)",
+    "CREATE TABLE {schema}.ledger (job text, sink text, target text NOT NULL, mode text NOT NULL, born text NOT NULL, "
+    "last bigint NOT NULL, rows bigint NOT NULL, superseded_by text, PRIMARY KEY (job, sink))",
+    "CREATE TABLE {schema}.released (job text, sink text, handle text, checkpoint bigint NOT NULL, "
+    "PRIMARY KEY (job, sink, handle))",
+    "CREATE TABLE {schema}.staged (job text, sink text, handle text, staging text NOT NULL UNIQUE, "
+    "PRIMARY KEY (job, sink, handle))",
+)
+Connection = psycopg.Connection[Any]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Of one sink of one job, in one schema. Every method works in the transaction of the connection that it is
+    given."""
+
+    schema: str
+    context: SinkContext
+    target: TableName
+    mode: str
+
+    @property
+    def _who(self) -> tuple[str, str]:
+        return self.context.job_id, self.context.uid
+
+    def make(self, connection: Connection, born: str) -> None:
+        """Idempotent. Raises LedgerVersionError."""
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+        if not self.exists(connection):
+            if not _one(connection.execute("SELECT to_regnamespace(quote_ident(%s)) IS NOT NULL", (self.schema,))):
+                connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self.schema)))
+            for statement in _TABLES:
+                connection.execute(sql.SQL(statement).format(schema=sql.Identifier(self.schema)))
+            connection.execute(self._in("INSERT INTO {}.format VALUES (%s, %s)"), (FORMAT, VERSION))
+        self._check_version(connection)
+        connection.execute(
+            self._in(
+                "INSERT INTO {}.ledger (job, sink, target, mode, born, last, rows) VALUES (%s, %s, %s, %s, %s, 0, 0) "
+                "ON CONFLICT (job, sink) DO NOTHING"
+            ),
+            (*self._who, str(self.target), self.mode, born),
+        )
+
+    def exists(self, connection: Connection) -> bool:
+        asked = "SELECT to_regclass(format('%%I.ledger', %s::text)) IS NOT NULL"
+        return bool(_one(connection.execute(asked, (self.schema,))))
+
+    def _check_version(self, connection: Connection) -> None:
+        found = _one(connection.execute(self._in("SELECT version FROM {}.format WHERE format = %s"), (FORMAT,)))
+        if found != VERSION:
+            raise ledger_version(f"{self.schema}.ledger", found, VERSION)
+
+    def row(self, connection: Connection, *, lock: bool = False) -> LedgerRow | None:
+        """None: there is none, or no ledger at all. ``lock``: until the end of the transaction, R9."""
+        if not self.exists(connection):
+            return None
+        self._check_version(connection)
+        asked = "SELECT born, last, rows, superseded_by FROM {}.ledger WHERE job = %s AND sink = %s"
+        if lock:
+            asked += " FOR UPDATE"
+        found = connection.execute(self._in(asked), self._who).fetchone()
+        return None if found is None else LedgerRow(*found)
+
+    def lock_target(self, connection: Connection, *, alone: bool) -> None:
+        """Against others who release to the same table; ``alone``: nobody else may meanwhile."""
+        shared = "" if alone else "_shared"
+        connection.execute(
+            sql.SQL("SELECT pg_advisory_xact_lock{}(hashtextextended(%s, 0))").format(sql.SQL(shared)),
+            (str(self.target),),
+        )
+
+    def released(self, connection: Connection, handles: Sequence[str]) -> set[str]:
+        asked = "SELECT handle FROM {}.released WHERE job = %s AND sink = %s AND handle = ANY(%s)"
+        return {row[0] for row in connection.execute(self._in(asked), (*self._who, list(handles)))}
+
+    def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
+        for handle in handles:
+            connection.execute(
+                self._in("INSERT INTO {}.released VALUES (%s, %s, %s, %s)"), (*self._who, handle, checkpoint)
+            )
+            self.forget_staged(connection, handle)
+        connection.execute(
+            self._in("UPDATE {}.ledger SET last = %s, rows = %s WHERE job = %s AND sink = %s"),
+            (checkpoint, rows, *self._who),
+        )
+
+    def another_has_released(self, connection: Connection) -> bool:
+        """Whether another sink of this job has put rows into the table."""
+        asked = "SELECT EXISTS (SELECT FROM {}.ledger WHERE job = %s AND sink <> %s AND target = %s AND last > 0)"
+        return bool(_one(connection.execute(self._in(asked), (*self._who, str(self.target)))))
+
+    def supersede(self, connection: Connection) -> None:
+        """All other jobs in the table: who has released there, and who was about to replace it."""
+        connection.execute(
+            self._in(
+                "UPDATE {}.ledger SET superseded_by = %s WHERE target = %s AND job <> %s AND superseded_by IS NULL "
+                "AND (last > 0 OR mode = 'replace')"
+            ),
+            (self.context.job_id, str(self.target), self.context.job_id),
+        )
+
+    # ---- what is staged
+
+    def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
+        connection.execute(self._in("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._who, handle, staging))
+
+    def forget_staged(self, connection: Connection, handle: str) -> None:
+        connection.execute(
+            self._in("DELETE FROM {}.staged WHERE job = %s AND sink = %s AND handle = %s"), (*self._who, handle)
+        )
+
+    def staged(self, connection: Connection) -> dict[str, tuple[str, int]]:
+        """Handle → its table and the table's bytes; -1 if the table is gone."""
+        if not self.exists(connection):
+            return {}
+        asked = (
+            "SELECT handle, staging, coalesce(pg_table_size(to_regclass(format('%%I.%%I', %s::text, staging))), -1) "
+            "FROM {}.staged WHERE job = %s AND sink = %s ORDER BY handle"
+        )
+        found = connection.execute(self._in(asked), (self.schema, *self._who))
+        return {handle: (staging, size) for handle, staging, size in found}
+
+    def _in(self, statement: str) -> sql.Composed:
+        """A statement with parameters, in which a % of a name is written twice."""
+        return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
+
+
+def _one(cursor: psycopg.Cursor[Any]) -> Any:
+    found = cursor.fetchone()
+    return None if found is None else found[0]

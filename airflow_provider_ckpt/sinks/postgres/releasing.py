@@ -1,0 +1,85 @@
+"""From staging tables to the target, inside the transaction of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_ckpt.sinks.postgres.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.sink import Handle
+
+
+@dataclass(frozen=True)
+class Releasing:
+    connection: psycopg.Connection[Any]
+    table: TableName
+    schema: str
+    mode: str
+    key: Sequence[str]
+
+    @property
+    def _target(self) -> sql.Identifier:
+        return sql.Identifier(self.table.schema, self.table.name)
+
+    def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
+        """Those whose staging table is gone."""
+        asked = (
+            "SELECT staging FROM unnest(%s::text[]) staging "
+            "WHERE to_regclass(format('%%I.%%I', %s::text, staging)) IS NULL"
+        )
+        gone = {row[0] for row in self.connection.execute(asked, ([one["staged"] for one in handles], self.schema))}
+        return [handle for handle in handles if handle["staged"] in gone]
+
+    def empty(self) -> None:
+        """Not by TRUNCATE: a query that began before would find no rows."""
+        self.connection.execute(sql.SQL("DELETE FROM {}").format(self._target))
+
+    def move(self, handle: Handle) -> int:
+        """The rows of the task attempts that count, and drop the table; returns how many there were."""
+        staging = sql.Identifier(self.schema, handle["staged"])
+        moved = self._upsert(handle, staging) if self.mode == "upsert" else self._insert(handle, staging)
+        self.connection.execute(sql.SQL("DROP TABLE {}").format(staging))
+        return moved
+
+    def _insert(self, handle: Handle, staging: sql.Identifier) -> int:
+        statement = sql.SQL("INSERT INTO {} ({columns}) SELECT {columns} FROM {} WHERE {} = ANY({})").format(
+            self._target, staging, sql.Identifier(PART), _parts(handle), columns=_names(handle["columns"])
+        )
+        return self.connection.execute(statement).rowcount
+
+    def _upsert(self, handle: Handle, staging: sql.Identifier) -> int:
+        """Batch after batch, in their order; of one key in one batch the last row."""
+        counted = sql.SQL("SELECT count(*) FROM {} WHERE {} = ANY({})").format(
+            staging, sql.Identifier(PART), _parts(handle)
+        )
+        found = self.connection.execute(counted).fetchone()
+        others = [name for name in handle["columns"] if name not in self.key]
+        changed = sql.SQL(", ").join(sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others)
+        statement = sql.SQL(
+            "INSERT INTO {} ({columns}) SELECT DISTINCT ON ({key}) {columns} FROM {} WHERE {part} = ANY({parts}) "
+            "ORDER BY {key}, {part} DESC, {row} DESC ON CONFLICT ({key}) DO {action}"
+        ).format(
+            self._target,
+            staging,
+            columns=_names(handle["columns"]),
+            key=_names(self.key),
+            part=sql.Identifier(PART),
+            parts=_parts(handle),
+            row=sql.Identifier(ROW),
+            action=sql.SQL("UPDATE SET {}").format(changed) if others else sql.SQL("NOTHING"),
+        )
+        self.connection.execute(statement)
+        return 0 if found is None else int(found[0])
+
+
+def _parts(handle: Handle) -> sql.Composable:
+    """In the statement: one with parameters would take a % in a name for another one."""
+    return sql.SQL("{}::bigint[]").format(sql.Literal(handle["parts"]))
+
+
+def _names(names: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))

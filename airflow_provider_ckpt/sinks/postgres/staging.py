@@ -1,0 +1,81 @@
+"""How rows come into a staging table: made like the target, filled by executors, each row with its task's attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.postgres.copying import copier
+from airflow_provider_ckpt.sinks.postgres.database import SETTLE, Database, is_passing
+from airflow_provider_ckpt.sinks.postgres.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
+from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, made_for
+from airflow_provider_ckpt.sinks.sink import StageRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Columns = Sequence[tuple[str, Any]]
+Connection = psycopg.Connection[Any]
+
+
+def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str]) -> None:
+    """The table that rows of these columns go to; the columns of its key are NOT NULL."""
+    parts = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(made_for(kind)))) for name, kind in columns]
+    if key:
+        parts.append(sql.SQL("PRIMARY KEY ({})").format(_names(key)))
+    made = sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(table.schema, table.name), sql.SQL(", ").join(parts))
+    connection.execute(made)
+
+
+def create_staging(
+    connection: Connection, staging: sql.Identifier, table: TableName, target: TargetTable, columns: Columns
+) -> None:
+    """Logged, and with the target's own types, CHECKs and NOT NULLs: what the target refuses is refused here, too,
+    before the batch is acknowledged."""
+    given = {name for name, _ in columns}
+    like = sql.Identifier(table.schema, table.name)
+    connection.execute(sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)").format(staging, like))
+    changes = [sql.SQL("DROP COLUMN {}").format(sql.Identifier(name)) for name in target.columns if name not in given]
+    changes += [sql.SQL("ADD COLUMN {} bigint NOT NULL").format(sql.Identifier(name)) for name in (PART, ROW)]
+    connection.execute(sql.SQL("ALTER TABLE {} {}").format(staging, sql.SQL(", ").join(changes)))
+
+
+def copy_rows(
+    frame: DataFrame,
+    request: StageRequest,
+    database: Database,
+    staging: sql.Identifier,
+    columns: Columns,
+    target: TargetTable,
+    failures: Failures,
+) -> list[dict[str, Any]]:
+    """(part, rows) of each partition that Spark counts; reads the frame once (R18). Raises RowsRefusedError,
+    DatabaseUnreachableError, and what the frame fails with."""
+    names = [name for name, _ in columns]
+    written = frame.selectExpr(*(as_written(name, kind, target.columns[name].type) for name, kind in columns))
+    command = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(staging, _names([*names, PART, ROW]))
+    statements = [*SETTLE, command.as_string(None)]
+    run = copier(database.parameters("ckpt stage"), statements)
+    answers: list[dict[str, Any]] = request.over_partitions(written, run)
+    failed = [one["error"] for one in answers if "error" in one]
+    for error in failed:
+        if not is_passing(error["sqlstate"]):
+            raise failures.rows_refused(_told(error))
+    for error in failed:
+        raise failures.unreachable("stage a batch from an executor", _told(error))
+    return answers
+
+
+def _told(error: dict[str, Any]) -> str:
+    state = "no answer" if error["sqlstate"] is None else f"SQLSTATE {error['sqlstate']}"
+    more = [f"{name} {error[name]}" for name in ("column", "constraint") if error[name]]
+    return ", ".join([state, error["error"], *more])
+
+
+def _names(names: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))

@@ -1,0 +1,70 @@
+"""What the catalog says of the table that a sink releases to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from airflow_provider_ckpt.sinks.postgres.names import TableName
+
+_TABLE = """
+SELECT c.oid, c.relkind::text, c.relpersistence::text, has_table_privilege(c.oid, 'SELECT'),
+  has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s
+"""
+_COLUMNS = """
+SELECT a.attname::text,
+  CASE WHEN b.typtype = 'e' THEN 'enum' ELSE pg_catalog.format_type(b.oid,
+    CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) END,
+  a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL,
+  a.attgenerated <> '' OR a.attidentity = 'a'
+FROM pg_catalog.pg_attribute a
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_KEYS = """
+SELECT array_agg(a.attname::text) FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])
+WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+GROUP BY i.indexrelid
+"""
+
+
+@dataclass(frozen=True)
+class TargetColumn:
+    """``type``: as ``format_type`` writes it, of a domain what it is made of; ``is_given``: PostgreSQL has a value of
+    its own for it; ``is_always``: it takes no other one."""
+
+    type: str
+    not_null: bool
+    is_given: bool
+    is_always: bool
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """``kind``: ``relkind``; ``is_logged``: it outlives a crash of the server; ``may``: what this user may do there;
+    ``keys``: columns by which ON CONFLICT finds a row."""
+
+    kind: str
+    is_logged: bool
+    may: frozenset[str]
+    columns: dict[str, TargetColumn]
+    keys: frozenset[frozenset[str]]
+
+
+def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
+    """None: there is no such table."""
+    found = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
+    if found is None:
+        return None
+    oid, kind, persistence, *may = found
+    columns = {row[0]: TargetColumn(*row[1:]) for row in connection.execute(_COLUMNS, (oid,))}
+    keys = frozenset(frozenset(row[0]) for row in connection.execute(_KEYS, (oid,)))
+    names = ("SELECT", "INSERT", "UPDATE", "DELETE")
+    allowed = frozenset(one for one, is_allowed in zip(names, may, strict=True) if is_allowed)
+    return TargetTable(kind, persistence == "p", allowed, columns, keys)

@@ -1,0 +1,129 @@
+"""Which column of PostgreSQL keeps the values of which Spark type, so that each reads back as it was. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")
+_TIMESTAMP = re.compile(r"(timestamp|time)(?:\((\d)\))? (with|without) time zone")
+_INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+"""Spark's type → digits of its largest value."""
+_KEEP = {
+    "boolean": ("boolean",),
+    "byte": ("smallint", "integer", "bigint"),
+    "short": ("smallint", "integer", "bigint"),
+    "integer": ("integer", "bigint"),
+    "long": ("bigint",),
+    "float": ("real", "double precision"),
+    "double": ("double precision",),
+    "date": ("date",),
+    "binary": ("bytea",),
+}
+_NOT_TEXT = re.compile(
+    r"boolean|smallint|integer|bigint|real|double precision|numeric.*|date|bytea|oid|money|.*time zone|.*\[\]"
+)
+_MADE = {
+    "boolean": "boolean",
+    "byte": "smallint",
+    "short": "smallint",
+    "integer": "integer",
+    "long": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "date": "date",
+    "binary": "bytea",
+    "timestamp": "timestamp with time zone",
+    "timestamp_ntz": "timestamp without time zone",
+}
+JSON = ("json", "jsonb")
+
+
+def plain(kind: Any) -> Any:
+    """A user-defined type is written as what it is made of."""
+    while isinstance(kind, dict) and kind["type"] == "udt":
+        kind = kind["sqlType"]
+    return kind
+
+
+def fits(kind: Any, column: str) -> bool:
+    """``kind``: as Spark's schema JSON has it; ``column``: as ``format_type`` writes it, of a domain what it is made
+    of, of an enum ``enum``. A column that would round, cut or shift is none that fits."""
+    kind = plain(kind)
+    if isinstance(kind, dict):
+        if column in JSON:
+            return _is_writable(kind)
+        return kind["type"] == "array" and column.endswith("[]") and fits_element(kind["elementType"], column[:-2])
+    if kind in _KEEP and column in _KEEP[kind]:
+        return True
+    if kind in ("timestamp", "timestamp_ntz"):
+        found = _TIMESTAMP.fullmatch(column)
+        zone = "with" if kind == "timestamp" else "without"
+        return found is not None and found[1] == "timestamp" and found[3] == zone and found[2] in (None, "6")
+    if is_text(kind):
+        return not _NOT_TEXT.fullmatch(column)
+    return _is_whole(kind, column)
+
+
+def fits_element(kind: Any, column: str) -> bool:
+    """Of an array. Arrays of arrays are one type in PostgreSQL, whatever their depth."""
+    kind = plain(kind)
+    if isinstance(kind, dict):
+        return kind["type"] == "array" and fits_element(kind["elementType"], column)
+    return fits(kind, column)
+
+
+def _is_whole(kind: str, column: str) -> bool:
+    found = _NUMERIC.fullmatch(column)
+    if found is None:
+        return False
+    decimal = _DECIMAL.fullmatch(kind)
+    digits, scale = (int(decimal[1]), int(decimal[2])) if decimal else (_INTEGERS.get(kind, 0), 0)
+    if not digits:
+        return False
+    return found[1] is None or (int(found[2]) >= scale and int(found[1]) - int(found[2]) >= digits - scale)
+
+
+def is_text(kind: Any) -> bool:
+    return isinstance(kind, str) and (kind.startswith(("char(", "varchar(")) or kind.partition(" ")[0] == "string")
+
+
+def _is_writable(kind: Any) -> bool:
+    """As JSON."""
+    kind = plain(kind)
+    if not isinstance(kind, dict):
+        return kind in _MADE or is_text(kind) or _DECIMAL.fullmatch(kind) is not None
+    parts = [one["type"] for one in kind["fields"]] if kind["type"] == "struct" else []
+    parts += [kind[name] for name in ("elementType", "keyType", "valueType") if name in kind]
+    return all(map(_is_writable, parts))
+
+
+def made_for(kind: Any) -> str | None:
+    """The type of a column that is made for such values; None if there is none."""
+    kind = plain(kind)
+    if isinstance(kind, dict):
+        if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):
+            element = made_for(kind["elementType"])
+            return None if element is None else f"{element}[]"
+        return "jsonb" if _is_writable(kind) else None
+    if is_text(kind):
+        return "text"
+    decimal = _DECIMAL.fullmatch(kind)
+    return f"numeric({decimal[1]},{decimal[2]})" if decimal else _MADE.get(kind)
+
+
+def shown(kind: Any) -> str:
+    kind = plain(kind)
+    return str(kind["type"]) if isinstance(kind, dict) else str(kind)
+
+
+def as_written(name: str, kind: Any, column: str) -> str:
+    """The Spark expression of what is written of a column, in text that PostgreSQL reads. Arrays are written later."""
+    quoted = "`" + name.replace("`", "``") + "`"
+    kind = plain(kind)
+    if isinstance(kind, dict) and column in JSON:
+        return f"to_json({quoted}, map('ignoreNullFields', 'false')) AS {quoted}"
+    if kind == "binary":
+        return f"concat(char(92), 'x', hex({quoted})) AS {quoted}"
+    return quoted

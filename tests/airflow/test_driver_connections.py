@@ -1,0 +1,123 @@
+"""The connections of a job's sinks come to its drivers in their environment, and are in nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk import BaseHook, Connection
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+
+from airflow_provider_ckpt.connections import environment
+from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.hooks.driver_connections import driver_connections
+from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError, InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
+from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+
+pytestmark = pytest.mark.airflow
+SECRET = "s3cr3t/@:PW"
+VARIABLE = "AIRFLOW_CONN_SHOP_DB"
+
+
+@pytest.fixture(autouse=True)
+def connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a secrets backend has them: not in this process's environment."""
+    shop = Connection(conn_id="shop_db", conn_type="postgres", host="h", login="me", password=SECRET, schema="shop")
+    known, before = {"shop_db": shop}, BaseHook.get_connection
+
+    def get_connection(conn_id: str) -> Any:
+        if conn_id == "none":
+            raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined")
+        return known.get(conn_id) or before(conn_id)
+
+    monkeypatch.setattr(BaseHook, "get_connection", staticmethod(get_connection))
+    monkeypatch.setattr(environment, "_HANDED", {})
+
+
+def operator(spark_submit: FakeSparkSubmit, root: Storage, folder: Path, **given: Any) -> CheckpointedSparkJobOperator:
+    (folder / "orders.py").write_text("")
+    return CheckpointedSparkJobOperator(
+        task_id="orders", job=f"{folder}/orders.py:job", root=root.uri, spark_binary=spark_submit.path, **given
+    )
+
+
+def test_a_driver_gets_the_connections_in_its_environment_and_nowhere_else(
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    printed = f"FATAL: the server said {SECRET}"
+    spark_submit.play(status("started", epoch=1), printed, status("finished", printed, epoch=1, checkpoint=1))
+    task, store = operator(spark_submit, root, tmp_path, conn_ids=["shop_db"]), StateStore()
+    run = context(store)
+    result = task.execute(run)
+    (call,) = spark_submit.calls
+    assert read_connection("shop_db", call.connections).password == SECRET
+    logged = capfd.readouterr()
+    fields = {name: getattr(task, name, None) for name in task.template_fields}
+    for shown in (call.argv, logged.out, logged.err, result, store.writes, run["ti"].pushed, fields):
+        assert "s3cr3t" not in str(shown)
+    assert not [path for path in tmp_path.rglob("*.json") if path.parent != spark_submit.folder and _holds(path)]
+
+
+def _holds(path: Path) -> bool:
+    return "s3cr3t" in path.read_text()
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
+def test_in_client_mode_it_is_no_configuration_either(master: str) -> None:
+    """The Spark provider makes ``--conf`` of an environment there."""
+    base = SparkSubmitHook(conn_id="none_of_these", env_vars={"MINE": "1"})
+    base._connection.update(master=master, deploy_mode="client", namespace="default")
+    base._is_yarn, base._is_kubernetes = master == "yarn", master != "yarn"
+    found = driver_connections(["shop_db"])
+    hook = CheckpointedSparkSubmitHook(
+        base, name="x", application_args=[], on_status=lambda line: None, connections=found
+    )
+    command = hook._build_spark_submit_command("main.py")
+    assert "s3cr3t" not in json.dumps(command) + repr(found)
+    assert read_connection("shop_db", hook._env).schema == "shop"
+
+
+def test_in_cluster_mode_they_are_refused_with_what_to_do() -> None:
+    base = SparkSubmitHook(conn_id="none_of_these")
+    base._connection["deploy_mode"] = "cluster"
+    with pytest.raises(ConnectionsNotHandedError, match=f"have the cluster set {VARIABLE}") as raised:
+        CheckpointedSparkSubmitHook(
+            base,
+            name="x",
+            application_args=[],
+            on_status=lambda line: None,
+            connections=driver_connections(["shop_db"]),
+        )
+    assert "s3cr3t" not in str(raised.value) + repr(raised.value.data)
+
+
+def test_a_connection_that_does_not_exist_fails_the_task_before_anything_is_submitted(
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
+) -> None:
+    with pytest.raises(AirflowFailException, match="names the Airflow connection 'none', which does not exist"):
+        operator(spark_submit, root, tmp_path, conn_ids=["none"]).execute(context(StateStore()))
+    assert spark_submit.calls == []
+
+
+def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidTaskArgumentError, match=r"conn_ids=\['shop_db'\]"):
+        operator(spark_submit, root, tmp_path, conn_ids="shop_db")
+
+
+def test_every_task_of_a_group_has_the_connections() -> None:
+    from airflow.sdk import DAG
+
+    with DAG("shop") as dag:
+        CheckpointedSparkJobGroup("orders", job="a.py:job", root="/r", conn_ids=["shop_db"])
+    tasks: dict[str, Any] = {task.task_id: task for task in dag.tasks}
+    assert tasks["orders.plan"].conn_ids == tasks["orders.coordinate"].conn_ids == ["shop_db"]
+    assert tasks["orders.subtask"].partial_kwargs["conn_ids"] == ["shop_db"]

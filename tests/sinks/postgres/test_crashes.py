@@ -1,0 +1,368 @@
+"""A process that dies at any step of stage, release or clean-up, a server that is killed, a reply that is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+import pytest
+
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, RowsRefusedError
+from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from tests.sinks.postgres.world import Rows, Steps, World, batch, in_this_process, request, rows_of, stage, staged
+from tests.support.waiting import wait_until
+
+MODES: dict[str, dict[str, Any]] = {
+    "append": {},
+    "upsert": {"mode": "upsert", "key": ["id"]},
+    "replace": {"mode": "replace"},
+}
+WHEN: tuple[When, ...] = ("before", "after")
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return MODES[request.param]
+
+
+def changes(world: World, act: Callable[[BoundPostgresSink], Any], **mode: Any) -> int:
+    """How many an undisturbed process makes."""
+    steps = Steps()
+    act(world.bind(connect=steps.connect, **mode))
+    return len(steps.done)
+
+
+def died(act: Callable[[], Any]) -> bool:
+    try:
+        act()
+    except SimulatedCrash:
+        return True
+    return False
+
+
+def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_next_one(
+    world: World, mode: dict[str, Any]
+) -> None:
+    world.table("id int PRIMARY KEY, city text")
+    world.run(f'INSERT INTO "{world.schema}".orders VALUES (1, %s)', "of somebody else")
+    sink = world.new(**mode)
+    others = [] if mode.get("mode") == "replace" else [(1, "of somebody else")]
+    count, number = 99, 0
+    for when in WHEN:
+        at = 1
+        while at <= count:
+            number += 2
+            handles = [staged(sink, number), staged(sink, number + 1)]
+            steps = Steps(at, when)
+            assert died(lambda: world.bind(connect=steps.connect, **mode).release(handles, number))  # noqa: B023
+            found = world.rows()
+            expected = sorted(others + rows_of(*range(2, number + 2)))
+            whole = steps.done[-1:] == ["COMMIT"]
+            assert found == (expected if whole else sorted(others + rows_of(*range(2, number)))) or number == 2
+            assert world.bind(**mode).release(handles, number) == {"rows": 4}
+            assert (world.rows(), world.staged(), sink.last_released()) == (expected, [], number)
+            if count == 99:
+                number += 2
+                handles = [staged(sink, number), staged(sink, number + 1)]
+                count = changes(world, lambda one: one.release(handles, number), **mode)  # noqa: B023
+                assert count > 5
+            at += 1
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected(
+    world: World, when: When
+) -> None:
+    """Its own connection, and those of its executors, which die one after the other."""
+    sink = world.table().new()
+    count = changes(world, lambda one: staged(one, 1))
+    sink.collect_garbage([], [])
+    for at in range(1, count + 1):
+        assert died(lambda: staged(world.bind(connect=Steps(at, when).connect), at, "dead"))  # noqa: B023
+        kept = staged(sink, at, "alive")
+        assert world.rows() == rows_of(*range(1, at))
+        found = sink.collect_garbage([kept["id"]], ["alive"])
+        assert len(found) <= 1
+        assert world.staged() == [kept["id"]]
+        assert world.staging_tables() == 1
+        sink.release([kept], at)
+    assert world.rows() == rows_of(*range(1, count + 1))
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+    sink = world.table().new()
+    kept, count = staged(sink, 1, "alive"), 99
+    for at in range(1, 99):
+        for number in (2, 3):
+            staged(sink, number, "dead")
+        if count == 99:
+            count = changes(world, lambda one: one.collect_garbage([], ["alive"]))
+            continue
+        if at > count:
+            break
+        assert died(lambda: world.bind(connect=Steps(at, when).connect).collect_garbage([], ["alive"]))  # noqa: B023
+        sink.collect_garbage([], ["alive"])
+        assert (world.staged(), world.staging_tables()) == ([kept["id"]], 1)
+    assert sink.release([kept], 1) == {"rows": 2}
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+    steps = Steps()
+    world.table().bind(connect=steps.connect).prepare()
+    count = len(steps.done)
+    for at in range(1, count + 1):
+        world.run(f'DROP SCHEMA "{world.staging}" CASCADE')
+        assert died(lambda: world.bind(connect=Steps(at, when).connect).prepare())  # noqa: B023
+        world.new()
+        assert world.bind().last_released() == 0
+
+
+@contextmanager
+def killed_in_release(world: World, act: Callable[[int], None], at: str) -> Iterator[BoundPostgresSink]:
+    """A sink whose server process is dealt with by ``act`` before the statement that begins with ``at``."""
+
+    def connect(**parameters: Any) -> psycopg.Connection[Any]:
+        class Watched(psycopg.Connection[Any]):
+            def execute(self, query: Any, *args: Any, **more: Any) -> Any:
+                text = query if isinstance(query, str) else query.as_string(self)
+                if text.startswith(at):
+                    act(self.info.backend_pid)
+                return super().execute(query, *args, **more)
+
+        return Watched.connect(**parameters)
+
+    yield world.bind(connect=connect)
+
+
+@pytest.mark.parametrize("at", ["INSERT INTO", "DROP TABLE", "UPDATE"])
+def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_nothing_and_lost_nothing(
+    world: World, at: str
+) -> None:
+    sink = world.table().new()
+    sink.release([staged(sink, 1)], 1)
+    handle = staged(sink, 2)
+
+    def crash(pid: int) -> None:
+        world.server.crash()
+
+    with killed_in_release(world, crash, at) as dying, pytest.raises(DatabaseUnreachableError):
+        dying.release([handle], 2)
+    world.server.launch()
+    assert (world.rows(), world.bind().last_released()) == (rows_of(1), 1)
+    assert world.bind().release([handle], 2) == {"rows": 2}
+    assert world.rows() == rows_of(1, 2)
+
+
+def test_a_connection_that_an_administrator_ends_is_worth_another_try(world: World) -> None:
+    sink = world.table().new()
+    handle = staged(sink, 1)
+
+    def end(pid: int) -> None:
+        world.run("SELECT pg_terminate_backend(%s)", pid)
+
+    with killed_in_release(world, end, "DROP TABLE") as dying:
+        with pytest.raises(TransientError, match=r"sink 'lake' of job 'orders' could not release checkpoint 1"):
+            dying.release([handle], 1)
+    assert world.rows() == []
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+class LosingProxy:
+    """Passes bytes on, until a client has sent ``mark``: that still arrives, and no reply comes back."""
+
+    def __init__(self, port: int, mark: bytes) -> None:
+        self._port, self._mark, self.is_losing = port, mark, True
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._port))
+            lost = threading.Event()
+            threading.Thread(target=self._pump, args=(client, server, lost, True), daemon=True).start()
+            threading.Thread(target=self._pump, args=(server, client, lost, False), daemon=True).start()
+
+    def _pump(self, source: socket.socket, to: socket.socket, lost: threading.Event, is_client: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if is_client and self.is_losing and self._mark in data:
+                    lost.set()
+                if not is_client and lost.is_set():
+                    break
+                to.sendall(data)
+        for one in (source, to):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(world: World) -> None:
+    sink = world.table().new()
+    handle, proxy = staged(sink, 1), LosingProxy(world.server.port, b"COMMIT\0")
+
+    def connect(**parameters: Any) -> psycopg.Connection[Any]:
+        return psycopg.connect(**{**parameters, "port": proxy.port})
+
+    with pytest.raises(DatabaseUnreachableError):
+        world.bind(connect=connect).release([handle], 1)
+    proxy.close()
+    wait_until(lambda: world.rows() == rows_of(1), "the commit")
+    assert world.bind().release([handle], 1) == {"rows": 2}
+    assert world.bind().release([handle], 2) == {"rows": 0}
+    assert world.rows() == rows_of(1)
+
+
+def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
+    """The batch fails, and is staged anew beside it."""
+    sink, proxy = world.table().new(), LosingProxy(world.server.port, b"COMMIT\0")
+
+    def through(frame: Rows, function: Any) -> list[Any]:
+        function.__closure__[0].cell_contents["port"] = proxy.port  # the conninfo that executors are sent
+        return in_this_process(frame, function)
+
+    with pytest.raises(DatabaseUnreachableError, match="stage a batch from an executor"):
+        sink.stage(batch(1), request(1, "dead", through))  # type: ignore[arg-type]
+    proxy.close()
+    kept = staged(sink, 1, "alive")
+    sink.collect_garbage([kept["id"]], ["alive"])
+    sink.release([kept], 1)
+    assert (world.rows(), world.staging_tables()) == (rows_of(1), 0)
+
+
+def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: World) -> None:
+    """The first attempt has committed its COPY, and died before Spark heard of it."""
+    sink = world.table().new()
+
+    def twice(frame: Rows, function: Any) -> list[Any]:
+        in_this_process(frame, function)
+        return in_this_process(frame, function)
+
+    handle = sink.stage(batch(1), request(1, run=twice))  # type: ignore[arg-type]
+    [[found]] = world.run(f'SELECT count(*) FROM "{world.staging}".{handle["staged"]}')
+    assert found == 4
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert world.rows() == rows_of(1)
+
+
+def test_r5_a_batch_that_spark_repeats_with_other_rows_is_released_as_it_was_published(world: World) -> None:
+    sink = world.table().new()
+    stage(sink, Rows([[(1, "first")], [(2, "first")]]), 7)
+    again = stage(sink, Rows([[(1, "again")]]), 7)
+    sink.release([again], 1)
+    assert world.rows() == [(1, "again")]
+
+
+def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(world: World) -> None:
+    sink = world.table().new()
+    answers: list[dict[str, int]] = []
+    for checkpoint in range(1, 11):
+        handle, start = staged(sink, checkpoint), threading.Barrier(3)
+
+        def release(one: BoundPostgresSink) -> None:
+            start.wait()  # noqa: B023
+            answers.append(one.release([handle], checkpoint))  # noqa: B023
+
+        threads = [threading.Thread(target=release, args=(world.bind(),)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert answers == [{"rows": 2}] * 30
+    assert world.rows() == rows_of(*range(1, 11))
+
+
+def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_nothing_when_it_wakes(
+    world: World,
+) -> None:
+    """Its successor is told to try again, and the zombie's session is ended by the server."""
+    sink = world.table().new()
+    handle = staged(sink, 1)
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def stand(pid: int) -> None:
+        stands.set()
+        goes_on.wait(60)
+
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        with killed_in_release(world, stand, "UPDATE") as zombie:
+            try:
+                zombie.release([handle], 1)
+            except BaseException as error:
+                failure.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    stands.wait(60)
+    with pytest.raises(DatabaseUnreachableError, match="SQLSTATE 55P03"):
+        world.bind().release([handle], 1)  # lock_timeout
+    asked = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    world.run(asked)  # as idle_in_transaction_session_timeout does it, after a minute
+    assert world.bind().release([handle], 1) == {"rows": 2}
+    goes_on.set()
+    thread.join()
+    assert isinstance(failure[0], DatabaseUnreachableError)
+    assert world.rows() == rows_of(1)
+
+
+def test_a_driver_that_is_gone_frees_its_locks_within_seconds(world: World) -> None:
+    """Also in the midst of a long statement: the server looks for its client."""
+    sink = world.table().new()
+    handle = staged(sink, 1)
+    world.run(
+        f"""CREATE FUNCTION "{world.schema}".slow() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_sleep(600); RETURN NEW; END $$"""
+    )
+    world.run(f'CREATE TRIGGER slow BEFORE INSERT ON "{world.schema}".orders EXECUTE FUNCTION "{world.schema}".slow()')
+    pid = os.fork()
+    if pid == 0:
+        with suppress(BaseException):
+            world.bind().release([handle], 1)
+        os._exit(0)
+    asked = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    wait_until(lambda: world.run(asked), "the long statement")
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    wait_until(lambda: not world.run(asked), "the end of the statement", seconds=60)
+    world.run(f'DROP TRIGGER slow ON "{world.schema}".orders')
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_no_password(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def connect(**parameters: Any) -> psycopg.Connection[Any]:
+        return psycopg.connect(**{**parameters, "port": port})
+
+    with pytest.raises(DatabaseUnreachableError, match="could not read its ledger") as raised:
+        world.bind(connect=connect).last_released()
+    assert "s3cr3tPW" not in f"{raised.value} {raised.value.data} {raised.value.__context__}"
+
+
+def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
+    """One that the server refuses for good: its user was deleted's rights, say."""
+    sink = world.table().new()
+    world.run(f'ALTER SCHEMA "{world.staging}" RENAME TO "{world.staging} gone"')
+    world.run(f'CREATE SCHEMA "{world.staging}"')
+    world.run(f'CREATE VIEW "{world.staging}".ledger AS SELECT 1')
+    with pytest.raises(RowsRefusedError, match="SQLSTATE 42P01"):
+        sink.staged()

@@ -1,0 +1,577 @@
+"""Modes, keys, the ledger, and what a release or a stage is refused with."""
+
+from __future__ import annotations
+
+import json
+import threading
+import traceback
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.sinks.database.errors import (
+    ForeignDatabaseReleaseError,
+    LedgerLostError,
+    LedgerVersionError,
+    ReleaseRefusedError,
+    RowsRefusedError,
+    StagedInAnotherTableError,
+    StagedRowsMissingError,
+    TableMismatchError,
+    TableSupersededError,
+)
+from airflow_provider_ckpt.sinks.errors import (
+    DamagedHandleError,
+    InvalidSinkError,
+    SinkInputError,
+    UnknownHandleError,
+)
+from airflow_provider_ckpt.sinks.postgres.address import Address
+from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
+from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
+from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
+from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
+from tests.sinks.postgres.world import COLUMNS, Rows, World, batch, request, rows_of, stage, staged
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "postgres-handle-v1.json"
+KEYED = "id int PRIMARY KEY, city text"
+
+
+# ---- modes
+
+
+def test_an_upsert_keeps_the_last_row_of_a_key_by_batch_and_within_a_batch(world: World) -> None:
+    sink = world.table(KEYED).new(mode="upsert", key=["id"])
+    first = stage(sink, Rows([[(1, "a"), (2, "a"), (1, "b")]]), 1)
+    second = stage(sink, Rows([[(2, "c"), (3, "c")]]), 2)
+    assert sink.release([first, second], 1) == {"rows": 5}
+    assert world.rows() == [(1, "b"), (2, "c"), (3, "c")]
+    sink.release([stage(sink, Rows([[(3, "d")]]), 3)], 2)
+    assert world.rows() == [(1, "b"), (2, "c"), (3, "d")]
+
+
+def test_r9_an_upsert_of_a_late_releaser_does_not_put_old_values_back(world: World) -> None:
+    sink = world.table(KEYED).new(mode="upsert", key=["id"])
+    old, new = stage(sink, Rows([[(1, "old")]]), 1), stage(sink, Rows([[(1, "new")]]), 2)
+    sink.release([old], 1)
+    sink.release([new], 2)
+    world.bind(mode="upsert", key=["id"]).release([old], 1)
+    assert world.rows() == [(1, "new")]
+
+
+def test_a_key_that_is_all_there_is_of_a_row_is_inserted_once(world: World) -> None:
+    sink = world.table("id int PRIMARY KEY").bind(mode="upsert", key=["id"])
+    sink.prepare()
+    sink.release([stage(sink, Rows([[(1,), (1,), (2,)]], [("id", "integer")]), 1)], 1)
+    assert world.rows() == [(1,), (2,)]
+
+
+def test_replace_empties_the_table_with_the_first_release_and_adds_with_later_ones(world: World) -> None:
+    world.table()
+    world.run(f'INSERT INTO "{world.schema}".orders VALUES (7, %s)', "of somebody else")
+    sink = world.new(mode="replace")
+    first = staged(sink, 1)
+    assert world.rows() == [(7, "of somebody else")]
+    sink.release([first], 1)
+    assert world.rows() == rows_of(1)
+    world.bind(mode="replace").release([staged(sink, 2)], 2)
+    assert world.rows() == rows_of(1, 2)
+
+
+def test_a_first_release_without_rows_replaces_too(world: World) -> None:
+    world.table()
+    world.run(f'INSERT INTO "{world.schema}".orders VALUES (7, NULL)')
+    sink = world.new(mode="replace")
+    assert sink.release([], 1) == {"rows": 0}
+    assert (world.rows(), sink.last_released()) == ([], 1)
+    world.run(f'INSERT INTO "{world.schema}".orders VALUES (8, NULL)')
+    assert sink.release([], 1) == sink.release([], 2) == {"rows": 0}
+    assert world.rows() == [(8, None)]
+
+
+def test_who_was_replaced_stays_replaced_and_is_told_by_whom(world: World) -> None:
+    first = world.table().new("monday")
+    first.release([staged(first, 1)], 1)
+    under_way = staged(first, 2)
+    second = world.new("tuesday", mode="replace")
+    second.release([staged(second, 3)], 1)
+    assert world.rows() == rows_of(3)
+    with pytest.raises(TableSupersededError, match="job 'tuesday' has replaced"):
+        first.release([under_way], 2)
+    with pytest.raises(TableSupersededError, match="Sink lake of job 'monday'"):
+        world.bind("monday").prepare()
+    assert first.release([], 2) == {"rows": 0}
+    assert world.rows() == rows_of(3)
+
+
+def test_a_job_that_would_have_replaced_and_comes_too_late_is_refused_and_one_that_adds_adds(world: World) -> None:
+    late, adding = world.table().new("late", mode="replace"), world.new("adding")
+    quick = world.new("quick", mode="replace")
+    quick.release([staged(quick, 1)], 1)
+    with pytest.raises(TableSupersededError):
+        late.release([staged(late, 2)], 1)
+    adding.release([staged(adding, 3)], 1)
+    assert world.rows() == rows_of(1, 3)
+
+
+def test_two_sinks_of_one_job_replace_together(world: World) -> None:
+    world.table()
+    world.run(f'INSERT INTO "{world.schema}".orders VALUES (7, NULL)')
+    one, other = world.new(uid="one", mode="replace"), world.new(uid="other", mode="replace")
+    one.release([staged(one, 1)], 1)
+    other.release([staged(other, 2)], 1)
+    assert world.rows() == rows_of(1, 2)
+
+
+def test_of_jobs_that_replace_at_once_one_is_there_in_the_end(world: World) -> None:
+    world.table()
+    jobs = [world.new(f"job-{number}", mode="replace") for number in range(4)]
+    handles = [staged(sink, number) for number, sink in enumerate(jobs, 1)]
+    start, failed = threading.Barrier(4), []
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            jobs[number].release([handles[number]], 1)
+        except TableSupersededError:
+            failed.append(number + 1)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    [winner] = {1, 2, 3, 4} - set(failed)
+    assert world.rows() == rows_of(winner)
+
+
+# ---- the ledger
+
+
+def test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing(world: World) -> None:
+    sink = world.table().new()
+    sink.release([staged(sink, 1)], 1)
+    handle = staged(sink, 2)
+    world.run(f'DELETE FROM "{world.staging}".ledger')
+    with pytest.raises(LedgerLostError, match="it has no entry"):
+        sink.release([handle], 2)
+    with pytest.raises(LedgerLostError, match="while the job runs"):
+        staged(sink, 3)
+    world.new()
+    with pytest.raises(LedgerLostError, match="was made anew since"):
+        sink.release([handle], 2)
+    world.run(f'DROP SCHEMA "{world.staging}" CASCADE')
+    with pytest.raises(LedgerLostError, match="it has no entry"):
+        sink.release([handle], 2)
+    assert world.rows() == rows_of(1)
+
+
+def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
+    sink = world.table().new()
+    sink.release([staged(sink, 1)], 1)
+    handle = staged(sink, 2)
+    world.run(f'UPDATE "{world.staging}".ledger SET last = 0')
+    with pytest.raises(LedgerLostError, match=r"its last release is 0, and batch .* knows of 1"):
+        sink.release([handle], 2)
+
+
+def test_r9_a_lower_checkpoint_with_a_batch_that_was_never_released_tells_of_another_job(world: World) -> None:
+    sink = world.table().new()
+    sink.release([staged(sink, 1)], 5)
+    handle = staged(sink, 2)
+    with pytest.raises(ForeignDatabaseReleaseError, match="has released checkpoint 5 without"):
+        sink.release([handle], 4)
+    assert sink.release([handle], 6) == {"rows": 2}
+
+
+def test_a_ledger_of_a_later_version_is_refused(world: World) -> None:
+    world.table().new()
+    world.run(f'UPDATE "{world.staging}".format SET version = 2')
+    for act in (lambda: world.bind().prepare(), lambda: world.bind().last_released()):
+        with pytest.raises(LedgerVersionError, match="has version 2"):
+            act()
+
+
+def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World) -> None:
+    sink = world.table().new()
+    whole, broken = staged(sink, 1), staged(sink, 2)
+    world.run(f'DELETE FROM "{world.staging}".{broken["staged"]} WHERE id = 20')
+    with pytest.raises(StagedRowsMissingError, match="2 rows were staged, and 1 are there"):
+        sink.release([whole, broken], 1)
+    assert (world.rows(), sink.last_released()) == ([], 0)
+
+
+def test_a_handle_of_the_first_version_is_released(world: World) -> None:
+    """Its golden copy is what is in logs of jobs that wait."""
+    sink = world.table().new()
+    golden = json.loads(GOLDEN.read_text())
+    world.run(f'UPDATE "{world.staging}".ledger SET last = 11')
+    [[born]] = world.run(f'SELECT born FROM "{world.staging}".ledger')
+    place = f'"{world.staging}".{golden["staged"]}'
+    world.run(f"CREATE TABLE {place} (id int, city text, _ckpt_part bigint, _ckpt_row bigint)")
+    world.run(f"INSERT INTO {place} VALUES (1, 'a', 100, 0), (2, 'b', 101, 0), (2, 'b', 999, 0)")
+    given = {**golden, "ledger": born, "table": f'"{world.schema}".orders'}
+    assert sink.release([given], 12) == {"rows": 2}
+    assert world.rows() == [(1, "a"), (2, "b")]
+    assert staged(sink, 1).keys() == golden.keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"version": 2}, UnknownHandleError),
+        ({"format": "another"}, UnknownHandleError),
+        ({"rows": "two"}, DamagedHandleError),
+        ({"parts": None}, DamagedHandleError),
+        ({"table": "public.another"}, StagedInAnotherTableError),
+    ],
+)
+def test_a_handle_that_is_not_what_was_written_releases_nothing(
+    world: World, change: dict[str, Any], error: type[Exception]
+) -> None:
+    sink = world.table().new()
+    handle = staged(sink, 1)
+    with pytest.raises(error):
+        sink.release([{**handle, **change}], 1)
+    assert (world.rows(), sink.last_released()) == ([], 0)
+
+
+# ---- what a target does not take
+
+
+def refused(sink: BoundPostgresSink, rows: Rows) -> str:
+    with pytest.raises((RowsRefusedError, TableMismatchError)) as raised:
+        sink.stage(rows, request(1))  # type: ignore[arg-type]
+    told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
+    assert "sink 'lake' of job 'orders'" in told
+    assert "t0p s3cr3t" not in told, "a row's value"
+    return told
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "told"),
+    [
+        ("id int NOT NULL, city varchar(5)", (1, "t0p s3cr3t"), "SQLSTATE 22001, StringDataRightTruncation"),
+        ("id int NOT NULL, city text", (None, "t0p s3cr3t"), "SQLSTATE 23502, NotNullViolation, column id"),
+        ("id int, city text CHECK (city <> 't0p s3cr3t')", (1, "t0p s3cr3t"), "SQLSTATE 23514, CheckViolation"),
+        ("id int, city text", (1, "t0p s3cr3t\0"), "SQLSTATE 22021"),
+        ("id int, city uuid", (1, "t0p s3cr3t"), "SQLSTATE 22P02, InvalidTextRepresentation, column city"),
+    ],
+)
+def test_rows_that_the_table_does_not_take_are_refused_while_they_are_staged_and_taken_when_it_is_mended(
+    world: World, table: str, row: tuple[Any, ...], told: str
+) -> None:
+    sink = world.table(table).new()
+    kept = stage(sink, Rows([[(1, None)]]), 1) if "uuid" in table or "CHECK" in table else None
+    assert told in refused(sink, Rows([[row]]))
+    assert world.rows() == []
+    sink.collect_garbage([] if kept is None else [kept["id"]], [])
+    world.run(f'DROP TABLE "{world.schema}".orders')
+    world.table("id int, city text")
+    clean = (row[0], row[1].replace("\0", ""))
+    sink.release([stage(sink, Rows([[clean]]), 2)], 1)
+    assert world.rows() == [clean]
+
+
+def test_a_null_in_a_key_is_refused_while_it_is_staged(world: World) -> None:
+    sink = world.table(KEYED).new(mode="upsert", key=["id"])
+    assert "column id" in refused(sink, Rows([[(None, "a")]]))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DROP COLUMN city", "it has no column 'city'"),
+        ("ALTER COLUMN id TYPE smallint", "column 'id' is integer in the job and smallint in the table"),
+        ("ADD COLUMN more int NOT NULL", "'more' is NOT NULL and has no default"),
+        ("RENAME TO others", "there is no such table"),
+    ],
+)
+def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when_it_is_mended(
+    world: World, change: str, told: str
+) -> None:
+    sink = world.table().new()
+    assert staged(sink, 1)
+    world.run(f'ALTER TABLE "{world.schema}".orders {change}')
+    assert told in refused(sink, batch(2))
+    world.run(f'DROP TABLE "{world.schema}".{"others" if "others" in change else "orders"}')
+    world.table()
+    sink.release([staged(sink, 3)], 1)
+    assert world.rows() == rows_of(3)
+
+
+def test_columns_that_are_added_with_a_default_or_may_be_null_are_no_drift(world: World) -> None:
+    sink = world.table().new()
+    before = staged(sink, 1)
+    world.run(f'ALTER TABLE "{world.schema}".orders ADD n int NOT NULL DEFAULT 5, ADD m int')
+    sink.release([before, staged(sink, 2)], 1)
+    assert world.rows() == [(*row, 5, None) for row in rows_of(1, 2)]
+
+
+def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(world: World) -> None:
+    sink = world.table(KEYED).new()
+    sink.release([staged(sink, 1)], 1)
+    handle = stage(sink, Rows([[(10, "t0p s3cr3t"), (99, "new")]]), 2)
+    with pytest.raises(ReleaseRefusedError) as raised:
+        sink.release([handle], 2)
+    told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
+    assert "SQLSTATE 23505, UniqueViolation, constraint orders_pkey" in told
+    assert "Checkpoint 2 of sink lake of job 'orders'" in told
+    assert "t0p s3cr3t" not in told
+    assert "(10)" not in told
+    assert (world.rows(), world.staged(), sink.last_released()) == (rows_of(1), [handle["id"]], 1)
+    world.run(f'DELETE FROM "{world.schema}".orders WHERE id = 10')
+    assert sink.release([handle], 2) == {"rows": 2}
+
+
+def test_a_deferred_constraint_is_found_at_the_commit_and_fails_the_release(world: World) -> None:
+    sink = world.table("id int UNIQUE DEFERRABLE INITIALLY DEFERRED, city text").new()
+    handle = stage(sink, Rows([[(1, "a"), (1, "b")]]), 1)
+    with pytest.raises(ReleaseRefusedError, match="23505"):
+        sink.release([handle], 1)
+    assert world.rows() == []
+
+
+def test_a_server_whose_default_is_serializable_or_lazy_is_no_trouble(world: World) -> None:
+    world.run("ALTER ROLE airflow SET default_transaction_isolation = 'serializable'")
+    world.run("ALTER ROLE airflow SET synchronous_commit = 'off'")
+    try:
+        sink = world.table().new()
+        for checkpoint in (1, 2, 3):
+            handle = staged(sink, checkpoint)
+            threads = [threading.Thread(target=world.bind().release, args=([handle], checkpoint)) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sink.release([handle], checkpoint) == {"rows": 2}
+        world.server.crash()
+        world.server.launch()
+        assert world.rows() == rows_of(1, 2, 3)
+    finally:
+        world.run("ALTER ROLE airflow RESET ALL")
+
+
+def test_a_transaction_commits_to_the_disk_whatever_the_role_says(world: World) -> None:
+    world.run("ALTER ROLE airflow SET synchronous_commit = 'off'")
+    try:
+        with world.bind()._transaction("look") as connection:
+            assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    finally:
+        world.run("ALTER ROLE airflow RESET ALL")
+
+
+# ---- before anything is written
+
+
+def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
+    bound = world.bind(**given)
+    world.sink(**given).check_input(SinkInput("lake", tuple(columns)))
+    bound.check_rows(SinkInput("lake", tuple(columns)))
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "told"),
+    [
+        ("id int", {}, "it has no column 'city' (it has id)"),
+        ("id int, city text, n int NOT NULL", {}, "its column 'n' is NOT NULL and has no default"),
+        ("id int GENERATED ALWAYS AS IDENTITY, city text", {}, "PostgreSQL itself gives column 'id' its values"),
+        ("id smallint, city text", {}, "column 'id' is integer in the job and smallint in the table"),
+        ("id int, city int", {}, "column 'city' is string in the job and integer in the table"),
+        ("id int, city text", {"mode": "upsert", "key": ["id"]}, "column 'id' of its key may be NULL"),
+        ("id int NOT NULL, city text", {"mode": "upsert", "key": ["id"]}, "no unique constraint on (id)"),
+        ("id int NOT NULL, city text NOT NULL, UNIQUE (id, city)", {"mode": "upsert", "key": ["id"]}, "on (id)"),
+        ("id int UNIQUE DEFERRABLE NOT NULL, city text", {"mode": "upsert", "key": ["id"]}, "not a deferrable one"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
+    world: World, table: str, given: dict[str, Any], told: str
+) -> None:
+    world.table(table)
+    with pytest.raises(TableMismatchError) as raised:
+        check(world, **given)
+    assert told in str(raised.value)
+    assert "sink 'lake' of job 'orders'" in str(raised.value)
+    assert world.run("SELECT to_regnamespace(quote_ident(%s))", world.staging) == [(None,)]
+
+
+def test_tables_that_fit_are_taken(world: World) -> None:
+    world.table('"Id" int, "a ""b"" %s" text, at timestamptz DEFAULT now(), n int GENERATED ALWAYS AS (1) STORED')
+    columns = (("Id", "integer"), ('a "b" %s', "string"))
+    check(world, columns)
+    sink = world.bind()
+    sink.prepare()
+    sink.release([stage(sink, Rows([[(1, "x")]], columns), 1)], 1)
+    assert world.run(f'SELECT "Id", n FROM "{world.schema}".orders') == [(1, 1)]
+
+
+def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
+    world.run(f'CREATE UNLOGGED TABLE "{world.schema}".quick (id int, city text)')
+    world.run(f"CREATE VIEW \"{world.schema}\".seen AS SELECT 1 AS id, '' AS city")
+    for name, told in (("quick", "UNLOGGED"), ("seen", "a view"), ("none", "there is no such table")):
+        with pytest.raises(TableMismatchError, match=told):
+            check(world, table=f'"{world.schema}".{name}')
+
+
+def test_rights_that_are_lacking_are_told_before_anything_is_written(world: World) -> None:
+    world.table(KEYED)
+    role = f"clerk_{world.schema.split()[1]}"
+    world.run(f"CREATE ROLE {role} LOGIN")
+    limited = World(world.server, world.schema, world.staging)
+    as_clerk = PostgresSink(
+        f'"{world.schema}".orders',
+        mode="upsert",
+        key=["id"],
+        url=world.url.replace("airflow:s3cr3tPW", role),
+        staging_schema=world.staging,
+    )
+    bound = as_clerk.bind(SinkContext("orders", "lake"))
+    given = SinkInput("lake", COLUMNS)
+    with pytest.raises(TableMismatchError, match=r"does not exist, and its user may not create it.*CREATE SCHEMA"):
+        bound.check_rows(given)
+    world.run(f'CREATE SCHEMA "{world.staging}"')
+    with pytest.raises(TableMismatchError, match="may create no tables in the schema"):
+        bound.check_rows(given)
+    world.run(f'GRANT CREATE, USAGE ON SCHEMA "{world.staging}" TO {role}')
+    world.run(f'GRANT USAGE ON SCHEMA "{world.schema}" TO {role}')
+    with pytest.raises(TableMismatchError, match="lacks SELECT, INSERT, UPDATE on it"):
+        bound.check_rows(given)
+    world.run(f'GRANT SELECT, INSERT, UPDATE ON "{world.schema}".orders TO {role}')
+    bound.check_rows(given)
+    bound.prepare()
+    handle = staged(bound, 1)  # type: ignore[arg-type]
+    assert bound.release([handle], 1) == {"rows": 2}
+    assert limited.rows() == rows_of(1)
+
+
+def test_create_makes_the_table_of_the_rows_with_its_key(world: World) -> None:
+    sink = world.new(create=True, mode="upsert", key=["id"])
+    sink.release([stage(sink, Rows([[(1, "a"), (1, "b")]]), 1)], 1)
+    assert world.rows() == [(1, "b")]
+    with pytest.raises(TableMismatchError, match="its schema 'nowhere' does not exist"):
+        check(world, table="nowhere.orders", create=True)
+
+
+def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: World) -> None:
+    utc = datetime(2026, 1, 2, 3, 4, 5, 678901, timezone.utc)
+    now = utc.replace(tzinfo=None)
+    values: list[tuple[Any, Any, Any]] = [
+        ("boolean", True, True),
+        ("long", 2**62, 2**62),
+        ("double", float("inf"), float("inf")),
+        ("decimal(38,10)", Decimal("1.0000000001"), Decimal("1.0000000001")),
+        ("string", 'a "quoted"\n\\.\n,\\N', 'a "quoted"\n\\.\n,\\N'),
+        ("string", "", ""),
+        ("date", date(1, 1, 1), date(1, 1, 1)),
+        ("timestamp", utc, utc),
+        ("timestamp_ntz", now, now),
+        ("binary", "\\x00ff", b"\x00\xff"),
+        (
+            {"type": "array", "elementType": "string", "containsNull": True},
+            ['a"\\', None, "", "NULL"],
+            ['a"\\', None, "", "NULL"],
+        ),
+        ({"type": "struct", "fields": [{"name": "n", "type": "long"}]}, '{"n":1}', {"n": 1}),
+    ]
+    columns = [(f"c{number}", kind) for number, (kind, _, _) in enumerate(values)]
+    row, nothing = tuple(value for _, value, _ in values), tuple(None for _ in values)
+    sink = world.bind(create=True)
+    sink.check_rows(SinkInput("lake", tuple(columns)))
+    sink.prepare()
+    frame = Rows([[row, nothing]], columns)
+    sink.release([stage(sink, frame, 1)], 1)
+    found = world.run(f'SELECT * FROM "{world.schema}".orders ORDER BY c0')
+    assert found == [tuple(read for _, _, read in values), nothing]
+
+
+# ---- the sink as a value
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"table": ""}, "is no name of a table"),
+        ({"table": "a.b.c"}, "write schema.table"),
+        ({"table": 'a."b'}, "is no name of a table"),
+        ({"table": "a." + "x" * 64}, "has 64 bytes, and PostgreSQL keeps 63 of a name"),
+        ({"staging_schema": "ä" * 32}, "has 64 bytes"),
+        ({"mode": "merge"}, "is unknown; use one of append, upsert, replace"),
+        ({"mode": "upsert"}, "is needed for upsert"),
+        ({"key": ["id"]}, "is for upsert only"),
+        ({"mode": "upsert", "key": "id"}, "give a list"),
+        ({"mode": "upsert", "key": ["id", "id"]}, "names a column twice"),
+        ({"conn_id": "db"}, "give one of the two"),
+        ({"url": None}, "give one of the two"),
+        ({"url": "mysql://h/d"}, "does not begin with postgresql://"),
+    ],
+)
+def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidSinkError, match=told):
+        PostgresSink(**{"table": "orders", "url": "postgresql://h/d", **given}).validate()
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "told"),
+    [
+        ((), {}, "has no columns"),
+        (COLUMNS, {"output_mode": "update"}, "output mode 'update' gives a row again"),
+        (COLUMNS, {"output_mode": "complete"}, "output mode 'complete' gives a row again"),
+        ((("id", "integer"), ("ID", "string")), {}, "but for upper and lower case"),
+        ((("_ckpt_part", "integer"),), {}, "is a name of ours"),
+        ((("x" * 64, "integer"),), {}, "has 64 bytes"),
+        ((("id", "void"),), {}, "is of type void"),
+        ((("id", "interval day to second"),), {}, "is of type interval day to second"),
+    ],
+)
+def test_rows_that_no_table_takes_are_refused_without_asking_the_database(
+    columns: Any, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(SinkInputError, match=told):
+        PostgresSink("orders", url="postgresql://h/d").check_input(SinkInput("lake", columns, **given))
+
+
+def test_a_key_that_the_rows_lack_is_refused_and_changed_rows_are_taken_with_one() -> None:
+    sink = PostgresSink("orders", mode="upsert", key=["id"], url="postgresql://h/d")
+    with pytest.raises(SinkInputError, match="no column 'id' of the key"):
+        sink.check_input(SinkInput("lake", (("city", "string"),)))
+    sink.check_input(SinkInput("lake", COLUMNS, "update"))
+
+
+def test_a_password_is_in_nothing_that_is_shown_or_recorded(world: World) -> None:
+    sink = world.table().sink()
+    bound = world.new()
+    handle = staged(bound, 1)
+    shown = [repr(sink), str(sink.definition()), repr(bound), repr(bound._database), repr(bound._database.address)]
+    assert "s3cr3tPW" not in " ".join([*shown, json.dumps(handle), repr(bound.__dict__)])
+    with pytest.raises(InvalidSinkError) as raised:
+        PostgresSink("orders", url="postgresql://me:s3cr3t%PW@h/d").bind(SinkContext("orders", "lake"))
+    assert "s3cr3t" not in f"{raised.value} {raised.value.__context__} {raised.value.__cause__}"
+
+
+def test_a_connection_of_airflow_leads_to_the_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", world.table().url + "?connect_timeout=5&cursor=dictcursor")
+    sink = PostgresSink(f'"{world.schema}".orders', conn_id="shop_db", staging_schema=world.staging)
+    bound = sink.bind(SinkContext("orders", "lake"))
+    bound.prepare()
+    assert bound.last_released() == 0
+    assert sink.definition()["conn_id"] == "shop_db"
+    monkeypatch.delenv("AIRFLOW_CONN_SHOP_DB")
+    with pytest.raises(ConnectionMissingError, match="conn_ids="):
+        sink.bind(SinkContext("orders", "lake"))
+
+
+def test_a_connection_that_is_none_of_postgresql_is_refused() -> None:
+    with pytest.raises(NotAPostgresConnectionError, match="is of type 'mysql'"):
+        Address.of_connection(Connection("db", "mysql"))
+    with pytest.raises(BadConnectionError, match="IAM"):
+        Address.of_connection(Connection("db", "postgres", extra={"iam": True}))
+
+
+def test_what_is_refused_is_the_user_s_to_mend() -> None:
+    assert issubclass(TableMismatchError, InvalidInputError)

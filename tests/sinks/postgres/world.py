@@ -1,0 +1,170 @@
+"""A database that jobs release to, without Spark: frames that a process reads itself, and connections that die."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pyarrow
+
+from airflow_provider_ckpt.sinks.postgres.address import Address
+from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
+from airflow_provider_ckpt.sinks.postgres.database import Connect, Database
+from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput, StageRequest
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.staging import counted
+from tests.support.postgres import PostgreSQL
+
+COLUMNS = (("id", "integer"), ("city", "string"))
+_NONCES, _PARTS = itertools.count(1), itertools.count(100)
+Row = tuple[Any, ...]
+
+
+class Steps:
+    """Dies before or after the ``at``-th change, counted over all connections: a statement that is no question, or a
+    commit. ``done``: what was changed so far."""
+
+    def __init__(self, at: int | None = None, when: When = "before") -> None:
+        self.at, self.when = at, when
+        self.done: list[str] = []
+
+    def connect(self, **parameters: Any) -> psycopg.Connection[Any]:
+        steps = self
+
+        class Dying(psycopg.Connection[Any]):
+            def execute(self, query: Any, *args: Any, **more: Any) -> Any:
+                text = query if isinstance(query, str) else query.as_string(self)
+                if text.lstrip().startswith("SELECT"):
+                    return super().execute(query, *args, **more)
+                return steps.step(text, lambda: psycopg.Connection.execute(self, query, *args, **more))
+
+            def commit(self) -> None:
+                steps.step("COMMIT", lambda: psycopg.Connection.commit(self))
+
+        return Dying.connect(**parameters)
+
+    def step(self, name: str, act: Callable[[], Any]) -> Any:
+        number = len(self.done) + 1
+        if self.at is not None and (number > self.at or (number == self.at and self.when == "before")):
+            raise SimulatedCrash(f"before change {number}: {name}")
+        self.done.append(name)
+        found = act()
+        if number == self.at:
+            raise SimulatedCrash(f"after change {number}: {name}")
+        return found
+
+
+class Rows:
+    """As much of a frame as the sink uses: its schema, and rows in partitions."""
+
+    def __init__(self, partitions: Sequence[Sequence[Row]], columns: Sequence[tuple[str, Any]] = COLUMNS) -> None:
+        self.partitions, self.columns = partitions, columns
+
+    @property
+    def schema(self) -> Rows:
+        return self
+
+    def json(self) -> str:
+        return json.dumps({"fields": [{"name": name, "type": kind} for name, kind in self.columns]})
+
+    def selectExpr(self, *written: str) -> Rows:
+        return self
+
+    def batches(self, rows: Sequence[Row]) -> Iterator[pyarrow.RecordBatch]:
+        names = [name for name, _ in self.columns]
+        if rows:
+            columns = [pyarrow.array(list(values)) for values in zip(*rows, strict=True)]
+            yield pyarrow.RecordBatch.from_arrays(columns, names=names)
+
+
+def in_this_process(frame: Rows, function: Any) -> list[Any]:
+    """In place of executors: each partition is a task attempt."""
+    return [json.loads(json.dumps(function(next(_PARTS), frame.batches(rows)))) for rows in frame.partitions]
+
+
+def request(batch: int, attempt: str = "a1", run: Any = in_this_process) -> StageRequest:
+    return StageRequest(attempt, batch, f"n{next(_NONCES)}", counted, run)
+
+
+@dataclass
+class World:
+    """``schema``: of the tables; ``staging``: of the ledger."""
+
+    server: PostgreSQL
+    schema: str
+    staging: str
+    made: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://airflow:s3cr3tPW@127.0.0.1:{self.server.port}/postgres"
+
+    def sink(self, **given: Any) -> PostgresSink:
+        table = given.pop("table", f'"{self.schema}".orders')
+        return PostgresSink(table, url=self.url, **{"staging_schema": self.staging, **given})
+
+    def bind(
+        self, job: str = "orders", uid: str = "lake", connect: Connect = psycopg.connect, **given: Any
+    ) -> BoundPostgresSink:
+        """Another process of the job."""
+        sink, context = self.sink(**given), SinkContext(job, uid)
+        sink.validate()
+        address = Address.of_url(self.url)
+        assert address is not None
+        return BoundPostgresSink(sink.settings, context, Database(address, connect))
+
+    def new(self, job: str = "orders", uid: str = "lake", **given: Any) -> BoundPostgresSink:
+        """A job that starts for the first time."""
+        bound = self.bind(job, uid, **given)
+        bound.check_rows(SinkInput(uid, COLUMNS))
+        bound.prepare()
+        return bound
+
+    def table(self, definition: str = "id int NOT NULL, city text", name: str = "orders") -> World:
+        self.run(f'CREATE TABLE "{self.schema}".{name} ({definition})')
+        return self
+
+    def run(self, statement: str, *values: Any) -> list[Row]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode(), values or None)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def rows(self, name: str = "orders") -> list[Row]:
+        return sorted(self.run(f'SELECT * FROM "{self.schema}".{name}'))
+
+    def staged(self) -> list[str]:
+        """Ids of all batches whose table is there."""
+        asked = f"""SELECT handle FROM "{self.staging}".staged JOIN pg_class ON relname = staging ORDER BY handle"""
+        return [row[0] for row in self.run(asked)]
+
+    def staging_tables(self) -> int:
+        [[found]] = self.run(
+            "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+            "WHERE nspname = %s AND relname LIKE 's\\_%%' AND relkind = 'r'",
+            self.staging,
+        )
+        return int(found)
+
+
+def batch(number: int) -> Rows:
+    """The rows 10 n and 10 n + 1, in two partitions."""
+    return Rows([[row] for row in rows_of(number)])
+
+
+def rows_of(*numbers: int) -> list[Row]:
+    return [(row, f"city {row}") for number in numbers for row in (10 * number, 10 * number + 1)]
+
+
+def stage(sink: BoundPostgresSink, frame: Rows, number: int, attempt: str = "a1") -> Handle:
+    handle = sink.stage(frame, request(number, attempt))  # type: ignore[arg-type]
+    found: Handle = json.loads(json.dumps(handle))
+    return found
+
+
+def staged(sink: BoundPostgresSink, number: int, attempt: str = "a1") -> Handle:
+    return stage(sink, batch(number), number, attempt)
