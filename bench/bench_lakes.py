@@ -110,8 +110,8 @@ def releases(spark: SparkSession, kind: str, commits: int) -> None:
         seconds = [_released(sink, handle, number) for number, handle in enumerate(handles, start=1)]
         print(f"{kind:8} release of {rows:9,} rows: {statistics.median(seconds) * 1e3:6.0f} ms")
     sink = work.bound(kind, "many")
-    handles = [stage(sink, rows_of(spark, 10), number) for number in range(1, commits + 1)]
-    seconds = [_released(sink, handle, number) for number, handle in enumerate(handles, start=1)]
+    numbers = range(1, commits + 1)
+    seconds = [_released(sink, stage(sink, rows_of(spark, 10), number), number) for number in numbers]
     for last in sorted({10, 50, 100, commits}):
         if last <= commits:
             print(
