@@ -236,7 +236,7 @@ def test_what_a_dead_job_has_staged_is_told_and_deleted_by_whoever_has_its_file(
     deleted = client.delete(job, abandoned=True)
     assert (deleted.staged["table"], deleted.left) == (1, ())
     assert place.world.staging_tables() == 0
-    assert client.look().status is JobStatus.DELETED
+    assert JobClient(str(place.folder / "root"), "orders").state().status is JobStatus.DELETED
 
 
 def _staged(place: Place) -> list[str]:
