@@ -20,6 +20,10 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 Answer = ReleaseDone | ReleaseFailed | ReleaseHeld
 
 
+class GateClosed(Exception):
+    """The gate of the sink said that they are not to be released yet."""
+
+
 class SinkReleases:
     """What a checkpoint releases in one sink. ``graph``: gives the one that the job runs now. ``logs``: of every
     subtask that a checkpoint knows, loaded."""
@@ -35,17 +39,15 @@ class SinkReleases:
         self._job_id, self._sinks, self._policies = job_id, sinks, policies
         self._graph, self._logs = graph, logs
 
-    def carry_out(
-        self, uid: str, completed: CheckpointCompleted, after: CheckpointCompleted | None
-    ) -> dict[str, int] | None:
-        """Release what was staged between the two checkpoints; what the sink counted. None: its gate is closed. Raises
-        what the sink, or the gate, fails with."""
+    def carry_out(self, uid: str, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> dict[str, int]:
+        """Release what was staged between the two checkpoints; what the sink counted. Raises GateClosed, and what the
+        sink, or the gate, fails with."""
         if uid in self._policies.final_only and not _is_final(completed):
             return {}
         # a sink that releases at the end only has been released nothing so far
         handles = self._handles(uid, completed, None if uid in self._policies.final_only else after)
         if not self._is_open(uid, completed, handles):
-            return None
+            raise GateClosed
         return self._sinks[uid].release(handles, completed.checkpoint)
 
     def _is_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:
@@ -111,16 +113,14 @@ class Releaser:
         try:
             self._check_fenced()
             counts = self._releases.carry_out(sink, completed, after)
+        except GateClosed:
+            self._post(ReleaseHeld(self._epoch, number, sink))
         except CkptError as error:
             self._post(ReleaseFailed(self._epoch, number, sink, str(error), terminal=not error.retryable))
         except Exception as error:  # a sink may raise anything: the coordinator decides, nothing is swallowed
             self._post(ReleaseFailed(self._epoch, number, sink, f"{type(error).__name__}: {error}"))
         else:
-            held = counts is None
-            self._post(ReleaseHeld(self._epoch, number, sink) if held else self._done(number, sink, counts or {}))
-
-    def _done(self, number: int, sink: str, counts: dict[str, int]) -> ReleaseDone:
-        return ReleaseDone(self._epoch, number, sink, counts)
+            self._post(ReleaseDone(self._epoch, number, sink, counts))
 
 
 def _is_final(completed: CheckpointCompleted) -> bool:

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, JobHasWorkersError, ReleaseHeldError
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.releaser import SinkReleases
+from airflow_provider_ckpt.jobmaster.releaser import GateClosed, SinkReleases
 from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
 from airflow_provider_ckpt.jobmaster.takeover import claim
 from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkReleased, StatusChanged
@@ -131,16 +131,13 @@ class RollForward:
         for uid in sorted({uid for vertex in self._graph.vertices for uid in vertex.sinks}):
             journal.check_fenced()
             try:
-                found = self._release_sink(uid, releases, state)
+                counts[uid] = self._release_sink(uid, releases, state)
             except OvertakenError:
                 raise
+            except GateClosed:
+                held.append(uid)
             except Exception as error:
                 failed.append(error)
-                continue
-            if found is None:
-                held.append(uid)
-            else:
-                counts[uid] = found
         number = state.unreleased[-1]
         if not failed and not held:
             event = CheckpointReleased(number, time.time(), counts)
@@ -150,7 +147,7 @@ class RollForward:
             journal.write(SinkReleased(uid, number, time.time(), found))
         raise failed[0] if failed else ReleaseHeldError(job=self._job_id, sinks=", ".join(held), checkpoint=number)
 
-    def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int] | None:
+    def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int]:
         """Up to the newest completed checkpoint."""
         since = max(state.last_released, state.sinks_released.get(uid, 0))
         return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.checkpoints.get(since))
