@@ -96,7 +96,7 @@ class ForeignDatabaseReleaseError(TerminalError):
     )
 
 
-class TableSupersededError(TerminalError):
+class DatabaseTableSupersededError(TerminalError):
     """Another job has replaced the table after this one. Data: sink, job, table, by."""
 
     template = (

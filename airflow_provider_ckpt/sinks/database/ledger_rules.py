@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.sinks.database.errors import (
+    DatabaseTableSupersededError,
     ForeignDatabaseReleaseError,
-    TableSupersededError,
 )
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.sink import Handle
@@ -63,7 +63,7 @@ class LedgerRules:
     ) -> Decision:
         """``handles``: those with rows, checked; ``released``: ids of those that were released before; ``replaces``:
         the first release empties the table, whether it has rows or not. Raises ForeignDatabaseReleaseError,
-        TableSupersededError."""
+        DatabaseTableSupersededError."""
         if row is None:
             return Decision(counts={"rows": 0})
         waiting = {handle["id"]: handle for handle in handles if handle["id"] not in released}
@@ -85,7 +85,7 @@ class LedgerRules:
 
     def refuse_superseded(self, row: LedgerRow) -> None:
         if row.superseded_by is not None:
-            raise TableSupersededError(
+            raise DatabaseTableSupersededError(
                 sink=self.failures.context.uid,
                 job=self.failures.context.job_id,
                 table=self.failures.table,

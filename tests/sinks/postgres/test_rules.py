@@ -16,6 +16,7 @@ from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.sinks.database.errors import (
+    DatabaseTableSupersededError,
     ForeignDatabaseReleaseError,
     LedgerLostError,
     LedgerVersionError,
@@ -24,7 +25,6 @@ from airflow_provider_ckpt.sinks.database.errors import (
     StagedInAnotherTableError,
     StagedRowsMissingError,
     TableMismatchError,
-    TableSupersededError,
 )
 from airflow_provider_ckpt.sinks.errors import (
     DamagedHandleError,
@@ -102,9 +102,9 @@ def test_who_was_replaced_stays_replaced_and_is_told_by_whom(world: World) -> No
     second = world.new("tuesday", mode="replace")
     second.release([staged(second, 3)], 1)
     assert world.rows() == rows_of(3)
-    with pytest.raises(TableSupersededError, match="job 'tuesday' has replaced"):
+    with pytest.raises(DatabaseTableSupersededError, match="job 'tuesday' has replaced"):
         first.release([under_way], 2)
-    with pytest.raises(TableSupersededError, match="Sink lake of job 'monday'"):
+    with pytest.raises(DatabaseTableSupersededError, match="Sink lake of job 'monday'"):
         world.bind("monday").prepare()
     assert first.release([], 2) == {"rows": 0}
     assert world.rows() == rows_of(3)
@@ -114,7 +114,7 @@ def test_a_job_that_would_have_replaced_and_comes_too_late_is_refused_and_one_th
     late, adding = world.table().new("late", mode="replace"), world.new("adding")
     quick = world.new("quick", mode="replace")
     quick.release([staged(quick, 1)], 1)
-    with pytest.raises(TableSupersededError):
+    with pytest.raises(DatabaseTableSupersededError):
         late.release([staged(late, 2)], 1)
     adding.release([staged(adding, 3)], 1)
     assert world.rows() == rows_of(1, 3)
@@ -139,7 +139,7 @@ def test_of_jobs_that_replace_at_once_one_is_there_in_the_end(world: World) -> N
         start.wait()
         try:
             jobs[number].release([handles[number]], 1)
-        except TableSupersededError:
+        except DatabaseTableSupersededError:
             failed.append(number + 1)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
