@@ -98,15 +98,15 @@ class Releaser:
     ) -> None:
         self._releases = SinkReleases(job_id, graph, logs, sinks, policies)
         self._epoch, self._post, self._check_fenced = epoch, post, check_fenced
-        self._threads = ThreadPoolExecutor(max(1, len(sinks)), thread_name_prefix="ckpt-release")
+        self._thread = ThreadPoolExecutor(max(1, len(sinks)), thread_name_prefix="ckpt-release")
 
     def release(self, sink: str, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> None:
         """Release in ``sink`` what was staged between the two checkpoints; answers with a message."""
-        self._threads.submit(self._run, sink, completed, after)
+        self._thread.submit(self._run, sink, completed, after)
 
     def close(self) -> None:
         """Returns when the releases under way, if any, are over."""
-        self._threads.shutdown(wait=True)
+        self._thread.shutdown(wait=True)
 
     def _run(self, sink: str, completed: CheckpointCompleted, after: CheckpointCompleted | None) -> None:
         number = completed.checkpoint
