@@ -103,7 +103,9 @@ def test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_
     made: Callable[[Cluster], Cluster],
 ) -> None:
     cluster = made(endless())
-    cluster.run(lambda: any(event.sinks["raw"]["rows"] for event in cluster._watched.refresh().releases.values()))
+    cluster.run(
+        lambda: any(event.sinks.get("raw", {}).get("rows") for event in cluster._watched.refresh().releases.values())
+    )
     all_die(cluster)
     cluster.world.targets["raw"].last_released = 0
     assert isinstance(comes(cluster).error, OutputLostError)
