@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 
-OWN = {"ckpt_conn_id", "options", "on_clear", "stop_grace", "name", "deferrable", "poll_interval"}
+OWN = {"ckpt_conn_id", "conn_ids", "options", "on_clear", "stop_grace", "name", "deferrable", "poll_interval"}
 PARAMETERS = inspect.signature(CheckpointedSparkJobOperator.__init__).parameters
 
 
@@ -35,7 +35,12 @@ def test_an_argument_has_the_declared_default(name: str, option: Option) -> None
 
 def test_what_can_be_read_from_a_text_is_templated() -> None:
     own = set(CheckpointedSparkJobOperator.template_fields) - set(SparkSubmitOperator.template_fields)
-    assert own == {"ckpt_conn_id", "options", *(name for name, option in ARGUMENTS.items() if option.kind.is_text)}
+    assert own == {
+        "ckpt_conn_id",
+        "conn_ids",
+        "options",
+        *(name for name, option in ARGUMENTS.items() if option.kind.is_text),
+    }
     assert {"retained_checkpoints", "tolerable_failed_checkpoints", "allow_non_restored_state"} & own == set()
     assert set(CheckpointedSparkJobOperator.template_fields) <= set(vars(operator(task_id="all")))
 
