@@ -34,10 +34,6 @@ class Releases:
         return sink in self._queues
 
     @property
-    def has_unreleased(self) -> bool:
-        return bool(self._completed)
-
-    @property
     def under_way(self) -> dict[str, int]:
         """Sink -> checkpoint."""
         return {uid: at for uid, queue in self._queues.items() if (at := queue.under_way) is not None}

@@ -19,5 +19,5 @@ class PendingRelease:
 
 Gate = Callable[[PendingRelease], bool]
 """True: release it. False: not yet; it is asked again every few seconds. Called in whichever process releases (the
-driver, a triggerer, ``ckpt release``), in a thread of its own, and only if there is something to release. What it
+driver, the JobMaster, ``ckpt release``), in a thread of its own, and only if there is something to release. What it
 raises counts as a release that failed, and is tried again."""

@@ -220,6 +220,14 @@ def test_a_definition_with_event_time_is_read_as_it_was_written() -> None:
     assert read == JOB
 
 
+def test_a_definition_with_gates_is_read_as_it_was_written_and_a_gate_may_come_and_go() -> None:
+    job = replace(JOB, sinks={uid: replace(one, gated=True) for uid, one in JOB.sinks.items()})
+    golden = json.loads(GOLDEN.with_name("job-definition-v1-with-gates.json").read_text("utf-8"))
+    assert to_json(job) == golden
+    assert all(one.gated for one in from_json(JobDefinition, golden).sinks.values())
+    assert refused_changes(JOB, job, {}) == refused_changes(job, JOB, {}) == []
+
+
 def test_a_definition_with_topics_is_read_as_it_was_written() -> None:
     kafka = SourceDefinition(False, format="kafka", selects={"subscribe": "orders"}, topics={"orders": "id-of-orders"})
     job = replace(JOB, sources={**JOB.sources, "live": kafka})

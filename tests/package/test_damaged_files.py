@@ -145,6 +145,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("request-v1/rescale.json", "orders/requests/r.json", request),
     ("request-v1/reconfigure.json", "orders/requests/r.json", request),
     ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
+    ("sink-releases-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("rescaling-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("run-options-v1.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
     ("run-options-v1-params.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
@@ -152,6 +153,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("job-definition-v1-with-unions.json", "plan.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-event-time.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-topics.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
+    ("job-definition-v1-with-gates.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("feed-entry-v2/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
@@ -176,7 +178,7 @@ FREE = re.compile(
 )
 """What any JSON may stand in, or what is not read."""
 PARTS = re.compile(
-    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
+    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|sink-releases|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
 )
 """What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.job.definition import sink_definitions
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.recorded import RecordedSink, not_recorded, recorded_job
@@ -61,6 +63,21 @@ def test_a_sink_with_options_of_its_own_and_one_of_the_users_are_not_in_the_jour
         RecordedSink("own", OwnSink("/lake/d"), "final"),
     ]
     assert not_recorded(sinks) == ["secret", "empty", "own"]
+
+
+def test_nobody_releases_past_a_gate_that_only_the_jobs_file_knows() -> None:
+    """The journal tells that there is one, and not what it says."""
+    job = Job("orders")
+
+    @job.source
+    def live(read: Any) -> Any:
+        raise AssertionError("nothing is planned")
+
+    job.sink("plain", live, FileSink("/lake/a"))
+    job.sink("gated", live, FileSink("/lake/b"), gate=lambda pending: True)
+    assert not_recorded(job.sinks) == ["gated"]
+    definition = JobDefinition("streaming", {}, {}, sink_definitions(job.sinks))
+    assert [one.uid for one in recorded_job(definition).sinks] == ["plain"]
 
 
 def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
