@@ -61,7 +61,7 @@ class PreparedJob:
 def prepare(job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision) -> PreparedJob:
     """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
     job.runs_under(location)
-    spark = build_session(options.job_id, options.conf)
+    spark = build_session(options.job_id, options.conf, storage.uri)
     logic = LogicLoader(options.params, location)
     settings = decision.state.settings
     declared = job.operators

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.spark.errors import SparkNotStartedError, Unsupported
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.known_warnings import silence
+from airflow_provider_ckpt.storage.opening import is_local
 
 NEEDED = {
     # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand
@@ -43,11 +44,19 @@ PREFERRED = {
     # are Parquet: a job that runs in one query would stand still, in silence, once it is cut in two
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
+ON_LOCAL_DISKS = {
+    # Spark's own choice asks a `readlink` or `stat` process of the system for each file that it looks at: 48 a
+    # micro-batch, most of what a small one costs. Both look first and then call rename(2), so none is safer; on HDFS
+    # this one's rename would not write over what is there, so there the choice stays Spark's
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
 LOG_LEVEL = "spark.log.level"
 
 
-def session_conf(user: Mapping[str, str]) -> dict[str, str]:
-    """The conf to build the session with.
+def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
+    """The conf to build the session with. ``root``: the URI of what Spark's checkpoints lie in, if it is known.
 
     Raises UnsupportedConfError and UnsupportedStateStoreError for a setting we cannot honour, LosingSettingError for
     one with which rows get lost.
@@ -60,18 +69,19 @@ def session_conf(user: Mapping[str, str]) -> dict[str, str]:
         if user.get(key, needed) != needed:
             raise UnsupportedStateStoreError(key=key, value=user[key], needed=needed)
     refuse_settings(user)
-    conf = {**PREFERRED, **user, **NEEDED, **STATE_STORE}
+    local = ON_LOCAL_DISKS if root is not None and is_local(root) else {}
+    conf = {**PREFERRED, **local, **user, **NEEDED, **STATE_STORE}
     if not _logs_as_configured(user):
         # at INFO, spark-submit's default, an idle query writes megabytes a minute
         conf.setdefault(LOG_LEVEL, "WARN")
     return conf
 
 
-def build_session(name: str, user: Mapping[str, str]) -> SparkSession:
+def build_session(name: str, user: Mapping[str, str], root: str | None = None) -> SparkSession:
     """Get or create the session. The user's conf is ``user`` over what spark-submit was given; the master
-    defaults to ``local[*]``. Raises SparkNotStartedError, and as :func:`session_conf`."""
+    defaults to ``local[*]``. ``root``: as in :func:`session_conf`. Raises SparkNotStartedError, and as :func:`session_conf`."""
     given = {**_submitted(), **user}
-    conf = session_conf(given)
+    conf = session_conf(given, root)
     builder = SparkSession.builder.appName(given.get("spark.app.name", name))
     for key, value in conf.items():
         builder = builder.config(key, value)

@@ -36,6 +36,7 @@ def started(scratch: Path, more: Mapping[str, str]) -> SparkSession:
             "spark.sql.streaming.pollingDelay": "50ms",
             **more,
         },
+        str(scratch),
     )
     session.sparkContext.setLogLevel("OFF")
     return session

@@ -1,0 +1,179 @@
+"""What a job costs while nothing arrives, and how soon a row is seen that then does.
+
+    python bench/bench_idle.py [--vertices 1 5 20] [--seconds 30] [--conf spark.sql.streaming.pollingDelay=10ms]
+
+One live source and so many consumers less one, each a query of its own with a result partition between and a sink;
+a checkpoint each second. A vertex alone is one query, source to sink.
+
+cores       of the whole process tree, over --seconds with nothing new
+checkpoint  trigger -> completed, median of these seconds
+seen        from a file's appearance in the folder until a micro-batch begins that reads it, median of ten files
+            (one vertex only)
+
+Targets: 0.05, 0.1 and 0.2 cores for 1, 5 and 20 vertices; a checkpoint of 20 within 15 ms; a row seen within 100 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import data, plans
+from bench.measure import TICKS
+from bench.one_run import CONF, JOB_ID
+
+VARIABLE = "CKPT_BENCH_IDLE"
+SETTLING = 12.0
+"""Seconds after RUNNING that are left out."""
+PROBES = 10
+PROBE_ROWS = 1
+
+
+def build(vertices: int, work: str) -> Any:
+    from airflow_provider_ckpt import FileSink, Job
+
+    job = Job(JOB_ID)
+
+    @job.source(chain=vertices == 1)
+    def live(read: Any) -> Any:
+        return read.schema(plans.SCHEMA).parquet(f"{work}/live")
+
+    for number in range(1, max(vertices, 2)):
+        rows = job.transform(inputs=[live], uid=f"consumer_{number}", chain=vertices == 1)(plans.cleaned)
+        job.sink(f"out_{number}", rows, FileSink(f"{work}/out/{number}"))
+    return job
+
+
+if VARIABLE in os.environ:
+    job = build(**json.loads(os.environ[VARIABLE]))
+
+
+@dataclass(frozen=True)
+class Idle:
+    cores: float
+    checkpoint: float
+    seen: tuple[float, ...]
+
+
+class IdleJob:
+    """One ``ckpt run`` in a process of its own, and what it says."""
+
+    def __init__(self, vertices: int, work: Path, conf: Mapping[str, str]) -> None:
+        self.work = work
+        self.lines: list[dict[str, Any]] = []
+        settings = {**CONF, **conf}
+        command = [sys.executable, "-c", "from airflow_provider_ckpt.cli import main; raise SystemExit(main())", "run", f"{__file__}:job"]
+        command += ["--root", str(work / "ckpt"), "--checkpoint-interval", "1s", "--json"]
+        for key, value in settings.items():
+            command += ["--conf", f"{key}={value}"]
+        environ = {**os.environ, VARIABLE: json.dumps({"vertices": vertices, "work": str(work)})}
+        self._errors = open(work / "stderr", "w")  # noqa: SIM115 - closed in stop()
+        self.process = subprocess.Popen(
+            command, env=environ, stdout=subprocess.PIPE, stderr=self._errors, text=True, start_new_session=True
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append({**json.loads(line), "at": time.time()})
+
+    def wait_for(self, kind: str) -> None:
+        while not any(line["kind"] == kind for line in self.lines):
+            if self.process.poll() is not None:
+                raise SystemExit(f"the run ended:\n{(self.work / 'stderr').read_text()[-3000:]}")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        os.killpg(self.process.pid, signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self._reader.join(5)
+        self._errors.close()
+
+
+def descendants(pid: int) -> Iterator[int]:
+    yield pid
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            yield from descendants(int(child))
+
+
+def tree_seconds(pid: int) -> float:
+    """CPU seconds of a process, of all below it, and of those that have ended."""
+    ticks = 0
+    for one in descendants(pid):
+        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS
+
+
+def measure(vertices: int, seconds: float, conf: Mapping[str, str]) -> Idle:
+    work = data.scratch() / "idle"
+    shutil.rmtree(work, ignore_errors=True)
+    feed = data.LiveFeed(work / "live")
+    job = IdleJob(vertices, work, conf)
+    try:
+        job.wait_for("running")
+        time.sleep(SETTLING)
+        before, begun = tree_seconds(job.process.pid), time.time()
+        time.sleep(seconds)
+        cores = (tree_seconds(job.process.pid) - before) / (time.time() - begun)
+        took = [line for line in job.lines if line["kind"] == "checkpoint" and line["at"] > begun]
+        found = [int(one[1]) for line in took if (one := re.search(r"in (\d+) ms", line["message"]))]
+        seen = tuple(probed(feed, work)) if vertices == 1 else ()
+    finally:
+        job.stop()
+    shutil.rmtree(work)
+    return Idle(cores, statistics.median(found), seen)
+
+
+def probed(feed: data.LiveFeed, work: Path) -> Iterator[float]:
+    """Seconds from a file's appearance to the plan of the micro-batch that reads it: Spark writes that down first."""
+    for number in range(1, PROBES + 1):
+        offsets = set(work.glob("ckpt/*/vertices/*/*/spark/*/offsets/[0-9]*"))
+        feed.add(number, PROBE_ROWS)
+        added = time.time()
+        while not (new := set(work.glob("ckpt/*/vertices/*/*/spark/*/offsets/[0-9]*")) - offsets):
+            time.sleep(0.002)
+        yield min(path.stat().st_mtime for path in new) - added
+        time.sleep(1.5 + 0.037 * number)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vertices", type=int, nargs="*", default=[1, 5, 20])
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    arguments = parser.parse_args()
+    conf = dict(setting.split("=", 1) for setting in arguments.conf)
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    for vertices in arguments.vertices:
+        idle = measure(vertices, arguments.seconds, conf)
+        seen = f", a row seen after {statistics.median(idle.seen) * 1e3:.0f} ms (longest {max(idle.seen) * 1e3:.0f})"
+        print(
+            f"{vertices:3} vertices {idle.cores:5.3f} cores, checkpoint {idle.checkpoint:.0f} ms{seen if idle.seen else ''}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

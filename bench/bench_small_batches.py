@@ -1,0 +1,79 @@
+"""What a micro-batch costs that has next to nothing to do: one file of 1,000 rows each, one after the other.
+
+    python bench/bench_small_batches.py [--rounds 3] [--files 200]
+
+ckpt     the library as it is
+Spark's  the library with the manager of checkpoint files that Spark chooses by itself: it asks processes of the system
+         about every file (``spark/session.py`` says which is taken when)
+plain    Structured Streaming, foreachBatch into a folder a batch
+
+Target: no more time a micro-batch than plain Spark, checkpoints, manifests and syncs to the disk included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import data
+from bench.one_run import Run, start
+
+ROWS = 1_000
+"""In each file, which is a micro-batch of its own."""
+OTHER = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+SIDES = {
+    "ckpt": ("ckpt", {}),
+    "Spark's": ("ckpt", {"spark.sql.streaming.checkpointFileManagerClass": OTHER}),
+    "plain": ("foreachBatch", {}),
+}
+
+
+def measured(side: str, history: data.History) -> dict[str, Any]:
+    work = data.scratch() / "small-batches"
+    engine, conf = SIDES[side]
+    report = start(Run(engine, "A", True, str(work), history.rows, history.folder, files_per_trigger=1, conf=conf))
+    shutil.rmtree(work, ignore_errors=True)
+    if report["wrong"]:
+        raise SystemExit(f"the output of {side} is wrong: {report['wrong']}")
+    return report
+
+
+def show(side: str, report: dict[str, Any]) -> None:
+    batches, seconds = report["batches"], report["seconds"] - report["first_batch"]
+    ours = report["cores"] * report["seconds"] / batches
+    whole = ours + report["cores_of_others"] * report["seconds"] / batches
+    print(
+        f"{side:8} {(batches - 1) / seconds:5.2f} batches/s, median {report['median_batch'] * 1e3:4.0f} ms; CPU of a batch "
+        f"{ours * 1e3:4.0f} ms, with that of other processes {whole * 1e3:4.0f} ms",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, default=200)
+    arguments = parser.parse_args()
+    os.environ["CKPT_BENCH_FILES"] = str(arguments.files)  # the run looks for it, to know what the output should be
+    history = data.history(data.scratch(), arguments.files * ROWS)
+    print(f"{history.files} files of {ROWS} rows, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    medians: dict[str, list[float]] = {side: [] for side in SIDES}
+    for number in range(arguments.rounds):
+        for side in SIDES if number % 2 == 0 else reversed(SIDES):
+            report = measured(side, history)
+            show(side, report)
+            medians[side].append(report["median_batch"])
+    for side in ("Spark's", "plain"):
+        ratios = [ours / other for ours, other in zip(medians["ckpt"], medians[side], strict=True)]
+        print(f"a micro-batch: {statistics.median(ratios):.2f} of that of {side} ({', '.join(f'{r:.2f}' for r in ratios)})")
+
+
+if __name__ == "__main__":
+    main()
