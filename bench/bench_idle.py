@@ -77,7 +77,13 @@ class IdleJob:
         self.work = work
         self.lines: list[dict[str, Any]] = []
         settings = {**CONF, **conf}
-        command = [sys.executable, "-c", "from airflow_provider_ckpt.cli import main; raise SystemExit(main())", "run", f"{__file__}:job"]
+        command = [
+            sys.executable,
+            "-c",
+            "from airflow_provider_ckpt.cli import main; raise SystemExit(main())",
+            "run",
+            f"{__file__}:job",
+        ]
         command += ["--root", str(work / "ckpt"), "--checkpoint-interval", "1s", "--json"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
@@ -168,11 +174,12 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     for vertices in arguments.vertices:
         idle = measure(vertices, arguments.seconds, conf)
-        seen = f", a row seen after {statistics.median(idle.seen) * 1e3:.0f} ms (longest {max(idle.seen) * 1e3:.0f})"
-        print(
-            f"{vertices:3} vertices {idle.cores:5.3f} cores, checkpoint {idle.checkpoint:.0f} ms{seen if idle.seen else ''}",
-            flush=True,
-        )
+        seen = ""
+        if idle.seen:
+            seen = (
+                f", a row seen after {statistics.median(idle.seen) * 1e3:.0f} ms (longest {max(idle.seen) * 1e3:.0f})"
+            )
+        print(f"{vertices:3} vertices {idle.cores:5.3f} cores, checkpoint {idle.checkpoint:.0f} ms{seen}", flush=True)
 
 
 if __name__ == "__main__":

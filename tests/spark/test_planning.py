@@ -376,3 +376,21 @@ def test_rows_of_the_slower_source_are_counted_behind_a_query_of_several(world: 
     run = world.run(job, world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
+
+
+def test_checkpoint_files_on_a_local_disk_take_no_processes_and_others_are_left_to_spark() -> None:
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    assert session_conf({}, "file:///var/ckpt")[key].endswith(".FileSystemBasedCheckpointFileManager")
+    assert session_conf({}, "/var/ckpt")[key].endswith(".FileSystemBasedCheckpointFileManager")
+    for elsewhere in (None, "s3://lake/ckpt", "hdfs://name/ckpt"):
+        assert key not in session_conf({}, elsewhere)
+    assert session_conf({key: "of.the.User"}, "file:///var/ckpt")[key] == "of.the.User"
+
+
+def test_queries_of_a_local_root_have_that_manager(spark: SparkSession, world: World) -> None:
+    """What Spark makes of the setting: a name that it does not know, or one that comes too late, would go unnoticed."""
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    checkpointing = jvm.org.apache.spark.sql.execution.streaming.checkpointing
+    manager = checkpointing.CheckpointFileManager.create(jvm.org.apache.hadoop.fs.Path(world.path("spark")), conf)
+    assert manager.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"

@@ -32,8 +32,6 @@ def started(scratch: Path, more: Mapping[str, str]) -> SparkSession:
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
-            # an idle query looks for new files so often; with the 10 ms of Spark's own it does little else
-            "spark.sql.streaming.pollingDelay": "50ms",
             **more,
         },
         str(scratch),
