@@ -50,8 +50,8 @@ def show(side: str, report: dict[str, Any]) -> None:
     ours = report["cores"] * report["seconds"] / batches
     whole = ours + report["cores_of_others"] * report["seconds"] / batches
     print(
-        f"{side:8} {(batches - 1) / seconds:5.2f} batches/s, median {report['median_batch'] * 1e3:4.0f} ms; CPU of a batch "
-        f"{ours * 1e3:4.0f} ms, with that of other processes {whole * 1e3:4.0f} ms",
+        f"{side:8} {(batches - 1) / seconds:5.2f} batches/s, median {report['median_batch'] * 1e3:4.0f} ms; CPU of a "
+        f"batch {ours * 1e3:4.0f} ms, with that of other processes {whole * 1e3:4.0f} ms",
         flush=True,
     )
 

@@ -81,7 +81,8 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
 
 def build_session(name: str, user: Mapping[str, str], root: str | None = None) -> SparkSession:
     """Get or create the session. The user's conf is ``user`` over what spark-submit was given; the master
-    defaults to ``local[*]``. ``root``: as in :func:`session_conf`. Raises SparkNotStartedError, and as :func:`session_conf`."""
+    defaults to ``local[*]``. ``root`` is as in :func:`session_conf`. Raises SparkNotStartedError, and what
+    :func:`session_conf` raises."""
     given = {**_submitted(), **user}
     conf = session_conf(given, root)
     builder = SparkSession.builder.appName(given.get("spark.app.name", name))
