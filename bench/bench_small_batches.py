@@ -72,9 +72,8 @@ def main() -> None:
             medians[side].append(report["median_batch"])
     for side in ("Spark's", "plain"):
         ratios = [ours / other for ours, other in zip(medians["ckpt"], medians[side], strict=True)]
-        print(
-            f"a micro-batch: {statistics.median(ratios):.2f} of that of {side} ({', '.join(f'{r:.2f}' for r in ratios)})"
-        )
+        each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        print(f"a micro-batch: {statistics.median(ratios):.2f} of that of {side} ({each})")
 
 
 if __name__ == "__main__":
