@@ -84,7 +84,8 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
     ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up."""
     status = StatusReporter(on_status, remote.options.job_id, None)
     try:
-        storage = read_root(open_storage(remote.location))
+        with remote.turns or nullcontext():
+            storage = read_root(open_storage(remote.location))
         options = remote.options
         journal = Journal(
             storage,

@@ -3,22 +3,70 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 
 PATIENCE = 1.0
-"""Seconds after which whoever waits works anyway: a storage that hangs holds up its own job, and no other."""
+"""Seconds after which a turn does not count any more: a storage that hangs holds up its own job, and no other."""
 
 
 class Turns:
-    """A context, entered for each piece of work, in any thread; not within itself. ``count``: so many at once, but for
-    those that have waited for ``patience`` seconds."""
+    """A context, entered for each piece of work, in any thread; not within itself. ``count``: so many work at once, but
+    for those that have been at it for ``patience`` seconds. Who came first is next.
+
+    It is the work that may take too long, not the wait: where hundreds begin at once, the last of them wait for
+    longer than that though nothing hangs, and are not to begin together all the same.
+    """
 
     def __init__(self, count: int, patience: float = PATIENCE) -> None:
-        self._free, self._patience = threading.BoundedSemaphore(count), patience
-        self._mine = threading.local()
+        self._count, self._patience = count, patience
+        self._lock = threading.Lock()
+        self._working: dict[int, float] = {}
+        """Thread -> when its turn does not count any more (``time.monotonic``)."""
+        self._waiting: deque[threading.Event] = deque()
+        """Of each who waits, what wakes it. Only the first is woken: of hundreds each would look for nothing."""
 
     def __enter__(self) -> None:
-        self._mine.is_taken = self._free.acquire(timeout=self._patience)
+        me = threading.Event()
+        with self._lock:
+            self._waiting.append(me)
+        try:
+            while not self._begins(me):
+                me.wait(self._wait_of(me))
+        except BaseException:  # nobody is to wait behind one who has left
+            with self._lock:
+                if me in self._waiting:
+                    self._waiting.remove(me)
+                self._wake_first()
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        if self._mine.is_taken:
-            self._free.release()
+        with self._lock:
+            del self._working[threading.get_ident()]
+            self._wake_first()
+
+    def _begins(self, me: threading.Event) -> bool:
+        with self._lock:
+            me.clear()
+            if self._waiting[0] is not me or len(self._counted()) >= self._count:
+                return False
+            self._waiting.popleft()
+            self._working[threading.get_ident()] = time.monotonic() + self._patience
+            self._wake_first()
+            return True
+
+    def _wait_of(self, me: threading.Event) -> float | None:
+        """Seconds until a turn does not count any more; None: others are first."""
+        with self._lock:
+            counted = self._counted()
+            if self._waiting[0] is not me:
+                return None
+            return max(0.0, counted[-self._count] - time.monotonic()) if len(counted) >= self._count else 0.0
+
+    def _counted(self) -> list[float]:
+        now = time.monotonic()
+        return sorted(ends for ends in self._working.values() if ends > now)
+
+    def _wake_first(self) -> None:
+        if self._waiting:
+            self._waiting[0].set()

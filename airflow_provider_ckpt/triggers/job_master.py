@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.report.status_line import StatusLine
     from airflow_provider_ckpt.storage.location import Location
 
+_Result = TypeVar("_Result")
 _NAMES = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks", "timing")
 WATCH = 15.0
 """Seconds between two looks at Airflow's states of the subtasks' tasks, while some subtask has no worker."""
@@ -106,9 +107,9 @@ class JobMasterTrigger(BaseTrigger):
             try:
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
                 redact = (await hook.asettings()).redact
-                verdict = await in_thread(partial(self._over, hook)) or await self._coordinate(hook)
+                verdict = await self._in_turn(partial(self._over, hook)) or await self._coordinate(hook)
                 if verdict.exit_code is ExitCode.REFUSED:  # the end may have been written meanwhile
-                    over = await in_thread(partial(self._over, hook))
+                    over = await self._in_turn(partial(self._over, hook))
                     verdict = over or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
@@ -119,7 +120,7 @@ class JobMasterTrigger(BaseTrigger):
             final = await self._stand_by(hook, verdict) if verdict.is_fenced else verdict
             if final is None:
                 continue
-            if not failing.may_go_on(final, await in_thread(partial(self._state, hook))):
+            if not failing.may_go_on(final, await self._in_turn(partial(self._state, hook))):
                 return final.redacted(redact)
             self.log.warning("Job %s: the JobMaster begins again: %s", self.job_id, redact(final.message))
             await self._sleep(RETRY)
@@ -144,6 +145,19 @@ class JobMasterTrigger(BaseTrigger):
         return Timing.of(self.root) if self.timing is None else Timing(**self.timing)
 
     @property
+    def _turns(self) -> Turns:
+        return _LOCAL if Timing.of(self.root).poll == LOCAL_POLL else _REMOTE
+
+    async def _in_turn(self, function: Callable[[], _Result]) -> _Result:
+        """In a thread, when it is this one's turn: a triggerer that begins has hundreds of them at once."""
+
+        def work() -> _Result:
+            with self._turns:
+                return function()
+
+        return await in_thread(work)
+
+    @property
     def _attempt(self) -> str:
         return str(self.options["attempt"])
 
@@ -160,7 +174,7 @@ class JobMasterTrigger(BaseTrigger):
                 loop.call_soon_threadsafe(ended.set)
 
         self._last, options = None, RunOptions.from_json(self.options)
-        client = await in_thread(partial(hook.client, self.job_id))
+        client = await self._in_turn(partial(hook.client, self.job_id))
         watch = UnrunWatch(self.tasks, self._siblings().states, client.look)
         self._host = host = MasterHost(self._runs(hook.settings(), options), on_end)
         try:
@@ -184,8 +198,7 @@ class JobMasterTrigger(BaseTrigger):
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
             timing = replace(self._timing, rest=REST)  # of hundreds, each idles most of the time
-            turns = _LOCAL if Timing.of(options.root).poll == LOCAL_POLL else _REMOTE
-            remote = RemoteJob(None, options, location, timing, turns)
+            remote = RemoteJob(None, options, location, timing, self._turns)
             return run_master(remote, see, on_master)
 
         return run

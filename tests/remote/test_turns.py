@@ -46,21 +46,60 @@ def test_no_more_than_so_many_work_at_once(working: Callable[[Turns], Work]) -> 
     third.end()
 
 
-def test_whoever_has_waited_long_enough_works_beside_one_that_hangs(working: Callable[[Turns], Work]) -> None:
+def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[Turns], Work]) -> None:
     turns = Turns(1, patience=0.05)
     hangs = working(turns)
     wait_until(hangs.begun.is_set, "the one that hangs")
     other = working(turns)
     wait_until(other.begun.is_set, "the other one", seconds=10)
     other.end()
-    assert not turns._free.acquire(blocking=False), "its turn was not its own to give back"
     hangs.end()
-    assert turns._free.acquire(blocking=False)
+    with turns:
+        pass
+
+
+def test_many_that_wait_longer_than_a_turn_may_take_do_not_begin_together(working: Callable[[Turns], Work]) -> None:
+    """Nothing hangs; each of them is short, and there are many. So it is when a triggerer begins."""
+    turns, lock = Turns(2, patience=1.0), threading.Lock()
+    at_once: list[int] = []
+    working_now: set[int] = set()
+
+    def work() -> None:
+        with turns:
+            with lock:
+                working_now.add(threading.get_ident())
+                at_once.append(len(working_now))
+            threading.Event().wait(0.02)
+            with lock:
+                working_now.remove(threading.get_ident())
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(150)]  # 1.5 s of work
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    assert len(at_once) == 150
+    assert max(at_once) == 2
+
+
+def test_who_came_first_is_next(working: Callable[[Turns], Work]) -> None:
+    turns = Turns(1, patience=60.0)
+    first = working(turns)
+    wait_until(first.begun.is_set, "the first one")
+    others = []
+    for number in range(3):
+        others.append(working(turns))
+        wait_until(lambda number=number: len(turns._waiting) == number + 1, "its place in the line")  # type: ignore[misc]
+    first.end()
+    for number, one in enumerate(others):
+        wait_until(one.begun.is_set, "its turn")
+        assert not any(later.begun.is_set() for later in others[number + 1 :])
+        one.end()
 
 
 def test_a_turn_is_given_back_by_who_fails() -> None:
-    turns = Turns(1, patience=0.05)
+    turns = Turns(1, patience=60.0)
     for _ in range(3):
         with pytest.raises(ValueError, match="on purpose"), turns:
             raise ValueError("on purpose")
-    assert turns._free.acquire(blocking=False)
+    assert not turns._working
