@@ -25,6 +25,7 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
 from tests.remote.master_process import MasterProcess, Planner
 from tests.remote.process import Process
+from tests.remote.standby_process import StandbyProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.remote.world import RemoteWorld
 from tests.simulation.runner import Runner
@@ -85,6 +86,10 @@ class Cluster:
         self.before_step: Callable[[Runner], bool] = lambda runner: True
         self.processes: list[Process] = []
         self.supervises = True
+        self.standbys, self.took_over = 0, 0
+        """So many stand by; how often one of them took something over."""
+        self.replaces = True
+        """Whoever supervises begins workers anew; else only the first time, and what is lost is for who stands by."""
         self.room: int | None = None
         """For so many workers at a time; None: for all of them."""
         self.steps = 0
@@ -167,6 +172,10 @@ class Cluster:
         supervised = SupervisedTry(",".join(subtasks), number) if self.counts_tries else None
         return WorkerProcess(self, name, subtasks, f"{self.seed}/{name}", supervised)
 
+    def standby(self) -> StandbyProcess:
+        name = self._name("s")
+        return StandbyProcess(self, name, f"{self.seed}/{name}")
+
     def _name(self, kind: str) -> str:
         self._names += 1
         return f"{kind}{self._names}"
@@ -188,16 +197,19 @@ class Cluster:
             return
         if not self.awake(MasterProcess):
             self.add(self.master())
-        workers = [one for one in self.awake(WorkerProcess) if isinstance(one, WorkerProcess)]
-        missing = [
-            group
-            for group in self.groups
-            if not state.finished.issuperset(group) and not any(one.subtasks == group for one in workers)
-        ]
+        if len(self.awake(StandbyProcess)) < self.standbys:
+            self.add(self.standby())
+        workers = [one for one in self.awake(WorkerProcess) if not isinstance(one, StandbyProcess)]
+        missing = [group for group in self.groups if self._misses(group, workers)]
         if self.room is not None:
             missing = missing[: max(0, self.room - len(workers))]
         for group in missing:
             self.add(self.worker(group))
+
+    def _misses(self, group: tuple[SubtaskId, ...], workers: Sequence[Process]) -> bool:
+        if self.state.finished.issuperset(group) or not (self.replaces or group not in self._tries):
+            return False
+        return not any(isinstance(one, WorkerProcess) and one.subtasks == group for one in workers)
 
     # -- what goes wrong
 

@@ -14,6 +14,8 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import random_cluster
+from tests.remote.standby_process import StandbyProcess
+from tests.remote.worker_process import WorkerProcess
 
 SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 
@@ -53,3 +55,24 @@ def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
 def test_killed_paused_doubled_and_begun_again_at_any_moment(mode: RuntimeMode, seed: int) -> None:
     steps = Random(f"steps {seed}").choice((200, 600, 1500))
     run(random_cluster(seed, 0.025, mode), steps)
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_with_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:
+    """They take over from the dead, from those that only stand still, and from each other; with half of the seeds
+    nobody else ever begins a worker again."""
+    cluster = random_cluster(seed, 0.025, mode)
+    cluster.standbys, cluster.replaces = 1 + seed % 2, seed % 4 < 2
+    run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))
+
+
+def test_one_that_stands_by_brings_the_job_to_its_end_when_all_others_are_gone() -> None:
+    cluster = random_cluster(3, 0.0, "streaming")
+    cluster.standbys, cluster.replaces = 1, False
+    cluster.run(lambda: len(cluster.awake(WorkerProcess)) > len(cluster.groups))
+    for worker in cluster.awake(WorkerProcess):
+        if not isinstance(worker, StandbyProcess):
+            worker.kill()
+    run(cluster, 100)
+    assert cluster.took_over

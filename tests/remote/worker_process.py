@@ -90,6 +90,8 @@ class WorkerProcess(Process):
     ) -> None:
         super().__init__(cluster, name)
         self.supervised = supervised
+        self.shown_as = name
+        """What others know it by."""
         self.subtasks, self.random = subtasks, Random(seed)
         self.end: WorkerEnd | None = None
         self.tasks: list[SteppedTask] = []
@@ -122,7 +124,13 @@ class WorkerProcess(Process):
         self.deployment, timing = state.deployment, self.cluster.timing
         part = WorkerPart.of(self.storage, state, self.subtasks, restarts=self.cluster.restarts)
         correspondence = Correspondence(
-            self.storage, JOB, state.deployment, worker_name(self.name), Place(self.name), self.cluster.clock
+            self.storage,
+            JOB,
+            state.deployment,
+            worker_name(self.shown_as),
+            Place(self.shown_as),
+            self.cluster.clock,
+            self.subtasks,
         )
         self.worker = Worker(
             JOB,
