@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -25,13 +26,17 @@ def boot_id() -> str | None:
 
 
 def process_started(pid: int) -> str | None:
-    """Start time of a process in clock ticks since boot, None if it is gone or cannot be seen.
+    """Start time of a process in clock ticks since boot, None if it is gone.
 
-    A zombie (exited, not yet reaped) counts as gone: it writes nothing any more.
+    A zombie (exited, not yet reaped) counts as gone: it writes nothing any more. Raises OSError if it cannot be seen:
+    by one that has no files left to open, or where the system hides the processes of others.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            raise
         return None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] == "Z" else fields[19]
@@ -40,7 +45,10 @@ def process_started(pid: int) -> str | None:
 def identify(application_id: str | None = None) -> Worker:
     """This process."""
     pid = os.getpid()
-    return Worker(socket.gethostname(), boot_id(), pid, process_started(pid), application_id)
+    started = None
+    with contextlib.suppress(OSError):  # then nobody can judge it: the fence alone holds it
+        started = process_started(pid)
+    return Worker(socket.gethostname(), boot_id(), pid, started, application_id)
 
 
 def identify_shared() -> Worker:
@@ -50,12 +58,16 @@ def identify_shared() -> Worker:
 
 
 def is_alive(worker: Worker) -> bool | None:
-    """True/False if the worker can be judged from here, None if it ran on another host or boot."""
+    """True/False if the worker can be judged from here, None if not: it ran on another host or boot, or cannot be
+    seen."""
     if worker.host != socket.gethostname() or worker.boot_id != boot_id():
         return None
     if worker.pid is None or worker.started is None:
         return None
-    return process_started(worker.pid) == worker.started
+    try:
+        return process_started(worker.pid) == worker.started
+    except OSError:
+        return None
 
 
 def end_worker(
@@ -78,9 +90,11 @@ def end_worker(
         return "gone"
     deadline = clock() + grace
     while clock() < deadline:
-        if not is_alive(worker):
+        if is_alive(worker) is False:
             return "left"
         sleep(0.05)
+    if is_alive(worker) is None:  # another process may have its pid by now
+        return "unreachable"
     try:
         os.kill(worker.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -88,7 +102,7 @@ def end_worker(
     except PermissionError:
         return "unreachable"
     deadline = clock() + _DYING
-    while is_alive(worker):
+    while is_alive(worker) is not False:
         if clock() >= deadline:
             return "unreachable"
         sleep(0.02)

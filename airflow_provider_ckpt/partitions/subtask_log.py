@@ -83,6 +83,8 @@ class SubtaskLog:
         continues_at: int | None = None,
         lost: Ranges = (),
         supervised: SupervisedTry | None = None,
+        *,
+        unless_closed: bool = False,
     ) -> LogState:
         """Claim the log for ``attempt``: from here on those before it cannot append. Its Spark folder has its name.
 
@@ -90,11 +92,15 @@ class SubtaskLog:
         what this attempt continues from. ``continues_at``: see :class:`Open`. ``lost``: entries that are void, and with
         them whatever end the log has by then: what they were of is still to be read. Raises LogHeldError if the log is
         held by a later attempt, or by one of the same epoch and number: of two that are not in order neither takes the
-        log from the other. Raises LaterTryError if a later try than ``supervised`` has opened it.
+        log from the other. Raises LaterTryError if a later try than ``supervised`` has opened it. ``unless_closed``: one
+        that was closed before the claim, by whoever was faster, stays as it is, and its state is returned: nothing is
+        written behind the end of a partition.
         """
         with self._lock:
             while True:
                 self._refuse_held(attempt, supervised)
+                if unless_closed and self.state.closed:
+                    return self.state
                 voids = union(lost, ranges(self._ends())) if lost else ()
                 record = Open(attempt, attempt.epoch, str(attempt), continues_at, voids, supervised)
                 try:

@@ -45,6 +45,8 @@ class _Host:
         self.liveness = Liveness(lost_after, longest_look, first_limit)
         self.attempts: dict[SubtaskId, AttemptId] = {}
         self.is_lost = False
+        self.shown: Outbox | None = None
+        """What it showed last."""
 
 
 class RemoteGateway:
@@ -171,7 +173,12 @@ class RemoteGateway:
         with self._lock:
             outbox, messages = self._correspondence.receive(host.name)
         if outbox is None:
+            # A JobMaster that does not know yet that it was overtaken may have buried it, its last word unread here. One
+            # that lives comes back with its next beat; one that does not is silent
+            if host.shown is not None:
+                self._judge(host, host.shown)
             return False
+        host.shown = outbox
         for message in messages:
             self._hear(host, message)
         self._judge(host, outbox)

@@ -248,3 +248,29 @@ def test_it_lists_seldom_while_each_subtask_has_a_worker(bench: Bench, monkeypat
         worker.deliver()
         bench.look(1.0)
     assert [at - began for at in listed] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 16.0, 26.0]
+
+
+def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_running_for_ever(bench: Bench) -> None:
+    """It reads "left" first, and deletes what it takes for read: so the one that has the job never hears of it."""
+    worker = bench.worker("w", opened())
+    bench.look()
+    worker.leave("it was told to")
+    worker.deliver()
+    bench.correspondence("master-0004").bury(worker.name)
+    assert bench.look() == []
+    heard = [one for _ in range(7) for one in bench.look()]
+    assert [attempt for attempt, _ in causes(heard)] == [FIRST]
+
+
+def test_a_worker_that_was_buried_and_lives_is_heard_again_and_has_not_failed(bench: Bench) -> None:
+    worker = bench.worker("w", opened())
+    bench.look()
+    bench.correspondence("master-0004").bury(worker.name)
+    assert bench.look() == []
+    worker.post("master-0005", rp.SubtaskRunning(1, V, FIRST, 2))
+    worker.deliver()
+    assert bench.look() == [rp.SubtaskRunning(5, V, FIRST, 2)]
+    for _ in range(8):
+        worker.post("master-0005", rp.SubtaskRunning(1, V, FIRST, 2))
+        worker.deliver()
+        assert causes(bench.look()) == []

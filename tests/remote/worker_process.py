@@ -174,7 +174,9 @@ class WorkerProcess(Process):
             return None
         self.cluster.may_fail(self, "before an attempt has opened its log")
         by_split, batch = graph.vertex(subtask.vertex).splits, self.cluster.mode == "batch"
-        log.open(attempt, continues_at(log, batch=batch, by_split=by_split), supervised=self.supervised)
+        goes_on = continues_at(log, batch=batch, by_split=by_split)
+        if log.open(attempt, goes_on, supervised=self.supervised, unless_closed=True).closed:
+            return None
         self.logs[subtask] = log
         self.cluster.may_fail(self, "after an attempt has opened its log")
         kind: type[Runner] = BatchRunner if batch else StreamingRunner

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.journal import worker_process
 from airflow_provider_ckpt.journal.worker_process import end_worker, identify, is_alive, process_started
 from airflow_provider_ckpt.model.worker import Worker
 from tests.support.processes import Process
@@ -65,6 +68,39 @@ def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(
     with child:
         worker = replace(identity(child.pid), started="1")
         assert end_worker(worker, grace=0.0) == "gone"
+        assert child.exit_code is None
+
+
+@pytest.mark.parametrize("why", [errno.EMFILE, errno.EACCES, errno.ENOMEM])
+def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
+    child: Process, monkeypatch: pytest.MonkeyPatch, why: int
+) -> None:
+    """One that has run out of files would take over from living workers."""
+    with child:
+        worker, read = identity(child.pid), Path.read_text
+
+        def refused(path: Path, *args: Any, **more: Any) -> str:
+            if path.name == "stat":
+                raise OSError(why, os.strerror(why))
+            return read(path, *args, **more)
+
+        monkeypatch.setattr(Path, "read_text", refused)
+        assert is_alive(worker) is None
+        assert end_worker(worker, grace=0.0) == "unreachable"
+        assert identify().started is None, "nobody is to judge it by what could not be seen"
+        monkeypatch.undo()
+        assert is_alive(worker)
+        assert child.exit_code is None
+
+
+def test_a_process_that_cannot_be_looked_at_any_more_is_not_killed(
+    child: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with child:
+        worker = identity(child.pid)
+        looks = iter([True, None])
+        monkeypatch.setattr(worker_process, "is_alive", lambda worker: next(looks))
+        assert end_worker(worker, grace=0.0) == "unreachable"
         assert child.exit_code is None
 
 

@@ -78,7 +78,9 @@ class SparkTaskFactory:
             return None
         by_split = self._context.graph.vertex(subtask.vertex).splits
         goes_on = 0 if void else continues_at(log, batch=self._batch, by_split=by_split)
-        log.open(attempt, goes_on, supervised=self._context.supervised)
+        log.open(attempt, goes_on, supervised=self._context.supervised, unless_closed=not void)
+        if log.state.closed and not void:  # by the attempt before, while this one came
+            return None
         self._logs[subtask] = log
         return self.make(subtask, attempt, plan, rewinds=False)
 

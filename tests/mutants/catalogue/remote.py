@@ -359,6 +359,18 @@ REMOTE = (
         "execution.batch.job-recovery.previous-worker.recovery.timeout is read, and goes nowhere",
     ),
     Mutant(
+        "remote-buried-unheard",
+        "W15",
+        "remote/remote_gateway.py",
+        "            if host.shown is not None:\n",
+        "            if host.shown is None:\n",
+        (
+            "tests/remote/test_remote_gateway.py::"
+            "test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_running_for_ever",
+        ),
+        "an overtaken JobMaster deletes what a worker has said last, and its subtask counts as running for ever",
+    ),
+    Mutant(
         "remote-hung-holds-up-all",
         "W7",
         "remote/turns.py",

@@ -612,6 +612,15 @@ _TAKE_OVER = (
         "a process that has nothing to do with the job is killed",
     ),
     Mutant(
+        "unseen-is-gone",
+        "R8",
+        "journal/worker_process.py",
+        "    except OSError:\n        return None\n\n\ndef end_worker",
+        "    except OSError:\n        return False\n\n\ndef end_worker",
+        ("tests/spark/test_worker.py",),
+        "a process that has no files left to open takes the living for gone",
+    ),
+    Mutant(
         "another-host",
         "R8",
         "journal/worker_process.py",
