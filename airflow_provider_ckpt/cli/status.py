@@ -9,5 +9,7 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 def shown_status(state: JobState) -> str | None:
     """The journal's status; a killed driver leaves RUNNING behind, which is said if it can be seen from here."""
     if state.is_held and is_alive(state.worker) is False:
+        if state.deployment:
+            return f"{state.status or 'not RUNNING yet'} (its JobMaster is gone; its workers go on until the next one)"
         return f"{state.status or 'not RUNNING yet'} (its driver is gone; the next run goes on)"
     return state.status

@@ -96,6 +96,7 @@ class Retention:
         """``before``: the checkpoint that was completed before it, by whichever JobMaster; 0: none."""
         number = completed.checkpoint
         try:
+            self._journal.check_fenced()  # what is kept is for the JobMaster to say that has the job
             self._write_metadata(completed)
             self._delete_old(min(one.checkpoint for one in kept))
             if number // TRUNCATE_EVERY > before // TRUNCATE_EVERY:

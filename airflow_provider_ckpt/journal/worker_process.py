@@ -25,6 +25,14 @@ def boot_id() -> str | None:
         return None
 
 
+def pid_namespace() -> str | None:
+    """In which a pid means something; None where the system has none, or does not show it."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+
+
 def process_started(pid: int) -> str | None:
     """Start time of a process in clock ticks since boot, None if it is gone.
 
@@ -48,7 +56,7 @@ def identify(application_id: str | None = None) -> Worker:
     started = None
     with contextlib.suppress(OSError):  # then nobody can judge it: the fence alone holds it
         started = process_started(pid)
-    return Worker(socket.gethostname(), boot_id(), pid, started, application_id)
+    return Worker(socket.gethostname(), boot_id(), pid, started, application_id, pid_namespace())
 
 
 def identify_shared() -> Worker:
@@ -58,11 +66,13 @@ def identify_shared() -> Worker:
 
 
 def is_alive(worker: Worker) -> bool | None:
-    """True/False if the worker can be judged from here, None if not: it ran on another host or boot, or cannot be
-    seen."""
+    """True/False if the worker can be judged from here, None if not: it ran on another host or boot, in another
+    container, or cannot be seen."""
     if worker.host != socket.gethostname() or worker.boot_id != boot_id():
         return None
     if worker.pid is None or worker.started is None:
+        return None
+    if worker.pid_namespace not in (None, pid_namespace()):  # None: written before it was noted
         return None
     try:
         return process_started(worker.pid) == worker.started

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from airflow_provider_ckpt.model.json_form import own_form, reader, to_json
+from airflow_provider_ckpt.model.json_form import LATER, own_form, reader, to_json
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Worker:
     """A number in journals of the first release."""
     application_id: str | None = None
     """Of Spark."""
+    pid_namespace: str | None = field(default=None, metadata=LATER)
+    """On Linux: containers of one host may have one host name, and each its own process of a pid."""
 
     def __str__(self) -> str:
         known = {one.name: getattr(self, one.name) for one in fields(self)}

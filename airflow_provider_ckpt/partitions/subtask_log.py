@@ -92,9 +92,9 @@ class SubtaskLog:
         what this attempt continues from. ``continues_at``: see :class:`Open`. ``lost``: entries that are void, and with
         them whatever end the log has by then: what they were of is still to be read. Raises LogHeldError if the log is
         held by a later attempt, or by one of the same epoch and number: of two that are not in order neither takes the
-        log from the other. Raises LaterTryError if a later try than ``supervised`` has opened it. ``unless_closed``: one
-        that was closed before the claim, by whoever was faster, stays as it is, and its state is returned: nothing is
-        written behind the end of a partition.
+        log from the other. Raises LaterTryError if a later try than ``supervised`` has opened it. ``unless_closed``: a
+        log that was closed before the claim, by whoever was faster, stays as it is, and its state is returned: nothing
+        is written behind the end of a partition.
         """
         with self._lock:
             while True:

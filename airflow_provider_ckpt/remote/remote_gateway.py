@@ -173,8 +173,8 @@ class RemoteGateway:
         with self._lock:
             outbox, messages = self._correspondence.receive(host.name)
         if outbox is None:
-            # A JobMaster that does not know yet that it was overtaken may have buried it, its last word unread here. One
-            # that lives comes back with its next beat; one that does not is silent
+            # A JobMaster that does not know yet that it was overtaken may have buried it, its last word unread here.
+            # One that lives comes back with its next beat; one that does not is silent
             if host.shown is not None:
                 self._judge(host, host.shown)
             return False

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.remote.liveness import Liveness
 from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import HOUSEKEEPING, WorkerEnd
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.layout import deployment_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -33,11 +34,12 @@ class _Other:
     """A worker, as far as it is known."""
 
     liveness: Liveness
-    outbox: Outbox
+    outbox: Outbox | None
+    """None: it cannot be read, so that of a later version."""
 
     def may_run(self, subtask: SubtaskId) -> bool:
         """One of a version that does not tell may run anything."""
-        return self.outbox.subtasks is None or subtask in self.outbox.subtasks
+        return self.outbox is None or self.outbox.subtasks is None or subtask in self.outbox.subtasks
 
 
 class Standby:
@@ -66,6 +68,7 @@ class Standby:
         self._others: dict[str, _Other] = {}
         self._elsewhere: set[str] = set()
         """Workers that run other subtasks: what a worker runs never changes."""
+        self._unreadable: set[str] = set()
         self._finished: frozenset[SubtaskId] = frozenset()
         self._next_look = -math.inf
         self._asked = False
@@ -115,12 +118,13 @@ class Standby:
                 self._meet(name)
 
     def _meet(self, name: str) -> None:
-        outbox = read_outbox(self._storage, f"{self._folder}/{name}")
-        if outbox is None:
+        shown = self._read(name)
+        if shown is None:
             return
+        beat, outbox = shown
         liveness = Liveness(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))
         other = _Other(liveness, outbox)
-        liveness.see(outbox.beat, self._clock())
+        liveness.see(beat, self._clock())
         if any(map(other.may_run, self._subtasks)):
             self._others[name] = other
         else:
@@ -128,12 +132,28 @@ class Standby:
 
     def _see(self) -> None:
         for name, other in list(self._others.items()):
-            outbox = read_outbox(self._storage, f"{self._folder}/{name}")
-            if outbox is None:  # the JobMaster has buried it: others run what it ran
+            shown = self._read(name)
+            if shown is None:  # the JobMaster has buried it: others run what it ran
                 del self._others[name]
                 continue
-            other.outbox = outbox
-            other.liveness.see(outbox.beat, self._clock())
+            beat, other.outbox = shown
+            other.liveness.see(beat, self._clock())
+
+    def _read(self, name: str) -> tuple[object, Outbox | None] | None:
+        """Its beat, and what it shows; None if it is not there. Of what cannot be read any change is a beat: that
+        somebody writes it can be seen all the same."""
+        path = f"{self._folder}/{name}"
+        try:
+            outbox = read_outbox(self._storage, path)
+            return None if outbox is None else (outbox.beat, outbox)
+        except (MalformedDocumentError, NewerFormatError) as error:
+            if name not in self._unreadable:
+                self._unreadable.add(name)
+                log.warning("a worker cannot be understood, and counts as living while it writes: %s", error)
+        try:
+            return self._storage.read(path), None
+        except ObjectNotFoundError:
+            return None
 
     @property
     def _free(self) -> tuple[SubtaskId, ...]:
@@ -142,5 +162,6 @@ class Standby:
         return tuple(one for one in left if not any(other.may_run(one) for other in living))
 
     def _is_at_work(self, other: _Other) -> bool:
-        left = other.outbox.left is not None
-        return not (left or other.liveness.is_lost or self._lives(other.outbox.process) is False)
+        if other.liveness.is_lost:
+            return False
+        return other.outbox is None or (other.outbox.left is None and self._lives(other.outbox.process) is not False)

@@ -123,11 +123,13 @@ class WorkerRun:
         job_id, deployment = prepared.options.job_id, journal.state.deployment
         status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId)
         begin_warm_up(prepared.spark, stateful=bool(prepared.plan.stateful()))
+        asked = _AskedToLeave()
+        self.on_worker(asked)
         while True:
             standby = Standby(
                 storage, job_id, deployment, subtasks, journal.refresh, self.timing, is_well=lambda: not is_gone()
             )
-            self.on_worker(standby)
+            asked.tells(standby)
             text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"
             status.say(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
             found = standby.wait()
@@ -136,7 +138,7 @@ class WorkerRun:
             if isinstance(found, WorkerEnd):
                 return told(status, journal.state, job_id, found, None)
             try:
-                code = self._run(prepared, storage, journal, found, on_status)
+                code = self._run(prepared, storage, journal, found, on_status, asked.tells)
             except SubtaskTakenError as error:  # by another one that stood by, or that was begun again
                 status.say(LineKind.WARNING, str(error), journal.state)
                 continue
@@ -150,6 +152,7 @@ class WorkerRun:
         journal: Journal,
         subtasks: tuple[SubtaskId, ...],
         on_status: OnStatus,
+        on_worker: OnWorker | None = None,
     ) -> ExitCode:
         state, job_id = journal.state, prepared.options.job_id
         application = prepared.spark.sparkContext.applicationId
@@ -174,7 +177,7 @@ class WorkerRun:
             silence=self.timing.silence,
             make_nonce=new_nonce,
         )
-        self.on_worker(worker)
+        (on_worker or self.on_worker)(worker)
         with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
             context = replace(_context(prepared, storage, state, worker), supervised=self.supervised)
             frozen, splits = _frozen(storage, state), _splits(storage, state)
@@ -191,6 +194,24 @@ class WorkerRun:
             if end is WorkerEnd.FAILED and worker.failure is not None:
                 return told_failed(status, journal.state, worker.failure)
             return told(status, journal.state, job_id, end, worker.job_status)
+
+
+class _AskedToLeave:
+    """Of one that stands by, works, and stands by again: who asks it to leave may come between two of these."""
+
+    def __init__(self) -> None:
+        self._now: CanLeave | None = None
+        self._is_asked = False
+
+    def tells(self, now: CanLeave) -> None:
+        self._now = now
+        if self._is_asked:
+            now.leave()
+
+    def leave(self) -> None:
+        self._is_asked = True
+        if self._now is not None:
+            self._now.leave()
 
 
 class _Readers:

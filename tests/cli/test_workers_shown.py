@@ -25,6 +25,22 @@ def test_which_subtasks_workers_have_to_run_is_shown() -> None:
     assert (view["deployment"], view["unfinished_subtasks"]) == (1, left)
 
 
+def test_a_job_whose_workers_go_on_is_running_whoever_coordinates_it() -> None:
+    """A JobMaster that comes after another one has not heard of all workers yet, or never does: they publish."""
+    state = JobState("orders")
+    for event in (*of_deployment(), ev.StatusChanged(JobStatus.CREATED, 139.0)):
+        event.apply(state)
+    claims = ev.EpochClaimed(state.epoch + 1, "try", WORKER, 140.0, deployment=state.deployment)
+    claims.apply(state)
+    assert dict(summary(state))["status"] == "CREATED", "it never ran"
+    ev.StatusChanged(JobStatus.RUNNING, 141.0).apply(state)
+    for number in (2, 3):
+        ev.EpochClaimed(state.epoch + number, "try", WORKER, 142.0, deployment=state.deployment).apply(state)
+        assert str(dict(summary(state))["status"]).startswith("RUNNING")
+    ev.EpochClaimed(state.epoch + 1, "next", WORKER, 143.0).apply(state)
+    assert str(dict(summary(state))["status"]).startswith("CREATED"), "the next run, of another deployment"
+
+
 def test_a_job_that_ended_or_was_taken_over_has_no_workers() -> None:
     for last in (ev.StatusChanged(JobStatus.STOPPED, 140.0), ev.EpochClaimed(9, "try", WORKER, 140.0)):
         state = JobState("orders")

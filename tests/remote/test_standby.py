@@ -239,3 +239,17 @@ def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room
     room.then = [(11.0, fails), (113.0, answers), (150.0, lambda: room.silent(one))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now >= 150 + LOST_AFTER - 2
+
+
+def test_a_worker_that_cannot_be_understood_ends_nobody_who_stands_by(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may run anything, so nothing is taken while it writes; once it does not it is lost like any other."""
+    room.worker("x", A)
+    path, written = "job/deployments/0001/worker-z.json", iter(range(1000))
+    room.storage.replace(path, b"")
+    room.then = [(at, lambda: room.storage.replace(path, b"later %d" % next(written))) for at in range(10, 200, 10)]
+    room.then.append((5.0, lambda: room.gone.add("x")))
+    assert room.standby(A).wait() == (A,)
+    assert 190 + LOST_AFTER <= room.clock.now < 195 + LOST_AFTER
+    assert len([one for one in caplog.records if "cannot be understood" in one.message]) == 1

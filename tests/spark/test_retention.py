@@ -121,6 +121,17 @@ def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> Non
     assert house.positions("a")[0] == house.positions("b")[0] == 1
 
 
+def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) -> None:
+    house = House(storage).live(2)
+    before = sorted(storage.list("job/checkpoints"))
+    house.complete(3)
+    late = house.next_master(retained=1)
+    Journal(storage, "job").claim("t2", Worker(), 0.0)
+    late.completed(3)
+    late.close()
+    assert sorted(storage.list("job/checkpoints")) == before
+
+
 def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
     house = House(storage).live(LAST)
     for uid in ("a", "b"):

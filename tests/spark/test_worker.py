@@ -71,6 +71,16 @@ def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(
         assert child.exit_code is None
 
 
+def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(child: Process) -> None:
+    """Its pid is another process here, or none: it would count as gone, and its folders as free."""
+    with child:
+        worker = replace(identity(child.pid), pid_namespace="pid:[1]")
+        assert is_alive(worker) is None
+        assert end_worker(worker, grace=0.0) == "unreachable"
+        assert is_alive(replace(worker, pid_namespace=None)), "as it was written before namespaces were noted"
+        assert child.exit_code is None
+
+
 @pytest.mark.parametrize("why", [errno.EMFILE, errno.EACCES, errno.ENOMEM])
 def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
     child: Process, monkeypatch: pytest.MonkeyPatch, why: int

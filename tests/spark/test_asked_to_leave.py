@@ -1,0 +1,61 @@
+"""A worker that stands by and is told to leave, whatever it is about just then."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import DeploymentPrepared
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.remote.can_leave import CanLeave
+from airflow_provider_ckpt.remote.errors import SubtaskTakenError
+from airflow_provider_ckpt.remote.standby import Standby
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.remote.worker import WorkerEnd
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.spark import worker_run
+from airflow_provider_ckpt.spark.worker_run import WorkerRun
+
+A = SubtaskId("a/0")
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_taken: bool) -> None:
+    """While the logs are read, which takes seconds on an object store: the one that stood by has returned, and the
+    worker is not there yet. What was told then holds for the worker, and if that comes to nothing, for what follows."""
+    state = JobState("job")
+    DeploymentPrepared(1, 1.0).apply(state)
+    journal: Any = SimpleNamespace(state=state, refresh=lambda: state)
+    prepared: Any = SimpleNamespace(
+        options=SimpleNamespace(job_id="job"),
+        spark=SimpleNamespace(sparkContext=SimpleNamespace(applicationId="x")),
+        plan=SimpleNamespace(stateful=list),
+    )
+    handlers: list[CanLeave] = []
+    left: list[str] = []
+
+    class Worker:
+        def leave(self) -> None:
+            left.append("the worker")
+
+    def wait(standby: Standby) -> object:
+        return WorkerEnd.ASKED if standby._asked else (A,)
+
+    def run(self: WorkerRun, *given: Any) -> ExitCode:
+        handlers[-1].leave()
+        if is_taken:
+            raise SubtaskTakenError(job_id="job", deployment=1, why="another one was faster")
+        given[-1](Worker())
+        return ExitCode.FAILED
+
+    monkeypatch.setattr(Standby, "wait", wait)
+    monkeypatch.setattr(WorkerRun, "_run", run)
+    monkeypatch.setattr(worker_run, "begin_warm_up", lambda spark, stateful: None)
+    work = WorkerRun(("a/0",), Timing(0.1), handlers.append, standby=True)
+    nothing: Any = None
+    work._stand_by(prepared, nothing, journal, (A,), lambda line: None)
+    assert left == ([] if is_taken else ["the worker"])
+    assert len(handlers) == 1
