@@ -25,8 +25,9 @@ class JobLifecycle:
     """CREATED until every subtask that must acknowledge runs, RUNNING until it is decided how the job ends
     and what completed is released (R16); over afterwards.
 
-    STOPPED is said of a stop whose savepoint is completed and released, and of nothing else. A stop that
-    failed leaves the job running, as Flink does, or, if the job has to leave anyway, RESTARTING.
+    STOPPED is said of a stop whose savepoint is completed and released, but for what gates hold (at the end of data: of
+    the last checkpoint), and of nothing else. A stop that failed leaves the job running, as Flink does, or, if the job
+    has to leave anyway, RESTARTING.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -107,6 +108,9 @@ class JobLifecycle:
             self._end_finished()
         elif stop is not None and stop.savepoint is not None and not self.work_is_done:
             self.end(JobStatus.STOPPED, None)
+        elif stop is not None and self.work_is_done and parts.releases.held:
+            # nothing is left to take a savepoint of; whoever stops does not wait for gates, be it at the end of data
+            self.end(JobStatus.STOPPED, None)
 
     def _end_finished(self) -> None:
         """Splits that nobody has read would be lost without a word: no later run of a FINISHED job reads them."""
@@ -143,7 +147,9 @@ class JobLifecycle:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
         elif ending.status is JobStatus.STOPPED and stop is not None:
-            self._answer("stop", RequestOutcome.completed(f"savepoint {stop.savepoint} is released{self._but()}"), now)
+            at = f"checkpoint {self._last_completed}, which covers all data," if self.work_is_done else ""
+            at = at or f"savepoint {stop.savepoint}"
+            self._answer("stop", RequestOutcome.completed(f"{at} is released{self._but()}"), now)
             self._answer("drain", RequestOutcome.failed("the job was stopped before it was drained"), now)
         else:
             self._answer("stop", RequestOutcome.failed(f"{ending.cause}"), now)

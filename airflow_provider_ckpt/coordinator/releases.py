@@ -41,7 +41,7 @@ class Releases:
     @property
     def held(self) -> list[str]:
         """The sinks that lack a completed checkpoint because of their gates."""
-        return [uid for uid, queue in self._queues.items() if queue.is_held and queue.is_behind]
+        return [uid for uid, queue in self._queues.items() if queue.is_held and queue.is_behind and not queue.under_way]
 
     @property
     def next_try(self) -> float | None:
@@ -56,10 +56,11 @@ class Releases:
         return min((sum(number > queue.released for number in self._completed) for queue in going), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
-        """Whether something is to be released yet, apart from what gates hold. ``for_failing``: a sink whose last try
-        failed counts."""
+        """Whether something is to be released yet, apart from what gates hold; what is under way counts: its gate may
+        have opened. ``for_failing``: a sink whose last try failed counts."""
         return any(
-            queue.is_behind and not queue.is_held and (for_failing or not queue.is_failing)
+            queue.under_way is not None
+            or (queue.is_behind and not queue.is_held and (for_failing or not queue.is_failing))
             for queue in self._queues.values()
         )
 

@@ -50,6 +50,15 @@ class GateAnswerError(TerminalError):
     )
 
 
+class GateFailedError(TransientError):
+    """``data``: job, sink, checkpoint, cause."""
+
+    template = (
+        "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and failed: {cause}; nothing "
+        "is released there, and it is asked again"
+    )
+
+
 class ReleaseHeldError(TransientError):
     """``data``: job, sinks, checkpoint."""
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.gate import PendingRelease
-from airflow_provider_ckpt.jobmaster.errors import GateAnswerError
+from airflow_provider_ckpt.job.gate import Gate, PendingRelease
+from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -57,10 +57,20 @@ class SinkReleases:
         rows = sum(handle["rows"] for handle in handles)
         if not rows:
             return True
-        answer: object = gate(PendingRelease(self._job_id, uid, completed.checkpoint, rows))
+        answer = self._ask(gate, PendingRelease(self._job_id, uid, completed.checkpoint, rows))
         if not isinstance(answer, bool):  # "false" is true
             raise GateAnswerError(job=self._job_id, sink=uid, checkpoint=completed.checkpoint, answer=answer)
         return answer
+
+    @staticmethod
+    def _ask(gate: Gate, pending: PendingRelease) -> object:
+        try:
+            return gate(pending)
+        except Exception as error:  # whatever it is: it is no answer, and not the sink's failure
+            cause = str(error) if isinstance(error, CkptError) else f"{type(error).__name__}: {error}"
+            raise GateFailedError(
+                job=pending.job_id, sink=pending.sink, checkpoint=pending.checkpoint, cause=cause
+            ) from error
 
     def _handles(self, uid: str, completed: CheckpointCompleted, since: CheckpointCompleted | None) -> list[Handle]:
         found: list[Handle] = []
@@ -117,7 +127,7 @@ class Releaser:
             self._post(ReleaseHeld(self._epoch, number, sink))
         except CkptError as error:
             self._post(ReleaseFailed(self._epoch, number, sink, str(error), terminal=not error.retryable))
-        except Exception as error:  # a sink may raise anything: the coordinator decides, nothing is swallowed
+        except BaseException as error:  # a sink may raise anything: the coordinator decides, and waits for an answer
             self._post(ReleaseFailed(self._epoch, number, sink, f"{type(error).__name__}: {error}"))
         else:
             self._post(ReleaseDone(self._epoch, number, sink, counts))

@@ -98,7 +98,8 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         return f"ckpt_release/{self.job_id}/{self.sink or ''}"
 
     async def _begin(self, state: JobState) -> Told:
-        told = Told(_created(state), state.last_released)
+        ahead = state.sinks_released.get(self.sink, 0) if self.sink else 0
+        told = Told(_created(state), max(state.last_released, ahead))
         await self._keep(told)
         return told
 

@@ -14,7 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, JobCreated
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, JobCreated, SinkReleased
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -289,3 +289,20 @@ def test_releases_of_a_job_that_is_deleted_right_behind_its_end_are_told(root: S
     assert checkpoints(events) == [(1, 2)]
     assert events[0]["sinks"] == {"lake": {"rows": 20, "files": 1}}
     assert Watcher(root.uri, store).until() == []
+
+
+def test_begun_on_a_sink_that_is_ahead_of_the_job_it_begins_with_its_next_release(
+    root: Storage, journal: Journals
+) -> None:
+    """The other sink is held by a gate since the beginning, so the job as a whole has released nothing."""
+    writer = created(journal("orders"))
+
+    def of_one_sink(checkpoint: int) -> None:
+        writer.write(CheckpointCompleted(checkpoint, 1.0, 2.0, "checkpoint", {}, {}))
+        writer.write(SinkReleased("out", checkpoint, 3.0, {"rows": 5}))
+        writer.flush()
+
+    for number in (1, 2, 3):
+        of_one_sink(number)
+    events = Watcher(root.uri, Store(), sink="out").until(lambda: of_one_sink(4))
+    assert checkpoints(events) == [(3, 4)]

@@ -285,9 +285,17 @@ class World:
         }
         released = {event.checkpoint for event in events if isinstance(event, CheckpointReleased)}
         if not savepoints:
-            raise BrokenError(f"epoch {epoch} STOPPED without a savepoint")
+            self._check_stopped_at_the_end(epoch)
+            return
         if not savepoints & released or max(savepoints) > self._released:
             self._check_held("STOPPED", max(savepoints))
+
+    def _check_stopped_at_the_end(self, epoch: int) -> None:
+        """Without a savepoint: a completed checkpoint covers the end of all data, and gates hold what is left."""
+        last = [event for _, event in self.journal if isinstance(event, CheckpointCompleted)][-1:]
+        if not last or not all(snapshot.finished for snapshot in last[0].subtasks.values()):
+            raise BrokenError(f"epoch {epoch} STOPPED without a savepoint")
+        self._check_held("STOPPED", last[0].checkpoint)
 
     def check_answers(self, epoch: int, asked: Collection[str]) -> None:
         """At the end of a run everybody who asked was told how it went, once; a stop is not called completed

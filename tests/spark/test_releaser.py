@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
 from airflow_provider_ckpt.job.gate import Gate, PendingRelease
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
@@ -211,3 +213,27 @@ def test_a_gate_that_raises_lets_nothing_pass_and_is_asked_again(log: SubtaskLog
     assert not told.terminal
     assert "the service is down" in told.cause
     assert target.released == []
+
+
+def test_a_gate_that_raises_an_error_of_this_package_is_asked_again_too(log: SubtaskLog) -> None:
+    """Such an error is for good where it comes from: a gate that looks at another job fails so until that has begun."""
+    publish(log, 0)
+
+    def gate(pending: PendingRelease) -> bool:
+        raise NoSuchJobError(job_id="upstream", root="/r", known="none")
+
+    (told,) = release(log, Target(), (completed(log, 1), None), gate=gate)
+    assert isinstance(told, ReleaseFailed)
+    assert not told.terminal
+    assert "the gate of sink 's' of job 'j'" in told.cause
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError()])
+def test_whatever_a_gate_raises_is_answered(log: SubtaskLog, error: BaseException) -> None:
+    publish(log, 0)
+
+    def gate(pending: PendingRelease) -> bool:
+        raise error
+
+    (told,) = release(log, Target(), (completed(log, 1), None), gate=gate)
+    assert isinstance(told, ReleaseFailed)

@@ -1,0 +1,80 @@
+"""A stop beside sinks that gates hold: at the end of data, and while a gate that was closed lets something pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.effects import EndJob
+from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from tests.coordinator.harness import Harness, graph, only, vertex
+
+TWO = graph(vertex("v", sources="live", sinks="a b"))
+BOUNDED = graph(vertex("v", sources="v", bounded="v", sinks="a b"))
+
+
+def stays_closed(h: Harness, seconds: float = 100.0) -> None:
+    until = h.now + seconds
+    while h.now < until:
+        h.at(h.now + GATE_PAUSE)
+        if "b" in h.c.releasing:
+            h.held("b")
+
+
+def with_savepoint(gate_opens: bool) -> Harness:
+    """A stop whose savepoint, 2, is completed, and released in "a"; the gate of "b" held 1 and is asked again."""
+    h = Harness(TWO, interval=1e6)
+    h.at(1e6)
+    h.ack()
+    h.released(sink="a")
+    h.held("b")
+    h.request("stop", "r")
+    h.ack()
+    if gate_opens:
+        h.at(h.now + GATE_PAUSE)
+        assert h.c.releasing.get("b") == 2
+    h.released(sink="a")
+    return h
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_r16_a_stop_at_the_end_of_data_does_not_wait_for_a_gate(leaves: bool, mode: RuntimeMode) -> None:
+    h = Harness(BOUNDED, timeout=60.0, mode=mode)
+    h.end_of_data()
+    h.ack(finished=True)
+    h.released(sink="a")
+    h.held("b")
+    assert not only(EndJob, h.effects), "without a stop it waits"
+    h.request("stop", "r", leaves=leaves)
+    stays_closed(h)
+    [end] = only(EndJob, h.effects)
+    assert end.status == "STOPPED"
+    [*_, answer] = h.answers("r")
+    assert "covers all data" in str(answer)
+    assert "gates of b" in str(answer)
+
+
+def test_r16_nor_does_one_that_was_there_when_the_data_ended() -> None:
+    h = Harness(BOUNDED, timeout=60.0)
+    h.request("stop", "r")
+    h.at(1.0)
+    h.end_of_data()
+    h.ack(finished=True)
+    h.released(sink="a")
+    h.held("b")
+    stays_closed(h)
+    assert [end.status for end in only(EndJob, h.effects)] == ["STOPPED"]
+
+
+def test_r16_a_stop_waits_for_what_a_gate_has_let_pass() -> None:
+    h = with_savepoint(gate_opens=True)
+    assert not only(EndJob, h.effects)
+    h.released(sink="b")
+    assert [end.status for end in only(EndJob, h.effects)] == ["STOPPED"]
+
+
+def test_r16_and_hears_if_that_cannot_be_released() -> None:
+    h = with_savepoint(gate_opens=True)
+    h.release_failed("b", terminal=True)
+    assert [end.status for end in only(EndJob, h.effects)] == ["FAILED"]
