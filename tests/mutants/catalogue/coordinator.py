@@ -301,6 +301,15 @@ COORDINATOR = (
         "a job is FINISHED whose slowest sink lacks the last rows",
     ),
     Mutant(
+        "let-pass-is-held",
+        "R16",
+        "coordinator/releases.py",
+        "            queue.under_way is not None\n            or (",
+        "            (",
+        ("tests/coordinator/test_gates_and_stops.py",),
+        "a job is STOPPED over a release that its gate has just let pass, whatever comes of it",
+    ),
+    Mutant(
         "one-sink-holds-up-the-others",
         "R9",
         "coordinator/releases.py",

@@ -726,7 +726,7 @@ _RESTORE = (
         "next-attempt-unfenced",
         "R8",
         "spark/task/spark_task_factory.py",
-        "        log.open(attempt, goes_on, supervised=self._context.supervised)\n",
+        "        log.open(attempt, goes_on, supervised=self._context.supervised, unless_closed=not void)\n",
         "",
         ("tests/spark/test_restarts.py::test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on",),
         "two attempts append to one log",
