@@ -147,8 +147,8 @@ class JobLifecycle:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
         elif ending.status is JobStatus.STOPPED and stop is not None:
-            at = f"checkpoint {self._last_completed}, which covers all data," if self.work_is_done else ""
-            at = at or f"savepoint {stop.savepoint}"
+            whole = f"checkpoint {self._last_completed}, which covers all data,"
+            at = whole if stop.savepoint is None else f"savepoint {stop.savepoint}"
             self._answer("stop", RequestOutcome.completed(f"{at} is released{self._but()}"), now)
             self._answer("drain", RequestOutcome.failed("the job was stopped before it was drained"), now)
         else:

@@ -41,7 +41,8 @@ class Releases:
     @property
     def held(self) -> list[str]:
         """The sinks that lack a completed checkpoint because of their gates."""
-        return [uid for uid, queue in self._queues.items() if queue.is_held and queue.is_behind and not queue.under_way]
+        held = [uid for uid, queue in self._queues.items() if queue.is_held and queue.is_behind]
+        return [uid for uid in held if self._queues[uid].under_way is None]  # else its gate is being asked
 
     @property
     def next_try(self) -> float | None:

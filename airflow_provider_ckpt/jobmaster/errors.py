@@ -55,7 +55,7 @@ class GateFailedError(TransientError):
 
     template = (
         "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and failed: {cause}; nothing "
-        "is released there, and it is asked again"
+        "is released there until it answers"
     )
 
 

@@ -42,12 +42,22 @@ def process_started(pid: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, 0)
+        if _is_there(pid):
             raise
         return None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] == "Z" else fields[19]
+
+
+def _is_there(pid: int) -> bool:
+    """Whether the system knows such a process, also one that it does not show."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def identify(application_id: str | None = None) -> Worker:

@@ -16,7 +16,8 @@ class JobStatus(str, Enum):
     RESTARTING = "RESTARTING"
     """The run failed. Whoever runs the job again (a retry, a person) goes on."""
     STOPPED = "STOPPED"
-    """The run ended with a savepoint that is released. Whoever runs the job again goes on."""
+    """The run ended with a savepoint (at the end of its data: a checkpoint of all) that is released, but for what gates
+    hold. Whoever runs the job again goes on."""
     FINISHED = "FINISHED"
     """Every source has ended, and everything is released. Running the job again has nothing to do."""
     FAILED = "FAILED"

@@ -122,7 +122,7 @@ class Pointer:
         # The driver says 0 for "none yet".
         completed, released = data.get("checkpoint") or None, data.get("released") or None
         if "released" not in data and status.ended_well:
-            released = completed  # both end with everything released (R16)
+            released = completed  # both end with everything released (R16); what gates hold, drivers tell
         operators = data.get("finished_operators")
         return replace(
             self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 
 PATIENCE = 1.0
 """Seconds after which a turn does not count any more: a storage that hangs holds up its own job, and no other."""
@@ -12,17 +13,18 @@ PATIENCE = 1.0
 
 class Turns:
     """A context, entered for each piece of work, in any thread; not within itself. ``count``: so many work at once, but
-    for those that have been at it for ``patience`` seconds. Who came first is next.
+    for those that have been at it for ``patience`` seconds. Who came first is next. ``clock``: seconds that never go
+    back.
 
     It is the work that may take too long, not the wait: where hundreds begin at once, the last of them wait for
     longer than that though nothing hangs, and are not to begin together all the same.
     """
 
-    def __init__(self, count: int, patience: float = PATIENCE) -> None:
-        self._count, self._patience = count, patience
+    def __init__(self, count: int, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._count, self._patience, self._clock = count, patience, clock
         self._lock = threading.Lock()
         self._working: dict[int, float] = {}
-        """Thread -> when its turn does not count any more (``time.monotonic``)."""
+        """Thread -> when its turn does not count any more by the clock."""
         self._waiting: deque[threading.Event] = deque()
         """Of each who waits, what wakes it. Only the first is woken: of hundreds each would look for nothing."""
 
@@ -51,7 +53,7 @@ class Turns:
             if self._waiting[0] is not me or len(self._counted()) >= self._count:
                 return False
             self._waiting.popleft()
-            self._working[threading.get_ident()] = time.monotonic() + self._patience
+            self._working[threading.get_ident()] = self._clock() + self._patience
             self._wake_first()
             return True
 
@@ -61,10 +63,10 @@ class Turns:
             counted = self._counted()
             if self._waiting[0] is not me:
                 return None
-            return max(0.0, counted[-self._count] - time.monotonic()) if len(counted) >= self._count else 0.0
+            return max(0.0, counted[-self._count] - self._clock()) if len(counted) >= self._count else 0.0
 
     def _counted(self) -> list[float]:
-        now = time.monotonic()
+        now = self._clock()
         return sorted(ends for ends in self._working.values() if ends > now)
 
     def _wake_first(self) -> None:

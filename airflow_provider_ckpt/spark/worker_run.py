@@ -91,8 +91,9 @@ class WorkerRun:
             return ExitCode.FAILED
         subtasks = chosen(state, self.asked)
         prepared = prepare_again(job, options, storage, location, state)
-        run = self._stand_by if self.standby else self._run
-        return run(prepared, storage, journal, subtasks, on_status)
+        if self.standby:
+            return self._stand_by(prepared, storage, journal, subtasks, on_status)
+        return self._run(prepared, storage, journal, subtasks, on_status, self.on_worker)
 
     def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
         waited, is_told = 0.0, False
@@ -152,7 +153,7 @@ class WorkerRun:
         journal: Journal,
         subtasks: tuple[SubtaskId, ...],
         on_status: OnStatus,
-        on_worker: OnWorker | None = None,
+        on_worker: OnWorker,
     ) -> ExitCode:
         state, job_id = journal.state, prepared.options.job_id
         application = prepared.spark.sparkContext.applicationId
@@ -177,7 +178,7 @@ class WorkerRun:
             silence=self.timing.silence,
             make_nonce=new_nonce,
         )
-        (on_worker or self.on_worker)(worker)
+        on_worker(worker)
         with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
             context = replace(_context(prepared, storage, state, worker), supervised=self.supervised)
             frozen, splits = _frozen(storage, state), _splits(storage, state)

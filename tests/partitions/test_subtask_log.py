@@ -655,3 +655,12 @@ def test_w14_an_attempt_of_the_same_try_or_of_one_that_is_not_to_be_compared_doe
     log.open(AttemptId(1, 2, "next"), supervised=next_one)
     assert log.state.opened is not None
     assert log.state.opened.attempt.nonce == "next"
+
+
+def test_r11_an_attempt_that_comes_while_the_one_before_closes_the_log_leaves_it_closed(storage: Storage) -> None:
+    before, later = opened(storage), loaded(storage)
+    before.end_of_partition()
+    assert later.open(AttemptId(1, 1, "later"), unless_closed=True).closed
+    assert [type(record).__name__ for _, record in loaded(storage).records()] == ["Open", "EndOfPartition"]
+    before.check_fenced()  # nobody has taken it over
+    assert loaded(storage).open(AttemptId(1, 1, "later"), 0).closed is False, "what is given up is written anew"

@@ -61,6 +61,16 @@ def test_golden_one_that_tells_what_its_worker_runs(storage: Storage) -> None:
     assert unsealed_document(storage.read("o.json")) == json.loads(golden)
 
 
+def test_golden_one_that_tells_in_which_container_its_pid_is(storage: Storage) -> None:
+    golden = GOLDEN.with_name("outbox-v1-namespace.json").read_bytes()
+    process = replace(SAMPLE.process, pid_namespace="pid:[4026531836]")
+    sample = replace(SAMPLE, process=process, subtasks=frozenset(map(SubtaskId, ("v/0", "v/1"))))
+    storage.create("golden.json", golden)
+    assert read_outbox(storage, "golden.json") == sample
+    write_outbox(storage, "o.json", sample)
+    assert unsealed_document(storage.read("o.json")) == json.loads(golden)
+
+
 def test_nobody_has_said_anything_yet(storage: Storage) -> None:
     assert read_outbox(storage, "o.json") is None
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from airflow_provider_ckpt.remote.turns import Turns
+from tests.remote.cluster import FakeClock
 from tests.support.waiting import wait_until
 
 
@@ -58,28 +59,23 @@ def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[Turns
         pass
 
 
-def test_many_that_wait_longer_than_a_turn_may_take_do_not_begin_together(working: Callable[[Turns], Work]) -> None:
-    """Nothing hangs; each of them is short, and there are many. So it is when a triggerer begins."""
-    turns, lock = Turns(2, patience=1.0), threading.Lock()
-    at_once: list[int] = []
-    working_now: set[int] = set()
-
-    def work() -> None:
-        with turns:
-            with lock:
-                working_now.add(threading.get_ident())
-                at_once.append(len(working_now))
-            threading.Event().wait(0.02)
-            with lock:
-                working_now.remove(threading.get_ident())
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(150)]  # 1.5 s of work
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
-    assert len(at_once) == 150
-    assert max(at_once) == 2
+def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(working: Callable[[Turns], Work]) -> None:
+    """Nothing hangs, each is short, and there are many: so it is when a triggerer begins."""
+    clock = FakeClock()
+    turns = Turns(1, patience=1.0, clock=clock)
+    first = working(turns)
+    wait_until(first.begun.is_set, "the first one")
+    second, third = working(turns), working(turns)
+    clock.now += 0.9
+    first.end()
+    wait_until(lambda: second.begun.is_set() or third.begun.is_set(), "the next one")
+    now, later = (second, third) if second.begun.is_set() else (third, second)
+    clock.now += 0.9  # the last one has waited for 1.8 s, and the one of now works for 0.9
+    assert not later.begun.wait(0.3)
+    clock.now += 0.2
+    wait_until(later.begun.is_set, "the last one, beside one that hangs", seconds=10)
+    now.end()
+    later.end()
 
 
 def test_who_came_first_is_next(working: Callable[[Turns], Work]) -> None:

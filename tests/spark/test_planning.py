@@ -388,7 +388,10 @@ def test_checkpoint_files_on_a_local_disk_take_no_processes_and_others_are_left_
 
 
 def test_queries_of_a_local_root_have_that_manager(spark: SparkSession, world: World) -> None:
-    """What Spark makes of the setting: a name that it does not know, or one that comes too late, would go unnoticed."""
+    """A run says where its root is, and Spark knows the name: one that it does not know would go unnoticed."""
+    spark.conf.unset("spark.sql.streaming.checkpointFileManagerClass")
+    world.put_ids("history", 1, 10)
+    assert world.run(bounded(world)).status == "FINISHED"
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     checkpointing = jvm.org.apache.spark.sql.execution.streaming.checkpointing

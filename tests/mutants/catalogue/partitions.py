@@ -11,6 +11,15 @@ _KEPT = "tests/client/test_persisted_results.py::"
 
 _SUBTASK_LOG = (
     Mutant(
+        "opened-behind-the-end",
+        "R11",
+        "partitions/subtask_log.py",
+        "                if unless_closed and self.state.closed:\n",
+        "                if unless_closed and False:\n",
+        (*_LOG, "tests/spark/test_closed_meanwhile.py"),
+        "an attempt that comes while the one before closes the log writes behind the end of the partition",
+    ),
+    Mutant(
         "open-truncated",
         "R3",
         "partitions/subtask_entries.py",
