@@ -19,7 +19,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.storage.layout import journal_path, partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.layout import journal_path, metadata_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -130,6 +130,22 @@ def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) 
     late.completed(3)
     late.close()
     assert sorted(storage.list("job/checkpoints")) == before
+
+
+def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(storage: Storage) -> None:
+    """It writes the copy of its checkpoint, sleeps, and has a successor that goes back to what it would delete."""
+
+    class Overtaken(WrappedStorage):
+        at = metadata_path("job", LAST)
+
+        def replace(self, path: str, data: bytes) -> None:
+            super().replace(path, data)
+            if path == self.at:
+                Journal(storage, "job").claim("t2", Worker(), 0.0)
+
+    house = House(Overtaken(storage)).live(LAST)
+    assert len(house.data()) == LAST
+    assert house.positions("a")[0] == house.positions("b")[0] == 1
 
 
 def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
