@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason, 
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.pending_checkpoint import End, PendingCheckpoint
+from airflow_provider_ckpt.coordinator.releases import Releases
 from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus, SubtaskTable
@@ -53,11 +54,13 @@ class CheckpointCycle:
         sources: EndedSources,
         splits: SplitSources,
         pauses: Pauses,
+        releases: Releases,
         out: list[Effect],
     ) -> None:
         self._graph, self._options, self._epoch = graph, options, epoch
         self._subtasks, self._out = subtasks, out
         self._sources, self._splits, self._pauses = sources, splits, pauses
+        self._releases = releases
         self._cut = CutCheck(graph)
         self._snapshots: dict[SubtaskId, Snapshot] = dict(restored.snapshots)
         self._uncovered: set[End] = set()
@@ -166,7 +169,9 @@ class CheckpointCycle:
         return self._commit(pending, now)
 
     def _commit(self, pending: PendingCheckpoint, now: float) -> Completed:
-        event, snapshots = completed_event(pending, self._graph.now, self._snapshots, now)
+        event, snapshots = completed_event(
+            pending, self._graph.now, self._snapshots, now, self._releases.under_way.values()
+        )
         self._snapshots = snapshots
         self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in one entry with the next
         self._out.append(Append(event))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.pending_checkpoint import NOTHING, PendingCheckpoint
@@ -18,13 +18,17 @@ FINISHED: OperatorState = "finished"
 
 
 def completed_event(
-    pending: PendingCheckpoint, graph: JobGraph, before: Mapping[SubtaskId, Snapshot], now: float
+    pending: PendingCheckpoint,
+    graph: JobGraph,
+    before: Mapping[SubtaskId, Snapshot],
+    now: float,
+    releasing: Iterable[int] = (),
 ) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
     """The commit point of ``pending``, and the snapshots in it.
 
     Every subtask has a snapshot: the acknowledged one; if it was finished without a barrier, its last known one out of
     ``before``, marked ``finished`` and ``finished_on_restore`` (a restore does not start it; the end of its log holds,
-    not the position).
+    not the position). ``releasing``: the checkpoints of which a release is under way.
     """
     snapshots = dict(pending.acknowledged)
     snapshots.update((name, _finished_snapshot(before.get(name, NOTHING))) for name in pending.finished)
@@ -35,6 +39,7 @@ def completed_event(
         kind=pending.kind,
         subtasks={name: snapshots[name] for name in sorted(snapshots)},
         operators=_operator_states(graph, snapshots, pending.ended),
+        releasing=tuple(sorted(set(releasing))),
     )
     return event, snapshots
 

@@ -75,6 +75,7 @@ def make_parts(
     reconfiguring = Reconfiguring(subtasks, restored.settings, restored.reconfigured)
     pauses = Pauses([sources, rescaling, reconfiguring])
     splits = SplitSources(restored.splits)
+    releases = Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored)
     return Parts(
         options=options,
         epoch=epoch,
@@ -89,7 +90,7 @@ def make_parts(
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(running, restored),
-        releases=Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored),
-        cycle=CheckpointCycle(running, options, epoch, restored, subtasks, sources, splits, pauses, out),
+        releases=releases,
+        cycle=CheckpointCycle(running, options, epoch, restored, subtasks, sources, splits, pauses, releases, out),
         restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )

@@ -23,6 +23,8 @@ class ReleaseQueue:
         self.released = released
         self.is_held = False
         """Its gate was closed when it was asked last."""
+        self.is_idle = False
+        """There was nothing to do for it when it was asked last: it takes what comes with the final checkpoint."""
         self.is_given_up = False
         """It is not asked for again in this run."""
         self._completed = max(released, completed)
@@ -100,5 +102,5 @@ class ReleaseQueue:
         return True
 
     def others_went_on(self) -> None:
-        """Something else of the job was released: the run is of use, whatever this sink's target does."""
+        """Another sink's target has answered: the run is of use, whatever this sink's target does."""
         self._fruitless = 0

@@ -52,8 +52,8 @@ class Releases:
 
     @property
     def backlog(self) -> int:
-        """So many completed checkpoints lack in every sink that no gate holds."""
-        going = [queue for queue in self._queues.values() if not (queue.is_held and queue.is_behind)]
+        """So many completed checkpoints lack in every sink that no gate holds and that is released anything at all."""
+        going = [one for one in self._queues.values() if not (one.is_held and one.is_behind) and not one.is_idle]
         return min((sum(number > queue.released for number in self._completed) for queue in going), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
@@ -83,9 +83,11 @@ class Releases:
         if not self._queues[sink].done(checkpoint):
             return False
         self._counts.setdefault(checkpoint, {})[sink] = counts
-        for uid, queue in self._queues.items():
-            if uid != sink:
-                queue.others_went_on()
+        self._queues[sink].is_idle = not counts
+        if counts:
+            for uid, queue in self._queues.items():
+                if uid != sink:
+                    queue.others_went_on()
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:

@@ -40,9 +40,9 @@ def open_logs(
     for subtask, log in logs.items():
         void = (restore is not None and restore.is_anew) or is_outdated(log, state.since(subtask.vertex))
         reset = resets.get(subtask)
-        if log.state.closed and not void and reset is None:
-            if subtask not in journal.state.finished:
-                journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
+        stays = not void and reset is None
+        if log.state.closed and stays:
+            _finished(journal, subtask, log)
             del attempts[subtask]
             continue
         by_split = state.graph().vertex(subtask.vertex).splits
@@ -51,9 +51,17 @@ def open_logs(
             goes_on = restore.continues_at(subtask)
         if void or (reset is not None and not by_split):
             log.open(attempts[subtask], 0)
-        else:
-            log.open(attempts[subtask], goes_on, () if reset is None else reset.positions)
+            continue
+        positions = () if reset is None else reset.positions
+        if log.open(attempts[subtask], goes_on, positions, unless_closed=stays).closed and stays:
+            _finished(journal, subtask, log)  # the driver before has ended it since we read it
+            del attempts[subtask]
     return attempts
+
+
+def _finished(journal: OwnedJournal, subtask: SubtaskId, log: SubtaskLog) -> None:
+    if subtask not in journal.state.finished:
+        journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
 
 
 def _owner(log: SubtaskLog) -> str:

@@ -83,7 +83,8 @@ class RollForward:
             released = self._release(journal)
         except OvertakenError:
             raise
-        except Exception:
+        except (Exception, KeyboardInterrupt, SystemExit):
+            # a gate is user code, and somebody may lose patience with it
             with suppress(CkptError):
                 self._leave(journal)
             raise

@@ -151,7 +151,7 @@ class Harness:
         effects: list[Effect] = []
         for one in at_work:
             of = self.c.releasing.get(one, 0) if checkpoint is None else checkpoint
-            effects += self.handle(ReleaseDone(self.epoch, of, one, {}))
+            effects += self.handle(ReleaseDone(self.epoch, of, one, {"rows": 1}))
         return effects
 
     def release_failed(self, sink: str = "sink", *, terminal: bool = False) -> list[Effect]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.coordinator.commands import FinishSubtask
-from airflow_provider_ckpt.coordinator.effects import EndJob, Notice, Release
+from airflow_provider_ckpt.coordinator.effects import Append, EndJob, Notice, Release
+from airflow_provider_ckpt.coordinator.messages import ReleaseDone
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
 from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE, MAX_TRIES
 from airflow_provider_ckpt.coordinator.releases import REMEMBERED
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SinkReleased
+from airflow_provider_ckpt.journal.state import JobState
 from tests.coordinator.harness import ONE, V0, A, Harness, events, graph, names, only, vertex
 
 TWO = graph(vertex("v", sources="live", sinks="a b"))
@@ -191,3 +193,40 @@ def test_a_release_that_takes_longer_than_a_hundred_checkpoints_is_told_of_the_s
     assert names(h.released(1, "b")) == ["SinkReleased", "Release"]
     newest = h.c.last_completed
     assert [one.checkpoint for one in events(CheckpointReleased, h.released(newest, "b"))] == [newest]
+
+
+def test_r7_what_a_slow_release_covers_is_not_forgotten_while_it_lasts() -> None:
+    """The next one begins at its positions; a driver that comes meanwhile goes by the journal."""
+    h = Harness(TWO)
+    complete(h)
+    h.released(1)
+    complete(h)
+    for _ in range(2 * REMEMBERED):
+        h.released(sink="a")
+        complete(h)
+    assert h.c.releasing == {"a": h.c.last_completed, "b": 2}
+    h.released(2, "b")
+    state = JobState("job")
+    for effect in only(Append, h.effects):
+        effect.event.apply(state)
+    assert state.sinks_released["a"] == h.c.last_completed - 1
+    assert state.last_released in (1, 2)
+    for number in (2, *state.sinks_released.values()):
+        assert number in state.checkpoints
+
+
+def test_a_sink_that_takes_nothing_before_the_end_is_no_sign_that_the_run_is_of_use() -> None:
+    """Neither for the tries of the other nor for how many checkpoints may wait."""
+    h = Harness(TWO, interval=1.0)
+    while not only(EndJob, h.effects):
+        h.at(h.now + 1.0)
+        if h.c.pending is not None:
+            h.ack()
+        if "a" in h.c.releasing:
+            h.handle(ReleaseDone(h.epoch, h.c.releasing["a"], "a", {}))
+        if "b" in h.c.releasing:
+            h.release_failed("b")
+        assert h.now < 10_000.0
+    assert only(EndJob, h.effects)[0].status == "RESTARTING"
+    assert len([one for one in only(Release, h.effects) if one.sink == "b"]) == MAX_TRIES
+    assert len(events(CheckpointCompleted, h.effects)) == MAX_UNRELEASED

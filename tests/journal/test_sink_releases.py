@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from airflow_provider_ckpt.journal import events as ev
@@ -67,6 +68,35 @@ def test_r7_what_a_sink_has_not_got_for_weeks_is_not_forgotten() -> None:
     assert state.last_released in state.releases
     assert state.sinks_released["lake"] in state.checkpoints
     assert len(state.checkpoints) == HISTORY
+
+
+def test_r7_what_is_being_released_is_not_forgotten() -> None:
+    state = folded([completed(1), ev.CheckpointReleased(1, 2.5), completed(2)])
+    for number in range(3, 3 * HISTORY):
+        replace(completed(number), releasing=(2,)).apply(state)
+    assert 2 in state.checkpoints
+    assert len(state.checkpoints) == HISTORY
+    done = ev.CheckpointCompleted(9, 1.0, 2.0, "checkpoint", {}, {}, releasing=(2, 5))
+    assert json.loads(encode(done))["releasing"] == [2, 5]
+    assert decode(json.loads(encode(done))) == done
+    assert "releasing" not in json.loads(encode(completed(9)))
+
+
+def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
+    """A triggerer that was down for two minutes has to hear of it, though nothing has come since."""
+    state = folded([completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 3}})])
+    for number in range(2, 3 * HISTORY):
+        completed(number).apply(state)
+        ev.CheckpointReleased(number, 3.0, {"lake": {"rows": 0}}).apply(state)
+    assert [(one.checkpoint, one.rows) for one in release_events(state, 0)] == [(1, 3)]
+    assert len(state.releases) == HISTORY
+    last = 3 * HISTORY - 1
+    assert state.last_released == last
+    assert last in state.releases
+    for number in range(last + 1, last + 1 + 2 * HISTORY):
+        completed(number).apply(state)
+        ev.CheckpointReleased(number, 3.0, {"lake": {"rows": 1}}).apply(state)
+    assert sorted(state.releases) == list(range(last + 1 + HISTORY, last + 1 + 2 * HISTORY))
 
 
 def test_who_waits_for_one_sink_hears_of_it_at_once_and_who_waits_for_all_when_all_have_it() -> None:

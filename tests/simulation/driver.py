@@ -435,7 +435,7 @@ class Driver:
         for vertex in self.world.graph.vertices:
             if sink in vertex.sinks and self.world.targets[sink].last_released < checkpoint:
                 self._release_sink(vertex, sink, event)
-        self.inbox.append(ReleaseDone(self.epoch, checkpoint, sink, {}))
+        self.inbox.append(ReleaseDone(self.epoch, checkpoint, sink, {"rows": 1}))
 
     def _release_sink(self, vertex: JobVertex, sink: str, event: ev.CheckpointCompleted) -> None:
         """The job may have got more subtasks since the checkpoint."""

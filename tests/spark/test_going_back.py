@@ -28,7 +28,7 @@ from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze
@@ -247,3 +247,19 @@ def test_r11_the_log_of_a_finished_subtask_has_its_end(house: House) -> None:
     with pytest.raises(SubtaskLogReopenedError, match="a/0"):
         open_all(house)
     assert {log.state.opened.epoch for log in house.logs().values() if log.state.opened} == {1, 2}, "none was opened"
+
+
+def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_stays_ended(house: House) -> None:
+    """Nothing is written behind the end of a partition: its consumers have gone by then."""
+    before = house.log("a")
+    before.end_of_data("finish")
+    loaded = house.logs()
+    journal = Journal(house.storage, "job")
+    epoch = journal.claim("t2", Worker(), 9.0)
+    before.end_of_partition()
+    attempts = open_logs(OwnedJournal(journal), loaded, epoch, "streaming", None)
+    assert set(attempts) == {SubtaskId("b/0")}
+    assert journal.state.finished == {SubtaskId("a/0")}
+    assert isinstance(house.log("a").records(0)[-1][1], EndOfPartition)
+    open_all(house)  # and the one after it finds it so
+    assert isinstance(house.log("a").records(0)[-1][1], EndOfPartition)

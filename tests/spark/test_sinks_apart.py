@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from airflow_provider_ckpt.jobmaster.errors import ReleaseHeldError
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+from airflow_provider_ckpt.spark.query.errors import GraphChangedError, UnreleasedSinkGoneError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.harness import Line, World
 from tests.spark.jobs import mixed
@@ -68,6 +69,12 @@ def gated(world: World, is_open: list[bool], asked: list[PendingRelease] | None 
     return job.with_operators(operators)
 
 
+def held_and_stopped(world: World, job: Job, stop: Callable[[Line], None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this process, which lives, is not to be found
+        assert world.run(job, stop).status == "STOPPED"
+
+
 def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_it_is_back(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, start=100)
     outage = Outage(DOWN)
@@ -114,10 +121,7 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open, asked = [False], list[PendingRelease]()
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this process, which lives, is not to be found
-        run = world.run(gated(world, is_open, asked), stop)
-    assert run.status == "STOPPED"
+    held_and_stopped(world, gated(world, is_open, asked), stop)
     assert world.released_count("down") == 0
     assert {one.sink for one in asked} == {"down"}
     assert 0 < asked[-1].rows <= len(expected)
@@ -137,3 +141,58 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
     assert run.status == "FINISHED"
     for sink in ("out", "down"):
         assert world.released_ids(sink) == sorted(expected)
+
+
+def test_a_sink_that_is_behind_is_not_taken_out_of_a_job_and_one_that_is_level_may_be(world: World) -> None:
+    """What was staged for it would count as released when the others have it."""
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
+    is_open = [False]
+    stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
+    held_and_stopped(world, gated(world, is_open), stop)
+    before = world.state()
+
+    with pytest.raises(UnreleasedSinkGoneError, match=r"ckpt release") as refused:
+        world.run(mixed(world), world.drain_at(len(expected)), allow_non_restored_state=True)
+    assert refused.value.data["sink"] == "down"
+    assert refused.value.data["completed"] == before.last_completed > refused.value.data["released"]
+    assert world.state().unreleased == before.unreleased
+
+    is_open[0] = True
+    JobClient(world.storage, world.job_id).release(gated(world, is_open))
+    assert world.released_ids("down") == sorted(expected)
+    run = world.run(mixed(world), world.drain_at(len(expected)), allow_non_restored_state=True)
+    assert run.status == "FINISHED"
+    assert world.released_ids("out") == sorted(expected)
+
+
+def test_of_a_sink_that_releases_at_the_end_what_was_staged_is_given_up_with_it(world: World) -> None:
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
+    job = mixed(world, sinks=("out", "down"))
+    operators = dict(job.operators)
+    operators["down"] = replace(operators["down"], release="final")
+    stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
+    assert world.run(job.with_operators(operators), stop).status == "STOPPED"
+    with pytest.raises(GraphChangedError):
+        world.run(mixed(world))
+    run = world.run(mixed(world), world.drain_at(len(expected)), allow_non_restored_state=True)
+    assert run.status == "FINISHED"
+    assert world.released_ids("out") == sorted(expected)
+
+
+def test_an_interrupted_release_from_outside_leaves_the_job_as_it_was(world: World) -> None:
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
+    stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
+    held_and_stopped(world, gated(world, [False]), stop)
+
+    def interrupted(pending: PendingRelease) -> bool:
+        raise KeyboardInterrupt
+
+    job = gated(world, [True])
+    operators = dict(job.operators)
+    operators["down"] = replace(operators["down"], gate=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        JobClient(world.storage, world.job_id).release(job.with_operators(operators))
+    state = world.state()
+    assert (state.status, state.is_held) == ("STOPPED", False)
+    JobClient(world.storage, world.job_id).release(gated(world, [True]))
+    assert world.released_ids("down") == sorted(expected)

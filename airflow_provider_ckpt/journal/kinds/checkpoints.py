@@ -59,9 +59,13 @@ class CheckpointCompleted(JournalEvent):
     kind: CheckpointKind
     subtasks: Mapping[SubtaskId, Snapshot]
     operators: Mapping[str, OperatorState]
+    releasing: tuple[int, ...] = field(default=(), metadata=LATER)
+    """Earlier ones of which a release was under way, ascending: that may last longer than the history, and the release
+    behind it begins at their positions."""
 
     def apply(self, state: Checkpoints) -> None:
-        _remember(state.checkpoints, self.checkpoint, self, {state.last_released, *state.sinks_released.values()})
+        needed = {state.last_released, *state.sinks_released.values(), *self.releasing}
+        _remember(state.checkpoints, self.checkpoint, self, needed)
         state.triggered.pop(self.checkpoint, None)
         state.last_triggered = max(state.last_triggered, self.checkpoint)
         state.last_completed = max(state.last_completed, self.checkpoint)
@@ -94,6 +98,10 @@ class CheckpointReleased(JournalEvent):
     checkpoint: int
     at: float
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def shows_something(self) -> bool:
+        return any(any(counts.values()) for counts in self.sinks.values())
 
     def apply(self, state: Checkpoints) -> None:
         _remember_release(state, self)
@@ -130,10 +138,16 @@ def _remember(history: dict[int, Any], number: int, value: Any, needed: Collecti
 
 
 def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
-    """One that sinks came to one after the other counts as a whole."""
-    before = state.releases.get(release.checkpoint)
+    """One that sinks came to one after the other counts as a whole. Those without rows are forgotten first: an hour
+    without input must not take away what somebody who was not there then has to be told of."""
+    number = release.checkpoint
+    before = state.releases.get(number)
     sinks = release.sinks if before is None else {**before.sinks, **release.sinks}
-    _remember(state.releases, release.checkpoint, replace(release, sinks=sinks), {state.last_released})
+    with_rows = {known for known, one in state.releases.items() if one.shows_something}
+    needed = {state.last_released, number}
+    if len(with_rows) < HISTORY - len(needed):
+        needed |= with_rows
+    _remember(state.releases, number, replace(release, sinks=sinks), needed)
 
 
 def _no_longer_pending(state: Checkpoints, checkpoint: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from pyspark.sql.types import StructType
 
@@ -11,12 +12,14 @@ from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.spark.query.errors import (
     GraphChangedError,
     LateSourceError,
     ReturnedSourceError,
     SchemaChangedError,
+    UnreleasedSinkGoneError,
 )
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, declared
 from airflow_provider_ckpt.spark.query.unions import shape
@@ -26,7 +29,8 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     """Refuse to go on with another job under the same id. Operators are matched by uid: new ones start empty,
     gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output.
 
-    Raises DefinitionChangedError, GraphChangedError, SchemaChangedError, IllegalGraphChangeError.
+    Raises DefinitionChangedError, GraphChangedError, UnreleasedSinkGoneError, SchemaChangedError,
+    IllegalGraphChangeError.
     """
     definition = state.definition
     if state.plan is None or definition is None:
@@ -37,6 +41,7 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     gone = sorted(before.keys() - after.keys())
     if moved or (gone and not allow_non_restored_state):
         raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
+    _check_behind(state, definition, gone)
     _check_returned(state, plan)
     _check_edges(state.plan.graph, plan)
     if plan.mode == "streaming":
@@ -70,6 +75,21 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
     known = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
     over = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
     return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in known]
+
+
+def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[str]) -> None:
+    """What was staged for a sink and not released yet is output, no state to be given up: nobody would release it any
+    more, and the checkpoint would count as released when the others have it. One that releases at the end only has
+    released nothing so far: that it is given up is what was asked for."""
+    for uid in gone:
+        sink = definition.sinks.get(uid)
+        if sink is None or sink.release == "final":
+            continue
+        released = max(state.last_released, state.sinks_released.get(uid, 0))
+        if released < state.last_completed:
+            raise UnreleasedSinkGoneError(
+                job_id=state.job_id, sink=uid, released=released, completed=state.last_completed
+            )
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:
