@@ -1,4 +1,4 @@
-"""moto's S3 server, as a program: ``python moto_server.py -H 127.0.0.1 -p 0``."""
+"""moto's S3 server, as a program: ``python -m tests.s3.moto_server -H 127.0.0.1 -p 0``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from http.server import BaseHTTPRequestHandler
 
 from moto.server import main
 from werkzeug.serving import WSGIRequestHandler
+
+from tests.support.s3_server import hold_conditions
 
 
 def say_nothing(handler: BaseHTTPRequestHandler) -> bool:
@@ -15,5 +17,6 @@ def say_nothing(handler: BaseHTTPRequestHandler) -> bool:
 
 
 if __name__ == "__main__":
+    hold_conditions()
     WSGIRequestHandler.handle_expect_100 = say_nothing  # type: ignore[method-assign, assignment]
     main()

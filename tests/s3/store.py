@@ -25,7 +25,7 @@ SECRET = "a-secret-nobody-may-see"
 
 class Server(Process):
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("moto_server.py")), "-H", "127.0.0.1", "-p", "0"]
+        command = [sys.executable, "-m", "tests.s3.moto_server", "-H", "127.0.0.1", "-p", "0"]
         super().__init__(command, folder / "moto.log")
 
     def __enter__(self) -> Server:

@@ -37,6 +37,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root, read_root
 from airflow_provider_ckpt.storage.storage import Storage, Storages
 from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.support.s3_server import s3_server
 from tests.support.unsealed import unsealed
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "root-v1"
@@ -108,23 +109,18 @@ def top(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
 
 @pytest.fixture
 def s3_bucket() -> Iterator[Storage]:
-    pytest.importorskip("s3fs")
-    moto = pytest.importorskip("moto.server")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {
-        "key": "k",
-        "secret": "s",
-        "endpoint_url": f"http://{host}:{port}",
-        "client_kwargs": {"region_name": "us-east-1"},
-    }
-    import s3fs
-
-    bucket = f"b-{uuid.uuid4().hex}"  # the server's buckets outlive it, in this process
-    s3fs.S3FileSystem(**options).call_s3("create_bucket", Bucket=bucket)
-    yield open_storage(Location(f"s3://{bucket}", options))
-    server.stop()
+    s3fs = pytest.importorskip("s3fs")
+    pytest.importorskip("moto.server")
+    with s3_server() as endpoint:
+        options = {
+            "key": "k",
+            "secret": "s",
+            "endpoint_url": endpoint,
+            "client_kwargs": {"region_name": "us-east-1"},
+        }
+        bucket = f"b-{uuid.uuid4().hex}"  # the server's buckets outlive it, in this process
+        s3fs.S3FileSystem(**options).call_s3("create_bucket", Bucket=bucket)
+        yield open_storage(Location(f"s3://{bucket}", options))
 
 
 @pytest.mark.parametrize("inner", ["team/ckpt/job", "team/ckpt/a/b/c"])

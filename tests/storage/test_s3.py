@@ -15,8 +15,6 @@ import pytest
 pytest.importorskip("s3fs")
 pytest.importorskip("moto.server")
 
-from moto.server import ThreadedMotoServer
-
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
@@ -34,6 +32,7 @@ from airflow_provider_ckpt.storage.s3 import S3Storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.storage_conformance import Fault, StorageConformance
 from tests.support.refusing_proxy import RefusingProxy, refusing_proxy
+from tests.support.s3_server import s3_server
 
 SECRET = "a-secret-nobody-may-see"
 
@@ -50,11 +49,8 @@ def options(endpoint: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with s3_server() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
