@@ -99,6 +99,13 @@ kafka: setup ## whole jobs on a Kafka broker on this machine (needs mvn and java
 tables: setup ## sinks of tables beside Spark with Delta's own jar (needs mvn; downloads 90 MB once)
 	$(PYTEST) -m tables --timeout 1800
 
+.PHONY: sinks
+sinks: setup ## every sink on its real target, and jobs with all of them killed at each step (an hour and a half)
+	$(PYTEST) tests/sinks tests/lakes -n $(TEST_JOBS) --dist loadfile
+	$(PYTEST) tests/lakes -m tables --timeout 1800
+	$(PYTEST) tests/kafka -m kafka --timeout 1800
+	$(PYTEST) tests/sinks_together tests/airflow/test_orders_everywhere.py -m sinks --timeout 7200
+
 .PHONY: airflow-real
 airflow-real: setup ## the tests against a whole Airflow (started on this machine; one in parts, on PostgreSQL)
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \

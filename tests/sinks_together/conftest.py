@@ -1,0 +1,39 @@
+"""A broker and a database server for the tests of this folder, which need both: ``make sinks``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.broker import Broker
+from tests.sinks_together.world import World
+from tests.support.postgres import NOT_INSTALLED, PostgreSQL, initdb
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.sinks)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgreSQL]:
+    if initdb() is None:
+        pytest.skip(NOT_INSTALLED)
+    with PostgreSQL(fsync="on") as running:
+        yield running
+
+
+@pytest.fixture
+def world(server: PostgreSQL, broker: Broker, tmp_path: Path) -> Iterator[World]:
+    with World(tmp_path, server, broker) as running:
+        yield running

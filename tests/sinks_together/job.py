@@ -1,0 +1,49 @@
+"""History from files and a live topic, to a sink of each kind: the job of this folder's tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import DeltaSink, FileSink, IcebergSink, Job, KafkaSink, PostgresSink
+from tests.sinks_together.steps import stop_at_step
+
+stop_at_step()
+
+job = Job("together")
+BASE, SERVERS, LIVE = job.param("base"), job.param("servers"), job.param("live")
+ROW = "id LONG, k LONG"
+
+
+@job.source(bounded=True, max_files_per_trigger=1)
+def history(read: Any) -> DataFrame:
+    return read.schema(ROW).parquet(f"{BASE}/history")  # type: ignore[no-any-return]
+
+
+@job.source
+def live(read: Any) -> DataFrame:
+    given = {"kafka.bootstrap.servers": SERVERS, "subscribe": LIVE, "startingOffsets": "earliest"}
+    row = F.from_json(F.col("value").cast("string"), ROW)
+    frame = read.format("kafka").options(**given).option("maxOffsetsPerTrigger", 20).load()
+    return frame.select(row["id"].alias("id"), row["k"].alias("k"))  # type: ignore[no-any-return]
+
+
+@job.transform(inputs=[history, live])
+def rows(both: DataFrame) -> DataFrame:
+    # another number in each try: a batch that is computed twice must be shown once, as it was checkpointed
+    return both.withColumn("computed", F.rand())
+
+
+@job.transform(inputs=[rows])
+def records(all_rows: DataFrame) -> DataFrame:
+    return all_rows.select(F.col("id").cast("string").alias("key"), F.to_json(F.struct("id", "k")).alias("value"))
+
+
+CATALOG = {"type": "sql", "uri": f"sqlite:///{BASE}/catalog.db", "warehouse": f"file://{BASE}/warehouse"}
+job.sink("files", rows, FileSink(f"{BASE}/files"))
+job.sink("table", rows, PostgresSink("together.rows", conn_id="shop_db", create=True))
+job.sink("delta", rows, DeltaSink(f"{BASE}/delta"))
+job.sink("iceberg", rows, IcebergSink("lake.rows", catalog=CATALOG))
+job.sink("topic", records, KafkaSink(SERVERS, job.param("topic"), f"{BASE}/staging", transaction_timeout=60))

@@ -1,0 +1,110 @@
+"""Where a driver with sinks of several kinds stops itself: before or after what a sink does, or what is recorded of it.
+
+It stands still (SIGSTOP) until it is killed; one that is sent on (SIGCONT) goes on where it was, as a zombie does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+VARIABLE = "CKPT_SINK_STEP"
+SINKS = ("files", "table", "delta", "iceberg", "topic")
+RECORDS = {
+    "published": r'"type": "Batch"',
+    "triggered": r'"type": "CheckpointTriggered"',
+    "completed": r'"type": "CheckpointCompleted"',
+    "first-released": r'"type": "SinkReleased"',
+    "all-released": r'"type": "CheckpointReleased"',
+}
+STEPS = (*(f"{what} {sink}" for what in ("stage", "release", "inside") for sink in SINKS), *RECORDS)
+"""``stage`` and ``release``: around the whole call. ``inside``: around what makes the release count in that target. The
+others: around what is recorded in the journal or in a subtask's log."""
+
+
+def environ(step: str | None, *, after: bool = False, times: int = 1) -> dict[str, str]:
+    """For a driver that is to stop at the ``times``-th time that it comes there."""
+    return {} if step is None else {VARIABLE: json.dumps([step, after, times])}
+
+
+def stop_at_step() -> None:
+    """Called by the job's file, in every process that loads it."""
+    if VARIABLE in os.environ:
+        _Stop(*json.loads(os.environ[VARIABLE])).install()
+
+
+class _Stop:
+    def __init__(self, step: str, after: bool, times: int) -> None:
+        self._what, _, self._sink = step.partition(" ")
+        self._after, self._left = after, times
+        self._lock, self._in_release = threading.Lock(), threading.local()
+
+    def install(self) -> None:
+        from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+        from airflow_provider_ckpt.sinks.kafka.bound_kafka_sink import BoundKafkaSink
+        from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
+        from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
+
+        for kind in (BoundFileSink, BoundKafkaSink, BoundLakeSink, BoundPostgresSink):
+            for name in ("stage", "release"):
+                self._wrap(kind, name, self._call_of(name))
+        self._install_inside()
+        self._install_records()
+
+    def _install_inside(self) -> None:
+        import psycopg
+
+        from airflow_provider_ckpt.sinks.delta.delta_table import DeltaLakeTable
+        from airflow_provider_ckpt.sinks.iceberg.iceberg_table import IcebergLakeTable
+        from airflow_provider_ckpt.sinks.kafka.client import Transactions
+
+        for kind in (psycopg.Connection, Transactions, DeltaLakeTable, IcebergLakeTable):
+            self._wrap(kind, "commit", lambda *given: self._is_inside())
+
+    def _install_records(self) -> None:
+        from airflow_provider_ckpt.storage.local import LocalStorage
+
+        self._wrap(LocalStorage, "create", self._is_record)
+
+    def _call_of(self, name: str) -> Callable[..., bool]:
+        def is_it(sink: Any, *given: Any) -> bool:
+            if name == "release":
+                self._in_release.sink = sink._context.uid if given[0] else None
+            return self._what == name and self._sink == sink._context.uid and (name == "stage" or bool(given[0]))
+
+        return is_it
+
+    def _is_inside(self) -> bool:
+        return self._what == "inside" and self._sink == getattr(self._in_release, "sink", None)
+
+    def _is_record(self, storage: Any, path: str, data: bytes) -> bool:
+        where, text = f"{storage.uri}/{path}", data.decode(errors="replace")
+        if self._what == "inside":
+            return self._is_inside() and re.search(r"/manifests/\d+\.json", where) is not None
+        return self._what in RECORDS and re.search(RECORDS[self._what], text) is not None
+
+    def _wrap(self, kind: Any, name: str, is_it: Callable[..., bool]) -> None:
+        method = getattr(kind, name)
+
+        def around(one: Any, *given: Any, **named: Any) -> Any:
+            is_there = is_it(one, *given)
+            if is_there and not self._after:
+                self._stand_still()
+            found = method(one, *given, **named)
+            if is_there and self._after:
+                self._stand_still()
+            return found
+
+        setattr(kind, name, around)
+
+    def _stand_still(self) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._left != 0:
+                return
+        os.kill(os.getpid(), signal.SIGSTOP)

@@ -1,0 +1,105 @@
+"""A job with a sink of each kind: its driver is killed, overtaken, or loses a server, before and after each step.
+
+``CKPT_TOGETHER_STEPS``: so many of the cases, drawn by ``CKPT_TOGETHER_SEED`` (default: all).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from tests.sinks_together.steps import STEPS
+from tests.sinks_together.world import World, go_on, kill
+
+pytestmark = pytest.mark.timeout(7200)
+
+SEED = int(os.environ.get("CKPT_TOGETHER_SEED", "1"))
+WHEN = ("before", "after")
+
+
+def drawn(cases: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """In an order of the seed's: each case finds the job as the ones before have left it."""
+    count = min(len(cases), int(os.environ.get("CKPT_TOGETHER_STEPS", len(cases))))
+    return random.Random(SEED).sample(cases, count)
+
+
+KILLS = drawn([(step, when) for step in STEPS for when in WHEN])
+ZOMBIES = drawn([(step, when) for step in STEPS for when in WHEN if step.split()[0] not in ("stage",)])
+
+
+def test_a_driver_killed_around_each_step_has_shown_each_row_once_everywhere(world: World) -> None:
+    chance = random.Random(SEED)
+    world.put_history(8)
+    told = [f"CKPT_TOGETHER_SEED={SEED}"]
+    try:
+        for step, when in KILLS:
+            times = chance.choice([1, 1, 2, 3])
+            told.append(f"killed {when} {step}, the {times}. time")
+            kill(world.until_step(step, after=when == "after", times=times))
+            check_nothing_twice(world)
+        world.finish()
+        world.check_all()
+        check_computed(world)
+    except AssertionError as error:
+        raise AssertionError(f"{'; '.join(told)}\n{error}") from error
+
+
+def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> None:
+    world.put_history(8)
+    told = [f"CKPT_TOGETHER_SEED={SEED}"]
+    try:
+        for step, when in ZOMBIES:
+            told.append(f"stopped {when} {step}")
+            zombie = world.until_step(step, after=when == "after")
+            successor = world.start({})
+            world.put_live()
+            world.until_all_is_released(successor)
+            go_on(zombie)
+            assert zombie.wait() == ExitCode.FENCED, zombie.tail()
+            world.put_live()
+            world.until_all_is_released(successor)
+            check_nothing_twice(world)
+            kill(successor)
+        world.finish()
+        world.check_all()
+        check_computed(world)
+    except AssertionError as error:
+        raise AssertionError(f"{'; '.join(told)}\n{error}") from error
+
+
+@pytest.mark.parametrize("which", ["table", "topic"])
+def test_a_server_that_is_killed_inside_of_a_release_is_waited_for(world: World, which: str) -> None:
+    """The others go on meanwhile, and the driver does not end."""
+    world.put_history(6)
+    driver = world.until_step(f"inside {which}", after=False, times=2)
+    if which == "table":
+        world.server.crash()
+    else:
+        world.broker.kill()
+    go_on(driver)
+    if which == "table":
+        world.server.launch()
+    else:
+        world.broker.start()
+    world.put_live()
+    world.until_all_is_released(driver)
+    world.files.request("drain")
+    assert driver.wait(240) == 0, driver.tail()
+    world.check_all()
+
+
+def check_nothing_twice(world: World) -> None:
+    """At any moment, in any target."""
+    for sink in ("files", "table", "delta", "iceberg", "topic"):
+        shown = world.shown(sink)
+        assert len(shown) == len(set(shown)), f"{sink} shows rows twice"
+        assert set(shown) <= world.ids, f"{sink} shows rows that nobody has given"
+
+
+def check_computed(world: World) -> None:
+    """One micro-batch was computed for all of them: what a sink shows of it is what the others show."""
+    found = world.computed()
+    assert all(one == found["files"] for one in found.values())

@@ -1,0 +1,207 @@
+"""Servers, targets and drivers of a job that releases to all of them; what each target shows, and what is left over."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psycopg
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.kafka.broker import Broker
+from tests.kafka.jars import connector_jars
+from tests.kafka.topics import Topics
+from tests.sinks_together.steps import SINKS, environ
+from tests.spark.harness import World as Files
+from tests.support.postgres import PostgreSQL
+from tests.support.processes import Process, stands_still
+from tests.support.waiting import wait_until
+
+JOB = Path(__file__).with_name("job.py")
+SECONDS = 240.0
+
+
+class World:
+    """``base``: an empty folder. A context: nothing that it started outlives it."""
+
+    def __init__(self, base: Path, server: PostgreSQL, broker: Broker) -> None:
+        self.base, self.server, self.broker = base, server, broker
+        self.topics = Topics(broker.servers)
+        self.live, self.topic = self.topics.make(2), self.topics.make(3)
+        self.files = Files(base, job_id="together")
+        self.drivers: list[Process] = []
+        self.ids: set[int] = set()
+        self._run("DROP SCHEMA IF EXISTS together, ckpt CASCADE")
+        self._run("CREATE SCHEMA together")
+        load_catalog(None, **self._catalog).create_namespace("lake")
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for driver in self.drivers:
+            driver.end()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://airflow:s3cr3tPW@127.0.0.1:{self.server.port}/postgres"
+
+    @property
+    def _catalog(self) -> dict[str, str]:
+        return {
+            "type": "sql",
+            "uri": f"sqlite:///{self.base}/catalog.db",
+            "warehouse": f"file://{self.base}/warehouse",
+        }
+
+    # ---- rows
+
+    def put_history(self, files: int) -> None:
+        self.ids |= self.files.put_ids("history", files, 10)
+
+    def put_live(self, count: int = 20) -> None:
+        first = 1_000_000 + len(self.ids)
+        self.ids |= self.topics.put(self.live, range(first, first + count))
+
+    # ---- drivers
+
+    def start(self, env: Mapping[str, str]) -> Process:
+        conf = {
+            "spark.master": "local[2]",
+            "spark.driver.memory": "1g",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.jars": ",".join(map(str, connector_jars())),
+        }
+        params = {"base": self.base, "servers": self.broker.servers, "live": self.live, "topic": self.topic}
+        command = [str(Path(sys.executable).parent / "ckpt"), "run", f"{JOB}:job"]
+        command += ["--root", str(self.files.root), "--checkpoint-interval", "0.5s"]
+        for name, value in params.items():
+            command += ["--param", f"{name}={value}"]
+        for name, text in conf.items():
+            command += ["--conf", f"{name}={text}"]
+        log = self.base / f"driver-{len(self.drivers)}.log"
+        driver = Process(command, log, env={"AIRFLOW_CONN_SHOP_DB": self.url, **env})
+        self.drivers.append(driver)
+        return driver
+
+    def until_step(self, step: str, *, after: bool, times: int = 1) -> Process:
+        """A driver that stands still there. It has to come there: rows are given to it, until it does."""
+        driver = self.start(environ(step, after=after, times=times))
+
+        def there() -> bool:
+            assert driver.exit_code is None, driver.tail()
+            return stands_still(driver.pid)
+
+        for _ in range(20):
+            self.put_live()
+            try:
+                wait_until(there, step, seconds=15)
+                return driver
+            except AssertionError:
+                assert driver.exit_code is None, driver.tail()
+        raise AssertionError(f"it did not come to {step}\n{driver.tail()}")
+
+    def until_all_is_released(self, driver: Process) -> None:
+        def there() -> bool:
+            assert driver.exit_code is None, driver.tail()
+            return self.missing() == []
+
+        wait_until(there, lambda: f"rows of {self.missing()}\n{driver.tail()}", seconds=SECONDS, every=0.5)
+
+    def missing(self) -> list[str]:
+        return [sink for sink in SINKS if not self.ids <= set(self.shown(sink))]
+
+    def finish(self) -> None:
+        """One more run, to the end."""
+        driver = self.start({})
+        self.until_all_is_released(driver)
+        self.files.request("drain")
+        assert driver.wait(SECONDS) == 0, driver.tail()
+
+    # ---- what is there
+
+    def shown(self, sink: str) -> list[int]:
+        look: Callable[[], Iterable[int]] = getattr(self, f"_of_{sink}")
+        return sorted(look())
+
+    def _of_files(self) -> list[int]:
+        return [row["id"] for row in self.files.released("files")]
+
+    def _of_table(self) -> list[int]:
+        if not self._run("SELECT 1 FROM pg_tables WHERE schemaname = 'together'"):
+            return []
+        return [row[0] for row in self._run("SELECT id FROM together.rows")]
+
+    def _of_delta(self) -> list[int]:
+        if not DeltaTable.is_deltatable(str(self.base / "delta")):
+            return []
+        found: list[int] = DeltaTable(str(self.base / "delta")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+        return found
+
+    def _of_iceberg(self) -> list[int]:
+        catalog = load_catalog(None, **self._catalog)
+        if not catalog.table_exists("lake.rows"):
+            return []
+        found: list[int] = catalog.load_table("lake.rows").scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
+        return found
+
+    def _of_topic(self) -> list[int]:
+        return self.topics.ids(self.topic)
+
+    def computed(self) -> dict[str, dict[int, float]]:
+        """What the job's random column was, for each sink that has it."""
+        files = {row["id"]: row["computed"] for row in self.files.released("files")}
+        table = dict(self._run("SELECT id, computed FROM together.rows"))
+        delta = DeltaTable(str(self.base / "delta")).to_pyarrow_table().to_pylist()
+        iceberg = load_catalog(None, **self._catalog).load_table("lake.rows").scan().to_arrow().to_pylist()
+        lakes = [{row["id"]: row["computed"] for row in rows} for rows in (delta, iceberg)]
+        return dict(zip(("files", "table", "delta", "iceberg"), (files, table, *lakes), strict=True))
+
+    def left_over(self) -> list[str]:
+        """Staged rows: files below any staging folder, and tables of the staging schema."""
+        found = [str(path) for path in self.base.rglob("staging/*/*") if path.is_file()]
+        asked = "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'ckpt'"
+        return found + [row[0] for row in self._run(f"{asked} AND relkind = 'r' AND relname LIKE 's\\_%'")]
+
+    def state(self) -> JobState:
+        return Journal(open_storage(self.files.root), "together").replay()
+
+    def check_all(self) -> None:
+        """Each row once in each target, nothing else, nothing staged, and the target's own word agrees with ours."""
+        for sink in SINKS:
+            assert self.shown(sink) == sorted(self.ids), sink
+        manifests = read_manifests(self.files.path("files"))
+        assert sum(manifest.rows for manifest in manifests) == len(self.ids)
+        assert self.left_over() == []
+
+    def _run(self, statement: str) -> list[Any]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return list(cursor.fetchall()) if cursor.description else []
+
+
+def kill(driver: Process) -> None:
+    driver.signal(signal.SIGKILL)
+    assert driver.wait() == -signal.SIGKILL
+    wait_until(lambda: not driver.session(), driver.tail)
+
+
+def go_on(driver: Process) -> None:
+    driver.signal(signal.SIGCONT)
+
+
+def request(world: World, kind: str) -> None:
+    write_request(open_storage(world.files.root), "together", kind, world.state().epoch)
