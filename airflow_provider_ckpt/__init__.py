@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.client.reconfiguration import ReconfigurationPreview
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
+    from airflow_provider_ckpt.gates.airflow_variable_gate import AirflowVariableGate
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
     from airflow_provider_ckpt.job.chaining import build_graph
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AirflowVariableGate",
     "BatchProgress",
     "BoundSink",
     "CheckpointHook",
@@ -172,6 +174,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AirflowVariableGate": "gates.airflow_variable_gate",
     "BatchProgress": "model.batch_progress",
     "BoundSink": "sinks.sink",
     "CheckpointHook": "hooks.checkpoint",

@@ -100,7 +100,7 @@ class Shop:
 
     def _new(self, count: int) -> list[Order]:
         first = len(self.orders)
-        made = [
+        made: list[Order] = [
             {"id": one, "shop": f"shop {one % 3}", "amount": 10.0 * (one % 20)} for one in range(first, first + count)
         ]
         self.orders |= {order["id"]: order for order in made}

@@ -31,6 +31,7 @@ LAYERS = (
     ("sinks.lake",),
     ("sinks.kafka",),
     ("sinks",),
+    ("gates",),
     ("coordinator",),
     ("job",),
     ("partitions",),

@@ -1,0 +1,113 @@
+"""Airflow's REST API (v2), as much of it as a gate needs, without Airflow."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import IO, Any
+from urllib.parse import quote, urlsplit
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.errors import BadConnectionError
+
+ANSWER_WITHIN = 10.0
+"""Seconds. A run does not end while a gate is being asked."""
+_UNAUTHORIZED, _NOT_FOUND = 401, 404
+
+
+class ApiFailedError(Exception):
+    """What the server said, or that it said nothing; holds no secret."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A token is for the server that was named."""
+
+    def redirect_request(
+        self, request: urllib.request.Request, file: IO[bytes], code: int, message: str, headers: Any, url: str
+    ) -> None:
+        return None
+
+
+class AirflowApi:
+    """Logs in with the connection's login and password (``POST /auth/token``), or takes the ``token`` of its extra.
+    Used by one thread at a time. Raises BadConnectionError if the connection says no address."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._url = connection, _address(connection)
+        self._token: str | None = connection.extra.get("token")
+        self._given = self._token is not None
+        self._opener = urllib.request.build_opener(_NoRedirect())
+
+    def variable(self, key: str) -> str | None:
+        """Its text; None: there is none of that key. Raises ApiFailedError."""
+        path = f"/api/v2/variables/{quote(key, safe='')}"
+        code, answer = self._authorized(path)
+        if code == _NOT_FOUND and "detail" in answer:
+            return None
+        if code >= 300 or not isinstance(answer.get("value"), str):
+            raise ApiFailedError(self._told(path, code, answer))
+        return str(answer["value"])
+
+    def _authorized(self, path: str) -> tuple[int, Mapping[str, Any]]:
+        fresh = self._token is None
+        if self._token is None:
+            self._token = self._log_in()
+        code, answer = self._ask(path, token=self._token)
+        if code == _UNAUTHORIZED and not self._given:
+            self._token = None  # it has ended, or the server is another one
+            if not fresh:
+                return self._authorized(path)
+        return code, answer
+
+    def _log_in(self) -> str:
+        who = {"username": self._connection.login or "", "password": self._connection.password or ""}
+        code, answer = self._ask("/auth/token", body=who)
+        token = answer.get("access_token")
+        if not isinstance(token, str):
+            raise ApiFailedError(self._told("/auth/token", code, answer))
+        return token
+
+    def _ask(
+        self, path: str, *, token: str | None = None, body: Mapping[str, str] | None = None
+    ) -> tuple[int, Mapping[str, Any]]:
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, data, headers)
+        try:
+            with self._opener.open(request, timeout=ANSWER_WITHIN) as answer:
+                return answer.status, _fields(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, _fields(error.read())
+        except (OSError, ValueError) as error:
+            reason = self._connection.redact(str(getattr(error, "reason", error)))
+        raise ApiFailedError(f"{self._url} did not answer: {reason}")
+
+    def _told(self, path: str, code: int, answer: Mapping[str, Any]) -> str:
+        detail = self._connection.redact(str(answer.get("detail", ""))[:200])
+        return f"{self._url}{path} answered {code} {detail}".rstrip()
+
+
+def _fields(data: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _address(connection: Connection) -> str:
+    """``host`` may be a whole URL, with the path that Airflow is under; else it is put together, as for Airflow's HTTP
+    hook: ``schema`` is http or https."""
+    host = connection.host or ""
+    if "://" not in host:
+        host = f"{connection.schema or 'http'}://{host}"
+    parts = urlsplit(host)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        problem = "its host is no address of an API server, like https://airflow.example.org:8080"
+        raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
+    port = f":{connection.port}" if connection.port and parts.port is None else ""
+    return f"{parts.scheme}://{parts.netloc}{port}{parts.path.rstrip('/')}"

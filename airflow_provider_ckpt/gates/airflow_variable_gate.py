@@ -1,0 +1,64 @@
+"""A gate that is an Airflow Variable: somebody sets it to true in the UI, and what was held is released."""
+
+from __future__ import annotations
+
+import threading
+
+from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.gates.airflow_api import AirflowApi, ApiFailedError
+from airflow_provider_ckpt.gates.errors import VariableKeyError, VariableNoAnswerError, VariableUnreadableError
+from airflow_provider_ckpt.job.gate import PendingRelease
+
+_ANSWERS = {"true": True, "false": False}
+
+
+class AirflowVariableGate:
+    """``job.sink(…, gate=AirflowVariableGate("orders_approved", conn_id="airflow_api"))``.
+
+    Whoever releases (a driver, a JobMaster, ``ckpt release``) is no Airflow task, so the Variable is read over
+    Airflow's REST API, each time that there are rows to release: ``true`` releases, ``false`` holds, in any case of
+    letters, and so does a Variable that is not there. Any other text, and a server that does not answer, is a release
+    that failed, and is tried again.
+
+    ``key``: of the Variable; ``{job_id}`` and ``{sink}`` in it are replaced. ``conn_id``: a connection whose host is
+    the API server's address, with a login and password, or a ``token`` in its extra; name it in ``conn_ids`` of the
+    operator. Raises VariableKeyError here, and when it is asked ConnectionMissingError, BadConnectionError,
+    VariableUnreadableError, VariableNoAnswerError.
+    """
+
+    def __init__(self, key: str, conn_id: str) -> None:
+        self.key, self.conn_id = key, conn_id
+        self._key_for("job", "sink")
+        self._lock = threading.Lock()
+        self._api: AirflowApi | None = None
+
+    def __repr__(self) -> str:
+        return f"AirflowVariableGate({self.key!r}, {self.conn_id!r})"
+
+    def __call__(self, pending: PendingRelease) -> bool:
+        key = self._key_for(pending.job_id, pending.sink)
+        with self._lock:  # one gate may be that of several sinks
+            value, problem = self._read(key)
+        if problem is not None:
+            raise VariableUnreadableError(key=key, conn_id=self.conn_id, problem=problem)
+        if value is None:
+            return False
+        if value.strip().lower() not in _ANSWERS:
+            raise VariableNoAnswerError(key=key)
+        return _ANSWERS[value.strip().lower()]
+
+    def _read(self, key: str) -> tuple[str | None, str | None]:
+        if self._api is None:
+            self._api = AirflowApi(read_connection(self.conn_id))
+        try:
+            return self._api.variable(key), None
+        except ApiFailedError as error:
+            return None, str(error)
+
+    def _key_for(self, job_id: str, sink: str) -> str:
+        if not isinstance(self.key, str) or not self.key.strip():
+            raise VariableKeyError(key=self.key, problem="that is no key")
+        try:
+            return self.key.format(job_id=job_id, sink=sink)
+        except (KeyError, IndexError, ValueError, AttributeError):
+            raise VariableKeyError(key=self.key, problem="it has other braces") from None

@@ -1,0 +1,207 @@
+"""The gate that is an Airflow Variable, against a server of its own that answers as Airflow's does (the real one:
+tests/airflow_real/test_variable_gate.py)."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
+from airflow_provider_ckpt.gates.airflow_variable_gate import AirflowVariableGate
+from airflow_provider_ckpt.gates.errors import VariableKeyError, VariableNoAnswerError, VariableUnreadableError
+from airflow_provider_ckpt.job.gate import PendingRelease
+
+SECRET = "s3cr3tPW"
+PENDING = PendingRelease("orders", "lake", 12, 5)
+
+
+class Server:
+    """``variables``: what there is; ``valid``: tokens that are taken; ``asked``: paths, in their order."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, Any] = {}
+        self.valid: set[str] = set()
+        self.asked: list[str] = []
+        self.answers: list[tuple[int, str, dict[str, str]]] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.asked.append(self.path)
+                if server.answers:
+                    return self.answer(*server.answers.pop(0))
+                if self.headers.get("Authorization", "").removeprefix("Bearer ") not in server.valid:
+                    return self.answer(401, '{"detail": "Not authenticated"}')
+                key = self.path.rpartition("/")[2]
+                if key not in server.variables:
+                    return self.answer(404, '{"detail": "The Variable was not found"}')
+                return self.answer(200, json.dumps({"key": key, "value": server.variables[key]}))
+
+            def do_POST(self) -> None:
+                server.asked.append(self.path)
+                given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if given != {"username": "gate", "password": SECRET}:
+                    return self.answer(401, json.dumps({"detail": f"Invalid credentials {given['password']}"}))
+                token = f"token-{len(server.asked)}"
+                server.valid.add(token)
+                return self.answer(201, json.dumps({"access_token": token}))
+
+            def answer(self, code: int, text: str, headers: dict[str, str] | None = None) -> None:
+                self.send_response(code)
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *given: Any) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_address[1]}"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+
+
+@pytest.fixture
+def gate(server: Server, monkeypatch: pytest.MonkeyPatch) -> AirflowVariableGate:
+    connect(monkeypatch, host=server.address)
+    return AirflowVariableGate("approved", "airflow_api")
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, **given: Any) -> None:
+    fields = {"conn_type": "http", "login": "gate", "password": SECRET, **given}
+    monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_API", json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_open"), [("true", True), ("True\n", True), ("false", False), ("FALSE", False), (None, False)]
+)
+def test_the_variable_says_what_becomes_of_the_release(
+    gate: AirflowVariableGate, server: Server, value: str | None, is_open: bool
+) -> None:
+    if value is not None:
+        server.variables["approved"] = value
+    assert gate(PENDING) is is_open
+
+
+@pytest.mark.parametrize("value", ["", "yes", "1", "tru"])
+def test_any_other_text_releases_nothing(gate: AirflowVariableGate, server: Server, value: str) -> None:
+    server.variables["approved"] = value
+    with pytest.raises(VariableNoAnswerError):
+        gate(PENDING)
+
+
+def test_it_is_read_anew_each_time_with_one_login(gate: AirflowVariableGate, server: Server) -> None:
+    server.variables["approved"] = "false"
+    assert gate(PENDING) is False
+    server.variables["approved"] = "true"
+    assert gate(PENDING) is True
+    assert server.asked == ["/auth/token", "/api/v2/variables/approved", "/api/v2/variables/approved"]
+
+
+def test_a_token_that_has_ended_is_got_anew(gate: AirflowVariableGate, server: Server) -> None:
+    server.variables["approved"] = "true"
+    assert gate(PENDING) is True
+    server.valid.clear()
+    assert gate(PENDING) is True
+
+
+def test_a_token_that_is_given_is_not_asked_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, host=server.address, login=None, password=None, extra={"token": "given"})
+    server.variables["approved"], server.valid = "true", {"given"}
+    assert AirflowVariableGate("approved", "airflow_api")(PENDING) is True
+    assert server.asked == ["/api/v2/variables/approved"]
+    server.valid = set()
+    with pytest.raises(VariableUnreadableError) as raised:
+        AirflowVariableGate("approved", "airflow_api")(PENDING)
+    assert "401" in str(raised.value)
+
+
+def test_a_key_may_be_of_the_job_and_the_sink(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, host="127.0.0.1", port=server.http.server_address[1])
+    server.variables["approved.orders.lake"] = "true"
+    assert AirflowVariableGate("approved.{job_id}.{sink}", "airflow_api")(PENDING) is True
+
+
+@pytest.mark.parametrize("key", ["", " ", "{day}", "{0}", "{job_id", None])
+def test_a_key_that_cannot_be_one_is_refused_where_it_is_given(key: Any) -> None:
+    with pytest.raises(VariableKeyError):
+        AirflowVariableGate(key, "airflow_api")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (500, '{"detail": "no database"}', {}),
+        (403, '{"detail": "Forbidden"}', {}),
+        (404, "<html>not Airflow at all</html>", {}),
+        (200, "<html>a login page</html>", {}),
+        (200, '{"key": "approved", "value": true}', {}),
+        (200, '["true"]', {}),
+    ],
+)
+def test_what_is_no_answer_is_never_taken_for_one(
+    gate: AirflowVariableGate, server: Server, answer: tuple[int, str, dict[str, str]]
+) -> None:
+    server.variables["approved"] = "true"
+    server.answers = [answer]
+    with pytest.raises(VariableUnreadableError) as raised:
+        gate(PENDING)
+    assert str(answer[0]) in str(raised.value)
+    assert gate(PENDING) is True
+
+
+def test_a_token_follows_no_redirect(gate: AirflowVariableGate, server: Server) -> None:
+    other = Server()
+    other.variables["approved"] = "true"
+    server.answers = [(302, "", {"Location": f"{other.address}/api/v2/variables/approved"})]
+    with pytest.raises(VariableUnreadableError):
+        gate(PENDING)
+    assert other.asked == []
+    other.http.shutdown()
+    other.http.server_close()
+
+
+def test_a_password_is_in_no_error(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, host=server.address, login="somebody else")
+    with pytest.raises(VariableUnreadableError) as raised:
+        AirflowVariableGate("approved", "airflow_api")(PENDING)
+    assert "401" in str(raised.value)
+    assert SECRET not in str(raised.value)
+
+
+def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        unused_port = free.getsockname()[1]
+    connect(monkeypatch, host="127.0.0.1", port=unused_port)
+    with pytest.raises(VariableUnreadableError) as raised:
+        AirflowVariableGate("approved", "airflow_api")(PENDING)
+    assert str(unused_port) in str(raised.value)
+
+
+@pytest.mark.parametrize("host", ["", "ftp://airflow", "http://", "https://who:what@airflow"])
+def test_a_connection_without_an_address_is_refused(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, host=host)
+    with pytest.raises(BadConnectionError):
+        AirflowVariableGate("approved", "airflow_api")(PENDING)
+
+
+def test_a_connection_that_was_not_handed_over_is_told() -> None:
+    with pytest.raises(ConnectionMissingError):
+        AirflowVariableGate("approved", "airflow_api")(PENDING)
