@@ -11,6 +11,7 @@ from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.databases import DATABASES
 from tests.mutants.catalogue.deletion import DELETION
 from tests.mutants.catalogue.garbage import GARBAGE
+from tests.mutants.catalogue.gates import GATES
 from tests.mutants.catalogue.journal import JOURNAL
 from tests.mutants.catalogue.kafka_sink import KAFKA_SINK
 from tests.mutants.catalogue.kept import KEPT
@@ -32,6 +33,7 @@ MUTANTS = (
     *DELETION,
     *GARBAGE,
     *COORDINATOR,
+    *GATES,
     *RESCALING,
     *RECONFIGURING,
     *CONTROLLERS,
