@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
     from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.client.reconfiguration import ReconfigurationPreview
+    from airflow_provider_ckpt.connections.kafka_brokers import kafka_options
     from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError, TerminalError, TransientError
     from airflow_provider_ckpt.gates.airflow_variable_gate import AirflowVariableGate
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
@@ -166,6 +167,7 @@ __all__ = [
     "__version__",
     "build_graph",
     "collect_garbage",
+    "kafka_options",
     "list_jobs",
     "open_storage",
     "read_manifests",
@@ -255,6 +257,7 @@ _MODULES = {
     "collect_garbage": "client.garbage_collection",
     "list_jobs": "client.job_client",
     "open_storage": "storage.opening",
+    "kafka_options": "connections.kafka_brokers",
     "read_manifests": "sinks.manifests",
     "read_persisted": "spark.query.persisted",
     "released_files": "sinks.manifests",

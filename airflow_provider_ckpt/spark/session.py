@@ -54,6 +54,11 @@ ON_LOCAL_DISKS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+HIDDEN_OPTIONS = {
+    # of readers, in plans, the event log and the UI. Spark's own choice is urls, and names with "password" in them; a
+    # Kafka source's password is in sasl.jaas.config, its key in ssl.keystore.key
+    "spark.sql.redaction.options.regex": "(?i)url|jaas|keystore|secret|password|token|credential",
+}
 LOG_LEVEL = "spark.log.level"
 
 
@@ -72,7 +77,7 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
             raise UnsupportedStateStoreError(key=key, value=user[key], needed=needed)
     refuse_settings(user)
     local = ON_LOCAL_DISKS if root is not None and is_local(root) else {}
-    conf = {**PREFERRED, **local, **user, **NEEDED, **STATE_STORE}
+    conf = {**PREFERRED, **HIDDEN_OPTIONS, **local, **user, **NEEDED, **STATE_STORE}
     if not _logs_as_configured(user):
         # at INFO, spark-submit's default, an idle query writes megabytes a minute
         conf.setdefault(LOG_LEVEL, "WARN")

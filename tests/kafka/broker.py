@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.kafka.jars import broker_jars
+from tests.kafka.secured import Secured
 from tests.support.waiting import wait_until
 
 _CONFIG = """process.roles=broker,controller
@@ -42,13 +43,17 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 
 
 class Broker:
-    """A context. ``more``: settings beside those that a small broker needs."""
+    """A context. ``more``: settings beside those that a small broker needs. ``secured``: it listens with TLS and a
+    password besides."""
 
-    def __init__(self, folder: Path, more: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, more: Mapping[str, str] | None = None, secured: Secured | None = None) -> None:
         self._folder, self._libs = folder, broker_jars()
-        self.port, controller = free_ports(2)
-        lines = "\n".join(f"{key}={value}" for key, value in (more or {}).items())
+        self.port, controller, self._secured_port = free_ports(3)
         folder.mkdir(parents=True, exist_ok=True)
+        given = dict(more or {})
+        if secured is not None:
+            given |= secured.settings(folder, self.port, controller, self._secured_port)
+        lines = "\n".join(f"{key}={value}" for key, value in given.items())
         self._config = folder / "server.properties"
         self._config.write_text(_CONFIG.format(port=self.port, controller=controller, folder=folder, more=lines))
         self._process: subprocess.Popen[bytes] | None = None
@@ -56,6 +61,10 @@ class Broker:
     @property
     def servers(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def secured_servers(self) -> str:
+        return f"127.0.0.1:{self._secured_port}"
 
     def __enter__(self) -> Broker:
         identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A", 1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from airflow_provider_ckpt.connections.kafka_brokers import read_brokers
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.kafka.bound_kafka_sink import BoundKafkaSink
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
@@ -33,7 +34,9 @@ _OURS = frozenset(
 class KafkaSink(Sink):
     """Writes the columns ``value``, and ``key`` and ``partition`` if there are any, as records of a topic.
 
-    ``servers``: bootstrap servers, ``host:port`` with commas between. ``topic``: it must exist. ``staging``: a folder
+    ``servers``: bootstrap servers, ``host:port`` with commas between; or ``conn_id``: an Airflow connection of the type
+    ``kafka``, which a driver finds in its environment (``conn_ids=`` of the operator), with the servers and what it
+    takes to get in. ``topic``: it must exist. ``staging``: a folder
     where rows wait for their checkpoint, as a path or any fsspec URI; ``storage_options``: its fsspec options, None =
     those of the job's root.
     ``config``: settings of librdkafka (``security.protocol``, ``sasl.username``, …), or a function without arguments
@@ -44,18 +47,21 @@ class KafkaSink(Sink):
     Readers see a release at once, or nothing of it, if they read with ``isolation.level=read_committed``.
     """
 
-    servers: str
-    topic: str
-    staging: str
+    servers: str | None = None
+    topic: str = ""
+    staging: str = ""
     config: Config = field(default_factory=dict, repr=False)
     config_env: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     transaction_timeout: float = 600
+    conn_id: str | None = None
 
-    changeable: ClassVar[frozenset[str]] = frozenset({"servers"})
+    changeable: ClassVar[frozenset[str]] = frozenset({"servers", "conn_id"})
 
     def validate(self) -> None:
-        for setting in ("servers", "topic", "staging"):
+        if (self.servers is None) == (self.conn_id is None):
+            raise self._invalid("servers", self.servers, "is needed, or conn_id instead of it")
+        for setting in ("conn_id" if self.servers is None else "servers", "topic", "staging"):
             value = getattr(self, setting)
             if not isinstance(value, str) or not value.strip():
                 raise self._invalid(setting, value, "is no text")
@@ -85,15 +91,24 @@ class KafkaSink(Sink):
         check_kafka_input(given)
 
     def bind(self, context: SinkContext) -> BoundKafkaSink:
-        """Raises InvalidSinkError for an environment variable that is not set."""
+        """Raises InvalidSinkError for an environment variable that is not set, ConnectionMissingError,
+        BadConnectionError."""
         self.validate()
-        client = KafkaClient(context.uid, self.servers, self._settings(), self.transaction_timeout)
+        servers, settings = self._access()
+        client = KafkaClient(context.uid, servers, settings, self.transaction_timeout)
         return self.bind_to(client, context)
 
     def bind_to(self, client: KafkaClient, context: SinkContext) -> BoundKafkaSink:
         """:meth:`bind` with the client given."""
         [folder] = self.spark_folders(context.storage_options)
         return BoundKafkaSink(self.topic, client, context, open_storage(folder))
+
+    def _access(self) -> tuple[str, dict[str, Any]]:
+        """``config`` goes over what the connection says."""
+        if self.conn_id is None:
+            return self.servers or "", self._settings()
+        brokers = read_brokers(self.conn_id)
+        return brokers.servers, {**brokers.settings, **self._settings()}
 
     def _settings(self) -> dict[str, Any]:
         given = dict(self.config() if callable(self.config) else self.config)

@@ -1,0 +1,159 @@
+"""Kafka brokers as an Airflow connection names them, for librdkafka (sinks) and for Spark's connector (sources)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.connections.errors import BadConnectionError
+
+_SERVERS = "bootstrap.servers"
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SSL_FILES = {
+    "ssl.ca.location": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.key",
+}
+"""librdkafka's names of PEM files -> Java's settings that hold their text."""
+_SSL_TEXTS = {
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.key.password": "ssl.key.password",
+}
+_SASL = ("sasl.mechanism", "sasl.username", "sasl.password")
+_NAME_CHECK = "ssl.endpoint.identification.algorithm"
+_KNOWN = {_SERVERS, "security.protocol", "client.id", _NAME_CHECK}
+_TAKEN = frozenset({*_KNOWN, *_SASL, *_SSL_FILES, *_SSL_TEXTS})
+
+
+@dataclass(frozen=True, repr=False)
+class KafkaBrokers:
+    """``settings``: librdkafka's, with secrets, without the servers. ``repr`` shows where they are only."""
+
+    conn_id: str
+    servers: str
+    settings: Mapping[str, str] = field(hash=False)
+
+    @classmethod
+    def of_connection(cls, connection: Connection) -> KafkaBrokers:
+        """Of type ``kafka``, as Airflow's Kafka provider has it: the extra is librdkafka's configuration. Of that are
+        taken the servers and what it takes to get in (``security.protocol``, ``sasl.…``, ``ssl.…``); what is of
+        consumers is passed over. Or host, port, login and password. Raises BadConnectionError."""
+        problem = _problem_of(connection)
+        if problem is not None:
+            raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
+        given = _settings_of(connection)
+        return cls(connection.conn_id, given.pop(_SERVERS), given)
+
+    def reader_options(self) -> dict[str, str]:
+        """Of a Spark reader of the format ``kafka``. Files are read here, on the driver: executors have none of them.
+        Raises BadConnectionError for a mechanism that has to be said in Java's own words, and for a file that cannot be
+        read."""
+        java: dict[str, str] = {_SERVERS: self.servers}
+        for name, text in self.settings.items():
+            if name in _SSL_FILES:
+                java[_SSL_FILES[name]] = self._text_of(name, text)
+            elif name not in _SASL:
+                java[_SSL_TEXTS.get(name, name)] = text
+        if self.settings.get("security.protocol", "").startswith("SASL"):
+            java |= self._sasl()
+        if java.get(_NAME_CHECK) == "none":
+            java[_NAME_CHECK] = ""
+        for store in ("truststore", "keystore"):
+            if any(name.startswith(f"ssl.{store}.") for name in java):
+                java[f"ssl.{store}.type"] = "PEM"
+        return {f"kafka.{name}": text for name, text in java.items()}
+
+    def _sasl(self) -> dict[str, str]:
+        mechanism = self.settings.get("sasl.mechanism", "PLAIN")
+        module = _LOGIN_MODULES.get(mechanism)
+        if module is None:
+            problem = (
+                f"sasl.mechanism {mechanism!r} has no user and password that could be handed to Spark's connector; "
+                "give the source its kafka.sasl.… options yourself"
+            )
+            raise BadConnectionError(conn_id=self.conn_id, problem=problem)
+        user, password = (_quoted(self.settings.get(f"sasl.{name}", "")) for name in ("username", "password"))
+        return {
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f"{module} required username={user} password={password};",
+        }
+
+    def _text_of(self, setting: str, path: str) -> str:
+        try:
+            return Path(path).read_text()
+        except (OSError, ValueError) as error:
+            problem = f"its {setting} cannot be read: {type(error).__name__}"
+        raise BadConnectionError(conn_id=self.conn_id, problem=problem)
+
+    def __repr__(self) -> str:
+        return f"KafkaBrokers({self.conn_id!r}, {self.servers!r})"
+
+
+def kafka_options(conn_id: str) -> dict[str, str]:
+    """Options of a Spark reader of the format ``kafka``, of the Airflow connection ``conn_id``: servers, protocol, and
+    the secrets that it takes to get in. Called in the function of a source::
+
+        read.format("kafka").options(**kafka_options("shop_kafka")).option("subscribe", "orders").load()
+
+    The process finds the connection in its environment (``conn_ids=`` of the operator). Raises ConnectionMissingError,
+    BadConnectionError.
+    """
+    return read_brokers(conn_id).reader_options()
+
+
+def read_brokers(conn_id: str) -> KafkaBrokers:
+    """Raises ConnectionMissingError, BadConnectionError."""
+    return KafkaBrokers.of_connection(read_connection(conn_id))
+
+
+def _settings_of(connection: Connection) -> dict[str, str]:
+    given = {name: _as_text(value) for name, value in connection.extra.items() if name in _TAKEN}
+    if "sasl.mechanisms" in connection.extra:  # librdkafka's older name of it
+        given.setdefault("sasl.mechanism", _as_text(connection.extra["sasl.mechanisms"]))
+    if connection.host:
+        port = f":{connection.port}" if connection.port else ""
+        given.setdefault(_SERVERS, f"{connection.host}{port}")
+    for name, value in (("sasl.username", connection.login), ("sasl.password", connection.password)):
+        if value:
+            given.setdefault(name, value)
+    return given
+
+
+def _problem_of(connection: Connection) -> str | None:
+    if connection.conn_type != "kafka":
+        return f"it is of the type {connection.conn_type!r}, not of the type 'kafka'"
+    wrong = [name for name in _TAKEN & connection.extra.keys() if not isinstance(connection.extra[name], str | int)]
+    if wrong:
+        return f"{wrong[0]} in its extra is no text"
+    given = _settings_of(connection)
+    if not given.get(_SERVERS, "").strip():
+        return "it names no brokers: neither bootstrap.servers in its extra nor a host"
+    protocol = given.get("security.protocol", "PLAINTEXT")
+    if protocol not in _PROTOCOLS:
+        return f"its security.protocol is none of {', '.join(_PROTOCOLS)}"
+    has_login = bool(given.get("sasl.username") or given.get("sasl.password"))
+    if has_login and not protocol.startswith("SASL"):
+        return "it has a login or a password, which would not be used: security.protocol in its extra says no SASL"
+    known = {*_TAKEN, "sasl.mechanisms"}
+    unknown = sorted(one for one in connection.extra if one.startswith(("sasl.", "ssl.")) and one not in known)
+    return f"{unknown[0]} in its extra is not supported here" if unknown else None
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quoted(text: str) -> str:
+    """As JAAS reads it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
