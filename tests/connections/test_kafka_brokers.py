@@ -120,6 +120,6 @@ def test_both_find_the_connection_in_the_environment(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("given", [{}, {"servers": "b:9092", "conn_id": "shop"}])
-def test_a_sink_is_told_its_brokers_once(given: dict[str, str]) -> None:
+def test_a_sink_is_told_its_brokers_once(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidSinkError, match="or conn_id"):
         KafkaSink(topic="orders", staging="/lake/staging", **given).validate()

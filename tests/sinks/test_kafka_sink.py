@@ -57,7 +57,7 @@ def test_the_brokers_may_change_and_the_topic_may_not() -> None:
         "topic": "results",
         "staging": "file:///lake/staging",
     }
-    assert sink().changeable == {"servers"}
+    assert sink().changeable == {"servers", "conn_id"}
 
 
 VALUE = ("value", "binary")
