@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,24 @@ def test_a_query_that_spark_would_refuse_when_it_starts_is_refused_before_anythi
     job.sink("out", counts, FileSink(world.path("out")))
     with pytest.raises(UnsupportedQueryError, match=r"'counts' .*append.* watermark.*not by its start"):
         plan(spark, world, job)
+
+
+@pytest.mark.parametrize(
+    ("option", "is_hidden"),
+    [
+        ("kafka.sasl.jaas.config", True),
+        ("kafka.ssl.keystore.key", True),
+        ("kafka.ssl.key.password", True),
+        ("url", True),
+        ("kafka.bootstrap.servers", False),
+        ("subscribe", False),
+    ],
+)
+def test_options_with_secrets_are_hidden_in_plans(option: str, is_hidden: bool) -> None:
+    """With Spark itself: tests/kafka/test_secured.py."""
+    name = "spark.sql.redaction.options.regex"
+    assert (re.search(session_conf({})[name], option) is not None) is is_hidden
+    assert session_conf({name: "mine"})[name] == "mine"
 
 
 def test_spark_logs_warnings_unless_somebody_has_configured_its_logging(
