@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import importlib.util
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from typing import Literal
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.launch.spark_home import pyspark_folder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root, read_root
 
@@ -145,12 +145,6 @@ def installed_version(distribution: str) -> str | None:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def pyspark_folder() -> Path | None:
-    """Without importing it: a mixed tree might not even import."""
-    spec = importlib.util.find_spec("pyspark")
-    return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def version_on_disk(folder: Path) -> str | None:
