@@ -9,8 +9,8 @@ class ForeignArchiveError(InvalidInputError):
     """Data: path, problem."""
 
     template = (
-        "{path} {problem}, and a class archive is code that each driver runs. Give it to the user that runs drivers, or "
-        "to root, with no right for others to write (chmod go-w), or name another folder in CKPT_CLASS_ARCHIVE"
+        "{path} {problem}, and a class archive is code that each driver runs. Give it to the user that runs drivers, "
+        "or to root, with no right for others to write (chmod go-w), or name another folder in CKPT_CLASS_ARCHIVE"
     )
 
 

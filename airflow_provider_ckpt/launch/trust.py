@@ -19,8 +19,8 @@ def check_ours(path: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """``folder`` has to be this user's, or root's, who could do anything anyway, and nobody else may write there. In the
-    folders above nobody else may rename what is below: a group may if it is root's or the process's own (as in the
+    """``folder`` has to be this user's, or root's, who could do anything anyway, and nobody else may write there. In
+    the folders above nobody else may rename what is below: a group may if it is root's or the process's own (as in the
     images of Airflow), and in a sticky folder nobody can.
 
     Raises ForeignArchiveError, and OSError for what is not there.

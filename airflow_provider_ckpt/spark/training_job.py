@@ -18,15 +18,10 @@ def history(read: Any) -> Any:
     return read.schema("n BIGINT, name STRING, at TIMESTAMP").parquet(f"{folder}/history")
 
 
-@job.transform(inputs=[history], uid="plain")
-def plain(rows: Any) -> Any:
-    return rows.where("n >= 0").withColumn("upper", functions.upper("name"))
-
-
-@job.transform(inputs=[history], uid="counts")
+@job.transform(inputs=[history], uid="counts", output_mode="update")
 def counts(rows: Any) -> Any:
+    rows = rows.where("n >= 0").withColumn("name", functions.upper("name"))
     return rows.groupBy("name").agg(functions.count("*").alias("n"), functions.max("at").alias("newest"))
 
 
-job.sink("rows", plain, FileSink(f"{folder}/rows"))
 job.sink("counts_out", counts, FileSink(f"{folder}/counts"))
