@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,10 @@ __all__ = ["archive", "environ"]
 pytestmark = pytest.mark.airflow
 
 
-def environment(**given: Any) -> dict[str, str]:
+def environment(mode: str = "client", **given: Any) -> dict[str, str]:
+    os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = json.dumps(
+        {"conn_type": "spark", "host": "spark://h:1", "extra": {"deploy-mode": mode}}
+    )
     base = SparkSubmitHook(conn_id="spark_default", **given)
     hook = CheckpointedSparkSubmitHook(base, name="orders", application_args=[], on_status=lambda line: None)
     hook._build_spark_submit_command("main.py")
@@ -27,6 +32,7 @@ def environment(**given: Any) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def made(archive: ClassArchive, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SPARK_SUBMIT_OPTS")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "")  # put back behind the test
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     path = make(archive, lambda path: path.write_text("classes") and None)
@@ -41,7 +47,7 @@ def test_a_driver_in_client_mode_starts_with_the_archive(made: Path) -> None:
 
 
 def test_a_driver_elsewhere_has_nothing_of_it() -> None:
-    assert environment(deploy_mode="cluster") == {}
+    assert environment("cluster") == {}
 
 
 @pytest.mark.parametrize(
