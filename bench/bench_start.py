@@ -1,6 +1,6 @@
 """From the start of `ckpt run` to RUNNING, and to the first released rows: with a class archive and without, in turn.
 
-    python bench/bench_start.py [--rounds 5]
+    python bench/bench_start.py [--rounds 5] [--archive FOLDER]
 
 Each run is a process of its own with a job of its own: a live folder that holds a file already, a filter, files. The
 archive is made first, in a folder of the benchmark's. Target: RUNNING within 6.5 s, released within 9 s.
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,26 @@ if VARIABLE in os.environ:
     job = build(Path(os.environ[VARIABLE]))
 
 
-def started(base: Path, archive: str) -> tuple[float, float]:
-    """Seconds from the start of the process to RUNNING, and to the first released rows."""
+@dataclass(frozen=True)
+class Start:
+    """Seconds from the start of the process, and CPU seconds of it and all that it started until then."""
+
+    running: float
+    running_cpu: float
+    released: float
+    released_cpu: float
+
+
+def tree_seconds(pid: int) -> float:
+    """CPU seconds of a process, of those it started, and of those that have ended."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    children = [child for task in tasks for child in (task / "children").read_text().split()]
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(tree_seconds(int(child)) for child in children)
+
+
+def started(base: Path, archive: str) -> Start:
     work = Path(tempfile.mkdtemp(dir=base))
     (work / "live").mkdir()
     parquet.write_table(pa.table({"n": range(1000)}), work / "live" / "rows.parquet")
@@ -66,9 +85,11 @@ def started(base: Path, archive: str) -> tuple[float, float]:
         process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=errors, text=True)
         try:
             assert process.stdout is not None
-            times: dict[str, float] = {}
+            times: dict[str, tuple[float, float]] = {}
             for line in process.stdout:
-                times.setdefault(json.loads(line)["kind"], time.monotonic() - begun)
+                kind = json.loads(line)["kind"]
+                if kind not in times:
+                    times[kind] = (time.monotonic() - begun, tree_seconds(process.pid))
                 if "released" in times:
                     break
         finally:
@@ -77,21 +98,24 @@ def started(base: Path, archive: str) -> tuple[float, float]:
     if "released" not in times:
         raise RuntimeError((work / "stderr").read_text()[-2000:])
     shutil.rmtree(work)
-    return times["started"], times["released"]
+    return Start(*times["started"], *times["released"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--archive", help="folder of one that is there, or is made there; else it is made for this")
+    arguments = parser.parse_args()
+    rounds = arguments.rounds
+    scratch().mkdir(parents=True, exist_ok=True)
     base = Path(tempfile.mkdtemp(dir=scratch()))
-    archive = str(base / "archive")
+    archive = arguments.archive or str(base / "archive")
     environ = {**os.environ, "PYTHONPATH": str(HOME), "CKPT_CLASS_ARCHIVE": archive}
     begun = time.monotonic()
     subprocess.run([sys.executable, "-c", CKPT, "class-archive"], env=environ, check=True, capture_output=True)
     megabytes = sum(path.stat().st_size for path in Path(archive).iterdir()) / 1e6
     print(f"the archive: made in {time.monotonic() - begun:.1f} s, {megabytes:.0f} MB; load {os.getloadavg()[0]:.1f}")
-    found: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
+    found: dict[str, list[Start]] = {"without": [], "with": []}
     for number in range(rounds):
         for name, place in (("without", "off"), ("with", archive)):
             running, released = started(base, place)
@@ -102,8 +126,8 @@ def main() -> None:
                 flush=True,
             )
     for name, times in found.items():
-        for what, values in zip(("RUNNING", "released"), zip(*times, strict=True), strict=True):
-            print(f"{name:8} {what:9} {statistics.median(values):5.1f} s [{min(values):.1f} … {max(values):.1f}]")
+        for what, values in zip(fields(Start), zip(*map(astuple, times), strict=True), strict=True):
+            print(f"{name:8} {what.name:12} {statistics.median(values):5.1f} s [{min(values):.1f} … {max(values):.1f}]")
     shutil.rmtree(base)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.cli.doctor import check_class_archive
 from airflow_provider_ckpt.launch import trust
 from airflow_provider_ckpt.launch.archive_making import make
 from airflow_provider_ckpt.launch.class_archive import ClassArchive, archive_folder, class_archive
@@ -181,3 +183,37 @@ def test_the_folder_is_in_the_users_cache_unless_it_is_named(monkeypatch: pytest
     assert archive_folder({"XDG_CACHE_HOME": "not/absolute"}) == tmp_path / ".cache" / inside
     assert archive_folder({"CKPT_CLASS_ARCHIVE": "~/here"}) == tmp_path / "here"
     assert archive_folder({"CKPT_CLASS_ARCHIVE": "/a:b"}) is None  # the JVM takes it for two archives
+
+
+def test_the_doctor_says_whether_there_is_one(
+    environ: Mapping[str, str], archive: ClassArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert "`ckpt class-archive` makes one" in check_class_archive().text
+    path = made(archive)
+    assert (check_class_archive().verdict, check_class_archive().text) == ("ok", str(path))
+    path.chmod(0o666)
+    assert "not used" in check_class_archive().text
+    monkeypatch.setenv("CKPT_CLASS_ARCHIVE", "off")
+    assert "switched off" in check_class_archive().text
+
+
+def test_the_command_says_whether_there_is_one(
+    environ: Mapping[str, str],
+    archive: ClassArchive,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert main(["class-archive", "--look", "--json"]) == 1
+    path = made(archive)
+    assert main(["class-archive", "--look", "--json"]) == 0
+    assert main(["class-archive"]) == 0
+    monkeypatch.setenv("CKPT_CLASS_ARCHIVE", "off")
+    assert main(["class-archive"]) == 2
+    said = capsys.readouterr()
+    assert said.out.splitlines()[0] == '{"path": null, "made": false}'
+    assert said.out.count(str(path)) == 2
+    assert "CKPT_CLASS_ARCHIVE is off" in said.err

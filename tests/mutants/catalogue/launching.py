@@ -57,7 +57,7 @@ LAUNCHING = (
         "archive-cut-short",
         "-",
         "launch/class_archive.py",
-        "    return stat.S_ISREG(found.st_mode) and path.suffixes[-2:-1] == [f\".{found.st_size}\"]",
+        '    return stat.S_ISREG(found.st_mode) and path.suffixes[-2:-1] == [f".{found.st_size}"]',
         "    return stat.S_ISREG(found.st_mode)",
         (f"{_ARCHIVE}::test_an_archive_that_was_cut_short_is_none",),
         "a JVM that is given a part of an archive dies of it, and so does each driver",
