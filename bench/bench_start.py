@@ -118,13 +118,11 @@ def main() -> None:
     found: dict[str, list[Start]] = {"without": [], "with": []}
     for number in range(rounds):
         for name, place in (("without", "off"), ("with", archive)):
-            running, released = started(base, place)
-            found[name].append((running, released))
-            load = os.getloadavg()[0]
-            print(
-                f"{number + 1} {name:8} RUNNING {running:5.1f} s  released {released:5.1f} s  load {load:.1f}",
-                flush=True,
-            )
+            one = started(base, place)
+            found[name].append(one)
+            seconds = f"RUNNING {one.running:5.1f} s (CPU {one.running_cpu:4.1f})"
+            seconds += f"  released {one.released:5.1f} s (CPU {one.released_cpu:4.1f})"
+            print(f"{number + 1} {name:8} {seconds}  load {os.getloadavg()[0]:.1f}", flush=True)
     for name, times in found.items():
         for what, values in zip(fields(Start), zip(*map(astuple, times), strict=True), strict=True):
             print(f"{name:8} {what.name:12} {statistics.median(values):5.1f} s [{min(values):.1f} … {max(values):.1f}]")
