@@ -35,3 +35,8 @@ def archive(environ: Mapping[str, str]) -> ClassArchive:
     found = class_archive(environ)
     assert found is not None
     return found
+
+
+def write(path: Path) -> None:
+    """In the place of a JVM."""
+    path.write_text("classes")

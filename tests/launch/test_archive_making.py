@@ -15,11 +15,7 @@ from airflow_provider_ckpt.launch import archive_making
 from airflow_provider_ckpt.launch.archive_making import make
 from airflow_provider_ckpt.launch.class_archive import ClassArchive
 from airflow_provider_ckpt.launch.errors import ArchiveNotMadeError, ForeignArchiveError, NoClassArchiveError
-from tests.launch.conftest import submits
-
-
-def write(path: Path) -> None:
-    path.write_text("classes")
+from tests.launch.conftest import submits, write
 
 
 def test_nothing_is_taken_for_an_archive_before_all_of_it_is_written(
@@ -39,8 +35,10 @@ def test_nothing_is_taken_for_an_archive_before_all_of_it_is_written(
 
 
 def test_the_archive_before_goes_when_there_is_another_one(archive: ClassArchive) -> None:
-    first = make(archive, write)
-    second = make(archive, lambda path: path.write_text("more classes") and None)
+    def write_more(path: Path) -> None:
+        path.write_text("more classes")
+
+    first, second = make(archive, write), make(archive, write_more)
     assert archive.whole() == [second] != [first]
 
 

@@ -10,17 +10,17 @@ import pytest
 
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.cli.doctor import check_class_archive
-from airflow_provider_ckpt.launch import trust
 from airflow_provider_ckpt.launch.archive_making import make
 from airflow_provider_ckpt.launch.class_archive import ClassArchive, archive_folder, class_archive
 from airflow_provider_ckpt.launch.errors import ForeignArchiveError
 from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
+from tests.launch.conftest import write
 
 LAUNCHER = {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def made(archive: ClassArchive) -> Path:
-    path = make(archive, lambda path: path.write_text("classes") and None)
+    path = make(archive, write)
     assert path is not None
     return path
 
@@ -129,7 +129,7 @@ def belongs_to(user: int, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None
             found[4] = user
         return os.stat_result(found)
 
-    monkeypatch.setattr(trust.Path, "lstat", lstat)
+    monkeypatch.setattr(Path, "lstat", lstat)
 
 
 def test_a_folder_above_that_everybody_writes_to_is_refused_unless_it_is_sticky(archive: ClassArchive) -> None:
