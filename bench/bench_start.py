@@ -9,6 +9,7 @@ archive is made first, in a folder of the benchmark's. Target: RUNNING within 6.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -65,12 +66,15 @@ class Start:
 
 
 def tree_seconds(pid: int) -> float:
-    """CPU seconds of a process, of those it started, and of those that have ended."""
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rpartition(")")[2].split()
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    children = [child for task in tasks for child in (task / "children").read_text().split()]
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(tree_seconds(int(child)) for child in children)
+    """CPU seconds of a process, of those it started, and of those that have ended; 0 of one that is gone."""
+    total = 0.0
+    with contextlib.suppress(OSError):  # processes and threads come and go meanwhile
+        numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                total += sum(tree_seconds(int(child)) for child in (task / "children").read_text().split())
+    return total
 
 
 def started(base: Path, archive: str) -> Start:
