@@ -36,6 +36,8 @@ def _one_python_everywhere() -> None:
 def _quick_jvms() -> None:
     # Whoever starts a JVM here runs small jobs in it: on two cores its optimizing compiler would take half of them.
     os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    # what a test finds out must not depend on what lies in a cache of this machine
+    os.environ["CKPT_CLASS_ARCHIVE"] = "off"
 
 
 def _write_to_memory() -> None:

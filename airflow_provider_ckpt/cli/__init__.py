@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from airflow_provider_ckpt import __version__
 from airflow_provider_ckpt.cli import (
     checkpoints,
+    class_archive,
     delete,
     doctor,
     gc,
@@ -29,7 +30,7 @@ from airflow_provider_ckpt.cli.refusals import print_refusal
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
-COMMANDS = (run, plan, master, worker, jobs, show, checkpoints, request, release, delete, gc, doctor)
+COMMANDS = (run, plan, master, worker, jobs, show, checkpoints, request, release, delete, gc, class_archive, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

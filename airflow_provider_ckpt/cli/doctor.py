@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import importlib.util
 import json
 import os
 import re
@@ -18,6 +17,8 @@ from typing import Literal
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.launch.class_archive import class_archive
+from airflow_provider_ckpt.launch.spark_home import pyspark_folder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root, read_root
 
@@ -46,7 +47,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = [check_python(), check_java(), check_pyspark(), check_airflow()]
+    found = [check_python(), check_java(), check_pyspark(), check_class_archive(), check_airflow()]
     if args.root is not None:
         found.append(try_root(args))
     sound = all(finding.verdict != "problem" for finding in found)
@@ -147,12 +148,6 @@ def installed_version(distribution: str) -> str | None:
         return None
 
 
-def pyspark_folder() -> Path | None:
-    """Without importing it: a mixed tree might not even import."""
-    spec = importlib.util.find_spec("pyspark")
-    return Path(spec.origin).parent if spec and spec.origin else None
-
-
 def version_on_disk(folder: Path) -> str | None:
     try:
         content = (folder / "version.py").read_text(encoding="utf-8")
@@ -160,6 +155,22 @@ def version_on_disk(folder: Path) -> str | None:
         return None
     match = re.search(r"""^__version__[^=]*=\s*['"]([^'"]+)""", content, re.MULTILINE)
     return match[1] if match else None
+
+
+def check_class_archive() -> Finding:
+    """Nothing that a job needs: without one it starts some seconds later."""
+    archive = class_archive(os.environ)
+    if archive is None:
+        return Finding("archive", "note", "of classes: switched off, or there is no Java or Spark that has one")
+    try:
+        found = archive.find()
+    except (CkptError, OSError) as error:
+        return Finding("archive", "note", f"not used: {error}")
+    if found is None:
+        return Finding("archive", "note", "of classes: none; `ckpt class-archive` makes one, drivers start sooner then")
+    if archive.spark.has_settings():
+        return Finding("archive", "note", f"not used: Java takes none while there is anything in {archive.spark.conf}")
+    return Finding("archive", "ok", f"{found}")
 
 
 def check_airflow() -> Finding:

@@ -17,6 +17,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections
 from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError
 from airflow_provider_ckpt.job.storage_options import storage_options_environ
+from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
 from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import redact
@@ -88,6 +89,10 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         command: list[str] = super()._build_spark_submit_command(application)
         if self._connections.environ:
             self._env = {**(self._env or {}), **self._connections.environ}
+        if self.deploy_mode == "client":  # else the JVM here only submits
+            environ = {**os.environ, **(self._env_vars or {}), **(self._env or {})}
+            added = jvm_environ(environ, command, submit=command[0])
+            self._env = {**(self._env or {}), **added} or None
         return command
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
 from airflow_provider_ckpt.spark.errors import SparkNotStartedError, UnsupportedConfError, UnsupportedStateStoreError
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
 from airflow_provider_ckpt.spark.task.causes import find_cause
@@ -98,7 +100,8 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
     if given.get("spark.master", "local").startswith("local") and "spark.pyspark.python" not in given:
         # on this machine the workers run what runs the driver, not the python3 that PATH happens to find
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = _started(builder)
+    with _quick_jvm(given):
+        spark = _started(builder)
     for key, value in conf.items():
         if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
@@ -113,6 +116,26 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
     except Exception as error:  # of Py4J, of PySpark, of a JVM that is no more
         cause = str(find_cause(error).message).strip()
         raise SparkNotStartedError(cause=cause.rstrip(".") or type(error).__name__) from error
+
+
+@contextmanager
+def _quick_jvm(given: Mapping[str, str]) -> Iterator[None]:
+    """Only a JVM that is started here is given anything, and what else this process starts finds its environment as it
+    was."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
+        yield
+        return
+    added = jvm_environ(os.environ, given.values())
+    before = {name: os.environ.get(name) for name in added}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _logs_as_configured(user: Mapping[str, str]) -> bool:

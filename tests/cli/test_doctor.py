@@ -192,7 +192,7 @@ def test_the_findings_are_given_as_json(tmp_path: Path, capsys: pytest.CaptureFi
     assert code == 1
     assert said["ok"] is False
     found = {finding["subject"]: finding for finding in said["findings"]}
-    assert list(found) == ["python", "java", "pyspark", "airflow", "root"]
+    assert list(found) == ["python", "java", "pyspark", "archive", "airflow", "root"]
     assert found["python"]["verdict"] == "ok"
     assert found["root"]["verdict"] == "problem"
     assert "pattern" in found["root"]["text"]

@@ -13,6 +13,7 @@ _NO_SPARK = (
     "tests/partitions/",
     "tests/job/",
     "tests/journal/",
+    "tests/launch/",
     "tests/lakes/test_delta_sink.py",
     "tests/lakes/test_golden_v1.py",
     "tests/lakes/test_iceberg_sink.py",

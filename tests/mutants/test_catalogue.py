@@ -48,7 +48,7 @@ def test_no_mutant_names_what_its_file_does_not_know(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stdout
 
 
-@pytest.mark.parametrize("layer", ["storage", "sinks", "partitions", "journal", "spark"])
+@pytest.mark.parametrize("layer", ["storage", "sinks", "partitions", "journal", "launch", "spark"])
 def test_every_fsync_and_every_look_at_a_fence_has_a_mutant(layer: str) -> None:
     """Whoever adds one writes a test that needs it, and the mutant that shows so."""
     bare = [

@@ -33,6 +33,7 @@ LAYERS = (
     ("sinks",),
     ("gates",),
     ("coordinator",),
+    ("launch",),
     ("job",),
     ("partitions",),
     ("journal",),
@@ -124,6 +125,7 @@ def test_third_parties_are_imported_where_they_belong(path: Path) -> None:
 
 
 LATE = {
+    "cli.class_archive": "as cli.run",
     "cli.plan": "as cli.run",
     "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
     "cli.worker": "as cli.run",

@@ -16,6 +16,7 @@ from tests.mutants.catalogue.journal import JOURNAL
 from tests.mutants.catalogue.kafka_sink import KAFKA_SINK
 from tests.mutants.catalogue.kept import KEPT
 from tests.mutants.catalogue.lakes import LAKES
+from tests.mutants.catalogue.launching import LAUNCHING
 from tests.mutants.catalogue.partitions import PARTITIONS
 from tests.mutants.catalogue.reconfiguring import RECONFIGURING
 from tests.mutants.catalogue.recovery import RECOVERY
@@ -46,4 +47,5 @@ MUTANTS = (
     *KAFKA_SINK,
     *SPARK_FILES,
     *SPARK_RUN,
+    *LAUNCHING,
 )

@@ -1,0 +1,28 @@
+"""Errors of what lies around the start of a JVM."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import InvalidInputError, TransientError
+
+
+class ForeignArchiveError(InvalidInputError):
+    """Data: path, problem."""
+
+    template = (
+        "{path} {problem}, and a class archive is code that each driver runs. Give it to the user that runs drivers, "
+        "or to root, with no right for others to write (chmod go-w), or name another folder in CKPT_CLASS_ARCHIVE"
+    )
+
+
+class NoClassArchiveError(InvalidInputError):
+    """Data: problem."""
+
+    template = "no class archive can be made here: {problem}"
+
+
+class ArchiveNotMadeError(TransientError):
+    """Data: problem."""
+
+    template = (
+        "the class archive was not made: {problem}. Drivers start without one; try again with `ckpt class-archive`"
+    )

@@ -1,0 +1,103 @@
+"""A class archive of a real JVM: made by the command, used by drivers, and done without if it is of no use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.launch.class_archive import class_archive
+from airflow_provider_ckpt.spark.session import build_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+CKPT = "import sys; from airflow_provider_ckpt.cli import main; sys.exit(main(sys.argv[1:]))"
+DRIVER = """
+import os
+from airflow_provider_ckpt.spark.session import build_session
+names = ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")
+before = [os.environ.get(name) for name in names]
+spark = build_session("archived", {"spark.master": "local[1]", "spark.ui.enabled": "false"})
+assert [os.environ.get(name) for name in names] == before
+print(spark.range(10).count())
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("archives")
+    process = _python(CKPT, "class-archive", folder=folder)
+    assert process.returncode == 0, process.stderr[-2000:]
+    (path,) = folder.glob("*.jsa")
+    assert str(path) in process.stdout
+    yield path
+    path.unlink()
+
+
+def _python(code: str, *arguments: str, folder: Path | str, options: str = "") -> subprocess.CompletedProcess[str]:
+    submit = f"{os.environ['SPARK_SUBMIT_OPTS']} {options}"
+    environ = {**os.environ, "CKPT_CLASS_ARCHIVE": str(folder), "SPARK_SUBMIT_OPTS": submit}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+
+def _loaded(folder: Path | str, log: Path) -> tuple[str, str]:
+    """What a driver prints, and from where its JVM has the class SparkContext."""
+    process = _python(DRIVER, folder=folder, options=f"-Xlog:class+load:file={log}")
+    assert process.returncode == 0, process.stderr[-2000:]
+    (line,) = [line for line in log.read_text().splitlines() if " org.apache.spark.SparkContext source: " in line]
+    return process.stdout, line.partition(" source: ")[2]
+
+
+def test_a_driver_loads_its_classes_from_the_archive(made: Path, tmp_path: Path) -> None:
+    assert _loaded(made.parent, tmp_path / "log") == ("10\n", "shared objects file (top)")
+    assert _python(CKPT, "class-archive", folder=made.parent).stdout.startswith(f"{made} is there")
+
+
+def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(made: Path, tmp_path: Path) -> None:
+    printed, source = _loaded("off", tmp_path / "log")
+    assert printed == "10\n"
+    assert ".jar" in source
+
+
+@pytest.mark.parametrize("of", ["nothing", "text", "another jvm"])
+def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: Path, tmp_path: Path, of: str) -> None:
+    """As long as it should be, in the right place, and yet not what the JVM needs."""
+    folder = tmp_path / "archives"
+    folder.mkdir(mode=0o755)
+    archive = class_archive({**os.environ, "CKPT_CLASS_ARCHIVE": str(folder)})
+    assert archive is not None
+    content = {"nothing": b"", "text": b"no archive" * 1000, "another jvm": _of_another_jvm(made)}[of]
+    (folder / f"{archive.stem}.{len(content)}.jsa").write_bytes(content)
+    assert archive.find() is not None
+    printed, source = _loaded(folder, tmp_path / "log")
+    assert printed == "10\n"
+    assert ".jar" in source
+
+
+def _of_another_jvm(made: Path) -> bytes:
+    """Of the header nothing but what it says of the JVM is different."""
+    with made.open("rb") as file:
+        content = file.read()
+    at = content.index(b"OpenJDK")
+    return content[:at] + b"ClosedJ" + content[at + 7 :]
+
+
+def test_a_session_that_is_there_already_leaves_the_environment_alone(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[str | None] = []
+    before = SparkSession.Builder.getOrCreate
+
+    def noting(builder: SparkSession.Builder) -> SparkSession:
+        seen.append(os.environ.get("SPARK_LAUNCHER_OPTS"))
+        return before(builder)
+
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", noting)
+    build_session("again", {})
+    assert seen == [None]
