@@ -25,7 +25,7 @@ LAYERS = (
     ("client", "remote"),
     ("jobmaster", "task"),
     ("sparkfiles", "report"),
-    ("sinks.postgres",),
+    ("sinks.postgres", "sinks.sql"),
     ("sinks.database",),
     ("sinks.delta", "sinks.iceberg"),
     ("sinks.lake",),

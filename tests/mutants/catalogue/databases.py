@@ -71,7 +71,7 @@ DATABASES = (
     Mutant(
         "staged-rows-not-counted",
         "R5",
-        "sinks/postgres/bound_postgres_sink.py",
+        "sinks/database/bound_database_sink.py",
         '            if moved != handle["rows"]:',
         "            if moved < 0:",
         (f"{_RULES}::test_staged_rows_that_somebody_has_deleted_are_missed_by_number",),
@@ -107,7 +107,7 @@ DATABASES = (
     Mutant(
         "replaced-jobs-go-on",
         "R9",
-        "sinks/postgres/bound_postgres_sink.py",
+        "sinks/database/bound_database_sink.py",
         "            self._ledger.supersede(connection)\n",
         "",
         (f"{_RULES}::test_who_was_replaced_stays_replaced_and_is_told_by_whom",),
@@ -116,7 +116,7 @@ DATABASES = (
     Mutant(
         "replace-beside-others",
         "R9",
-        "sinks/postgres/bound_postgres_sink.py",
+        "sinks/database/bound_database_sink.py",
         "alone=replaces and seen.last == 0)",
         "alone=False)",
         (f"{_RULES}::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
