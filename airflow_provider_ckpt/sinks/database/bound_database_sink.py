@@ -98,11 +98,15 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             )
 
     def prepare(self) -> None:
-        with self._transaction("make its ledger") as connection:
+        with self._open("make its ledger", self._not_made) as connection:
             self._ledger.make(connection, uuid.uuid4().hex)
             row = self._ledger.row(connection)
             if row is not None:
                 self._rules.refuse_superseded(row)
+
+    def _not_made(self, what: str) -> Exception:
+        advice = "Give its user the right to make and drop tables there, or name another staging_schema"
+        return self._failures.mismatch(f"its ledger cannot be made ({what})", advice)
 
     # ---- stage
 
