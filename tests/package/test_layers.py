@@ -49,6 +49,8 @@ HEAVY = {
     "py4j": {"spark"},
     "fsspec": {"storage"},
     "psycopg": {"sinks"},
+    "sqlalchemy": {"sinks"},
+    "pymysql": {"sinks"},
     "deltalake": {"sinks"},
     "pyiceberg": {"sinks"},
 }
@@ -135,6 +137,8 @@ LATE = {
     "triggers.job_master": "as above, of the triggerer",
     "sinks.postgres.copying": "what runs on executors imports there what it needs",
     "sinks.postgres.postgres_sink": "psycopg may be absent: only a process that hosts the sink needs it",
+    "sinks.sql.inserting": "as sinks.postgres.copying",
+    "sinks.sql.sql_sink": "as sinks.postgres.postgres_sink, of SQLAlchemy and PyMySQL",
     "spark.task.over_partitions": "as sinks.postgres.copying",
     "sinks.delta.delta_table": "deltalake may be absent: only a DeltaSink needs it",
     "sinks.iceberg.iceberg_catalog": "pyiceberg may be absent: only an IcebergSink needs it",

@@ -74,7 +74,6 @@ class Database:
     def _failure(self, error: Any, doing: str, failures: Failures, refused: Callable[[str], Exception]) -> Exception:
         code = code_of(error)
         if code == 0 or 2000 <= code < 2100:  # nobody answered, or not to the end: no values are in that
-            return failures.unreachable(
-                doing, self.address.redact(f"error {code}, {' '.join(map(str, error.args[1:]))}")
-            )
+            said = " ".join(map(str, error.args[1:])) or type(error).__name__
+            return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
         return failures.unreachable(doing, told(error)) if self.dialect.is_passing(code) else refused(told(error))

@@ -1,5 +1,5 @@
-"""What runs on executors: inserts a partition into a staging table. It is sent there by value, and needs pyarrow and, for
-MySQL, PyMySQL where it runs, and nothing of this package."""
+"""What runs on executors: inserts a partition into a staging table. It is sent there by value, and needs pyarrow and,
+for MySQL, PyMySQL where it runs, and nothing of this package."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Refused(Exception):
 
     def __init__(self, column: str, what: str) -> None:
         super().__init__(column, what)
-        self.told = {"code": 0, "text": f"column {column}: {what}"}
+        self.told = {"code": -1, "text": f"column {column}: {what}"}
 
 
 def inserter(
@@ -111,13 +111,11 @@ def _values(database: str, column: Any, limit: Any) -> list[Any]:
         raise _Refused(name, "NaN, which the database does not have")
     if pyarrow.types.is_floating(kind) and database == "mysql" and compute.any(compute.is_inf(column)).as_py():
         raise _Refused(name, "an infinity, which MySQL does not have")
-    if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-        # blanks at the end are cut, however strict the server
-        if characters is not None and (compute.max(compute.utf8_length(column)).as_py() or 0) > characters:
-            raise _Refused(name, f"longer than {characters} characters")
-    if pyarrow.types.is_string(kind) or pyarrow.types.is_binary(kind):
-        if octets is not None and (compute.max(compute.binary_length(column)).as_py() or 0) > octets:
-            raise _Refused(name, f"longer than {octets} bytes")
+    # blanks at the end are cut, however strict the server
+    if characters is not None and (compute.max(compute.utf8_length(column)).as_py() or 0) > characters:
+        raise _Refused(name, f"longer than {characters} characters")
+    if octets is not None and (compute.max(compute.binary_length(column)).as_py() or 0) > octets:
+        raise _Refused(name, f"longer than {octets} bytes")
     if pyarrow.types.is_timestamp(kind) and kind.tz is not None:
         # an instant without its zone: the session's is UTC
         column = column.view(pyarrow.int64()).view(pyarrow.timestamp(kind.unit))
@@ -185,14 +183,16 @@ def _for_sqlite(values: list[Any]) -> list[Any]:
 
 
 def code_of(error: Any) -> int:
-    """MySQL's number of it, 0 if there was no answer; of SQLite 5 if another one holds a lock, or the disk failed, else
-    1."""
+    """MySQL's number of it, 0 if there was no answer; of SQLite 5 if another one holds a lock, or the disk failed; of
+    all others 1."""
     text = str(error)
     if type(error).__module__.startswith("sqlite3"):
         passing = ("locked", "busy", "disk", "unable to open", "interrupted")
         return 5 if any(one in text for one in passing) and "malformed" not in text else 1
-    first = error.args[0] if error.args else 0
-    return first if isinstance(first, int) else 0
+    first = error.args[0] if error.args else None
+    if isinstance(first, int):
+        return first
+    return 0 if type(error).__name__ in ("OperationalError", "InterfaceError") else 1
 
 
 def told(error: Any) -> str:

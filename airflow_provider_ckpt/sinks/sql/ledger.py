@@ -1,8 +1,8 @@
 """The sink's own tables in MySQL or SQLite.
 
-A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP, so what
-is staged is noted before its table is made, and forgotten after that is gone: each table is noted, and whoever makes or
-drops one holds the lock of its note."""
+A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP, so
+what is staged is noted before its table is made, and forgotten after that is gone: each table is noted, and whoever
+makes or drops one holds the lock of its note."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SqlLedger(Ledger[Connection]):
     # ---- making
 
     def make(self, connection: Connection, born: str) -> None:
-        """Table by table: what MySQL has made stays, and ``ckpt_format`` is made last."""
+        """Table by table: what MySQL has made stays. That all are there says the row in ``ckpt_format``."""
         if not self.exists(connection):
             for table in self.tables.all.values():
                 connection.execute(CreateTable(table, if_not_exists=True))
@@ -62,13 +62,18 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(self.dialect.insert_absent(self.tables.ledger, {**self._who, **row}))
 
     def exists(self, connection: Connection) -> bool:
-        """All of it: a preparation that has died has made a part."""
+        """All of it: a preparation that has died, or is under way, has made a part."""
         names = self.tables.all
-        return len(self.dialect.sizes(connection, self.schema, list(names))) == len(names)
+        if len(self.dialect.sizes(connection, self.schema, list(names))) < len(names):
+            return False
+        return self._version(connection) is not None
+
+    def _version(self, connection: Connection) -> int | None:
+        table = self.tables.format
+        return connection.execute(select(table.c.version).where(table.c.format == FORMAT)).scalar()
 
     def _check_version(self, connection: Connection) -> None:
-        table = self.tables.format
-        found = connection.execute(select(table.c.version).where(table.c.format == FORMAT)).scalar()
+        found = self._version(connection)
         if found != VERSION:
             raise ledger_version(f"{self.schema}.{self.tables.ledger.name}", found, VERSION)
 
@@ -140,7 +145,7 @@ class SqlLedger(Ledger[Connection]):
             return {}
         table = self.tables.staged
         asked = select(table.c.handle, table.c.staging).where(self._mine(table)).order_by(table.c.handle)
-        found = {handle: staging for handle, staging in connection.execute(asked)}
+        found = dict(connection.execute(asked).tuples().all())
         sizes = self.dialect.sizes(connection, self.schema, list(found.values()))
         return {handle: (staging, sizes.get(staging, -1)) for handle, staging in found.items()}
 
@@ -149,8 +154,6 @@ class SqlLedger(Ledger[Connection]):
         if not self.exists(connection):
             return []
         staged, released = self.tables.staged, self.tables.released
-        same = and_(
-            staged.c.job == released.c.job, staged.c.sink == released.c.sink, staged.c.handle == released.c.handle
-        )
+        same = and_(*(staged.c[name] == released.c[name] for name in ("job", "sink", "handle")))
         asked = select(staged.c.handle).select_from(staged.join(released, same)).where(self._mine(staged))
         return list(connection.execute(asked).scalars())

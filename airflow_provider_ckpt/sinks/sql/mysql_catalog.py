@@ -30,8 +30,8 @@ WHERE table_schema = :s AND table_name = :n AND non_unique = 0 ORDER BY index_na
 _CHECKS = {
     True: "SELECT check_clause FROM information_schema.check_constraints "
     "WHERE constraint_schema = :s AND table_name = :n ORDER BY constraint_name",
-    False: "SELECT c.check_clause FROM information_schema.check_constraints c JOIN information_schema.table_constraints t "
-    "ON t.constraint_schema = c.constraint_schema AND t.constraint_name = c.constraint_name "
+    False: "SELECT c.check_clause FROM information_schema.check_constraints c "
+    "JOIN information_schema.table_constraints t ON t.constraint_schema = c.constraint_schema AND t.constraint_name = c.constraint_name "
     "WHERE c.constraint_schema = :s AND t.table_name = :n AND t.enforced = 'YES' ORDER BY c.constraint_name",
 }
 _SIZES = text(
@@ -51,10 +51,8 @@ class MySQLCatalog:
         version = tuple(connection.dialect.server_version_info or ())
         name = "MariaDB" if is_maria else "MySQL"
         if version < _OLDEST[is_maria]:
-            oldest = ".".join(map(str, _OLDEST[is_maria]))
-            return (
-                f"its server is {name} {'.'.join(map(str, version))}; {oldest} is the oldest that the sink works with"
-            )
+            found, oldest = (".".join(map(str, one)) for one in (version, _OLDEST[is_maria]))
+            return f"its server is {name} {found}; {oldest} is the oldest that the sink works with"
         asked = "SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@binlog_format"
         flushes, logs, form = connection.execute(text(asked)).one()
         if int(flushes) not in _DURABLE:

@@ -16,10 +16,12 @@ from airflow_provider_ckpt.sinks.sql.inserting import code_of
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
 from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
 
-_MODE = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
-_MODE += "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
-"""The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in another
-way; and a 0 is a 0 also where the server gives numbers."""
+_MODE = (
+    "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+    "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
+)
+"""The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in
+another way; and a 0 is a 0 also where the server gives numbers."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # 10 s for a row or a table that another one holds
@@ -27,13 +29,14 @@ _SETTLE = (
     # others' commits are seen behind a lock
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
-_PASSING = frozenset(
-    (0, 2002, 2003, 2006, 2013, 2014, 2055)  # no answer, or not to the end
-    + (1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1081, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031)
-    + (1205, 1213, 1614, 3572, 1020, 1412)  # locks, deadlocks
-    + (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)  # disk, memory, users, limits
-    + (1290, 1317, 1792, 1836, 1969, 3024)  # read-only for now, an operator's intervention, a time limit
-)
+_UNANSWERED = (0, 2002, 2003, 2006, 2013, 2014, 2055)
+_GOING_AWAY = (1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1081, 1129, 1152, 1184, 1927, 4031)
+_NETWORK = (1158, 1159, 1160, 1161)
+_LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
+_RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
+_OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
+"""A server that is read-only for now, a statement that was ended, a time limit."""
+_PASSING = frozenset((*_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED = (1142, 1143)
 
 

@@ -38,7 +38,7 @@ def made_table(
     checks: Sequence[str] = (),
 ) -> Table:
     """``columns``: name, type, whether it is NOT NULL. ``key``: of the primary key."""
-    made = [
+    made: list[Column[Any]] = [
         Column(named(column), Declared(kind), nullable=not not_null, primary_key=column in key, autoincrement=False)
         for column, kind, not_null in columns
     ]
@@ -54,7 +54,7 @@ def made_table(
 
 def known_table(name: TableName, columns: Sequence[str]) -> Table:
     """One that is there, as far as a statement names it."""
-    made = [Column(named(column)) for column in columns]
+    made: list[Column[Any]] = [Column(named(column)) for column in columns]
     return Table(named(name.name), MetaData(), *made, schema=named(name.schema))
 
 
@@ -96,7 +96,7 @@ class LedgerTables:
 
 def _ascii(size: int) -> String:
     """Ids have no other characters, and are told apart by each of them."""
-    return String(size).with_variant(mysql.VARCHAR(size, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")  # type: ignore[return-value]
+    return String(size).with_variant(mysql.VARCHAR(size, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
 
 
 def _target() -> String:
