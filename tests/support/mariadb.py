@@ -18,7 +18,9 @@ import pymysql
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
-NOT_INSTALLED = "MariaDB is not installed (mariadbd and mariadb-install-db were not found): apt-get install mariadb-server"
+NOT_INSTALLED = (
+    "MariaDB is not installed (mariadbd and mariadb-install-db were not found): apt-get install mariadb-server"
+)
 PASSWORD = "s3cr3tPW"
 _OWNER = "nobody"
 _USER = "airflow"

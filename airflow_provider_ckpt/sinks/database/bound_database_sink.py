@@ -6,9 +6,10 @@ import json
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.handle import checked_handle
 from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
@@ -71,6 +72,10 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     @abstractmethod
     def _releasing(self, connection: C) -> Releasing: ...
+
+    def _left(self, connection: C) -> list[str]:
+        """Released, and their staging tables still there: for a database in which a DROP is in no transaction."""
+        return []
 
     @abstractmethod
     def _drop(self, connection: C, handle: str) -> None:
@@ -142,7 +147,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         staged = [handle for handle in checked if handle["rows"]]
         refused = self._failures.release_refused(checkpoint)
         with self._open(f"release checkpoint {checkpoint}", refused) as connection:
-            return self._release(connection, staged, checkpoint)
+            counts = self._release(connection, staged, checkpoint)
+            left = self._left(connection)
+        with suppress(DatabaseUnreachableError):  # the next release or clean-up does it
+            self.delete_staged(left)
+        return counts
 
     def _release(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         seen = self._ledger.row(connection)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,12 @@ from sqlalchemy import Connection, MetaData, Table
 from sqlalchemy.schema import CreateTable, DropTable
 
 from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem, rights_needed
-from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
 from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.ledger import SqlLedger
 from airflow_provider_ckpt.sinks.sql.names import staging_table
@@ -137,19 +136,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
 
     # ---- release
 
-    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        counts = super().release(handles, checkpoint)
-        with suppress(DatabaseUnreachableError):  # the next release or clean-up does it
-            self._drop_released()
-        return counts
-
     def _releasing(self, connection: Connection) -> SqlReleasing:
         return SqlReleasing(connection, self._dialect, self._settings)
 
-    def _drop_released(self) -> None:
-        with self._transaction("look for what is released") as connection:
-            left = self._sql_ledger.left(connection)
-        self.delete_staged(left)
+    def _left(self, connection: Connection) -> list[str]:
+        return self._sql_ledger.left(connection)
 
     def _drop(self, connection: Connection, handle: str) -> None:
         name = staging_table(self._context.job_id, self._context.uid, handle)

@@ -63,13 +63,12 @@ class Database:
 
     @contextmanager
     def apart(self, connection: Connection) -> Iterator[Connection]:
-        """For a CREATE or DROP inside of ``connection``'s transaction, which is not to be committed by it."""
+        """For one CREATE or DROP, which commits, while ``connection``'s transaction goes on."""
         if not self.dialect.ddl_commits:
             yield connection
             return
         with self._engine.connect() as other:
             yield other
-            other.commit()
 
     def _failure(self, error: Any, doing: str, failures: Failures, refused: Callable[[str], Exception]) -> Exception:
         code = code_of(error)

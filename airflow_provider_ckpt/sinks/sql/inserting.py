@@ -160,9 +160,9 @@ def _statements(insert: str, rows: Iterable[str], most: int) -> Iterator[tuple[s
 
 def _literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
     """As the driver writes values for this server."""
-    texts = [[str(session.literal(value)) for value in values] for values in columns]
-    for row in zip(*texts, strict=True):
-        yield "(" + ",".join(row) + ")"
+    cursor, form = session.cursor(), "(" + ",".join(["%s"] * len(columns)) + ")"
+    for row in zip(*columns, strict=True):
+        yield str(cursor.mogrify(form, row))
 
 
 def _for_sqlite(values: list[Any]) -> list[Any]:

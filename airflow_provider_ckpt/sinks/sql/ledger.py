@@ -145,7 +145,7 @@ class SqlLedger(Ledger[Connection]):
             return {}
         table = self.tables.staged
         asked = select(table.c.handle, table.c.staging).where(self._mine(table)).order_by(table.c.handle)
-        found = dict(connection.execute(asked).tuples().all())
+        found = {row.handle: row.staging for row in connection.execute(asked)}
         sizes = self.dialect.sizes(connection, self.schema, list(found.values()))
         return {handle: (staging, sizes.get(staging, -1)) for handle, staging in found.items()}
 

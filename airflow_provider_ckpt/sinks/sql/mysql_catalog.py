@@ -15,9 +15,9 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}
 """By whether it is MariaDB: CHECKs, window functions, idle sessions."""
 _DURABLE = (1, 3)
-_TABLE = (
-    "SELECT table_name, table_type, engine FROM information_schema.tables WHERE table_schema = :s AND table_name = :n"
-)
+_TABLE = """
+SELECT table_name, table_type, engine FROM information_schema.tables WHERE table_schema = :s AND table_name = :n
+"""
 _COLUMNS = """
 SELECT column_name, column_type, is_nullable, column_default, extra, character_set_name, collation_name,
   character_maximum_length, character_octet_length, data_type
@@ -27,13 +27,11 @@ _INDEXES = """
 SELECT index_name, column_name, sub_part FROM information_schema.statistics
 WHERE table_schema = :s AND table_name = :n AND non_unique = 0 ORDER BY index_name, seq_in_index
 """
-_CHECKS = {
-    True: "SELECT check_clause FROM information_schema.check_constraints "
-    "WHERE constraint_schema = :s AND table_name = :n ORDER BY constraint_name",
-    False: "SELECT c.check_clause FROM information_schema.check_constraints c "
-    "JOIN information_schema.table_constraints t ON t.constraint_schema = c.constraint_schema AND t.constraint_name = c.constraint_name "
-    "WHERE c.constraint_schema = :s AND t.table_name = :n AND t.enforced = 'YES' ORDER BY c.constraint_name",
-}
+_CHECKS = """
+SELECT check_clause FROM information_schema.check_constraints
+WHERE constraint_schema = :s AND table_name = :n ORDER BY constraint_name
+"""
+"""Of MariaDB. MySQL writes the texts in them in another way than it reads them."""
 _SIZES = text(
     "SELECT table_name, greatest(coalesce(data_length + index_length, 0), 1) FROM information_schema.tables "
     "WHERE table_schema = :s AND table_name IN :n"
@@ -98,7 +96,7 @@ class MySQLCatalog:
         for index, column, part in connection.execute(text(_INDEXES), which):
             # by a part of a column, or by an expression: no set of columns
             uniques.setdefault(index, []).append("" if column is None or part is not None else column)
-        checks = tuple(row[0] for row in connection.execute(text(_CHECKS[is_maria]), which))
+        checks = tuple(row[0] for row in connection.execute(text(_CHECKS), which)) if is_maria else ()
         by_columns = {index: frozenset() if "" in found else frozenset(found) for index, found in uniques.items()}
         return SqlTable(_refusal(kind, engine), columns, by_columns, checks)
 

@@ -123,7 +123,9 @@ class World(ABC):
     def sink(self, **given: Any) -> SqlSink:
         return SqlSink(given.pop("table", "orders"), **{"url": self.url, **given})
 
-    def bind(self, job: str = "orders", uid: str = "lake", connect: Connect | None = None, **given: Any) -> BoundSqlSink:
+    def bind(
+        self, job: str = "orders", uid: str = "lake", connect: Connect | None = None, **given: Any
+    ) -> BoundSqlSink:
         """Another process of the job."""
         sink, context = self.sink(**given), SinkContext(job, uid)
         sink.validate()
