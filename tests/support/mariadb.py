@@ -100,6 +100,7 @@ class MariaDB:
 
     def launch(self) -> None:
         """Again, after :meth:`crash`."""
+        assert self._process is None or self._process.exit_code is not None, "it runs"
         settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
         place = [f"--datadir={self._data}", f"--port={self.port}", f"--socket={self._folder / 's.sock'}"]
         command = [str(program("mariadbd")), "--no-defaults", *place, *settings]

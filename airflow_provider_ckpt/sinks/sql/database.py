@@ -26,9 +26,7 @@ class Database:
         self.address, self.dialect = address, dialect
         self._connect = connect or dialect.connect
         # the secrets are not in its URL, nor the values of rows in its errors
-        self._engine = create_engine(
-            dialect.url, creator=self._connected, poolclass=NullPool, hide_parameters=True, query_cache_size=0
-        )
+        self._engine = create_engine(dialect.url, creator=self._connected, poolclass=NullPool, hide_parameters=True)
         dialect.attend(self._engine)
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +20,16 @@ _BUSY = 30.0
 """Seconds that a session waits for others: it is one who writes at a time."""
 
 
+class RollingBack(sqlite3.Connection):
+    """One that is closed while a cursor has a statement, as an exception's traceback may keep it, would hold its lock
+    until that is collected."""
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.rollback()
+        super().close()
+
+
 class SQLiteDialect(SQLiteCatalog, Dialect):
     name = "SQLite"
     url = "sqlite://"
@@ -30,7 +41,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return {"database": place, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 
     def connect(self, **parameters: Any) -> Any:
-        return sqlite3.connect(**parameters)
+        return sqlite3.connect(**parameters, factory=RollingBack)
 
     def settle(self) -> Sequence[str]:
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"

@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_ckpt.sinks.sql.sqlite_dialect import RollingBack
 from tests.sinks.sql.world import Connect, Steps, Watch, World
 
 
@@ -30,7 +31,7 @@ class SQLiteWorld(World):
             def executemany(self, statement: str, *values: Any) -> Any:
                 return steps.step(statement, lambda: super(Cursor, self).executemany(statement, *values))
 
-        class Dying(sqlite3.Connection):
+        class Dying(RollingBack):
             def cursor(self, *given: Any) -> Any:
                 return super().cursor(Cursor)
 
@@ -45,7 +46,7 @@ class SQLiteWorld(World):
                 watch(statement, self.connection)
                 return super().execute(statement, *values)
 
-        class Watched(sqlite3.Connection):
+        class Watched(RollingBack):
             def cursor(self, *given: Any) -> Any:
                 return super().cursor(Cursor)
 

@@ -137,7 +137,7 @@ def killed_in_release(world: World, act: Callable[[], None], at: str) -> BoundSq
     is_over = threading.Event()
 
     def watch(statement: str, _: Any) -> None:
-        if statement.startswith(at) and not is_over.is_set():
+        if statement.lstrip().startswith(at) and not is_over.is_set():
             is_over.set()
             act()
 
@@ -219,7 +219,7 @@ class LosingProxy:
 
 def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorld) -> None:
     sink = maria.table().new()
-    handle, proxy = staged(sink, 1), LosingProxy(maria.server.port, b"COMMIT")
+    handle, proxy = staged(sink, 1), LosingProxy(maria.server.port, b"\x03COMMIT")
 
     def connect(**parameters: Any) -> Any:
         return pymysql.connect(**{**parameters, "port": proxy.port})
@@ -235,7 +235,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorl
 
 def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> None:
     """The batch fails, and is staged anew beside it."""
-    sink, proxy = maria.table().new(), LosingProxy(maria.server.port, b"COMMIT")
+    sink, proxy = maria.table().new(), LosingProxy(maria.server.port, b"\x03COMMIT")
 
     def through(frame: Rows, function: Any) -> list[Any]:
         for cell in function.__closure__:  # the parameters that executors are sent
@@ -431,5 +431,5 @@ def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
     sink = world.table().new()
     world.run(f"DROP TABLE {world.schema}ckpt_staged")
     world.run(f"CREATE TABLE {world.schema}ckpt_staged (job int)")
-    with pytest.raises(RowsRefusedError, match="to look for what is staged: .*handle"):
+    with pytest.raises(RowsRefusedError, match=r"to look for what is staged: .*handle"):
         sink.staged()
