@@ -73,7 +73,7 @@ class MariaDB:
     def connect(self, **parameters: Any) -> Any:
         """As the user of tests, which may do everything."""
         given = {"host": "127.0.0.1", "port": self.port, "user": _USER, "password": PASSWORD, "charset": "utf8mb4"}
-        return pymysql.connect(**{"autocommit": True, **given, **parameters})
+        return pymysql.connect(**{"autocommit": True, "ssl_disabled": True, **given, **parameters})
 
     def _start(self) -> None:
         owner = _as_somebody_else()
@@ -93,7 +93,7 @@ class MariaDB:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.launch()
-        with pymysql.connect(host="127.0.0.1", port=self.port, user="root") as connection:
+        with pymysql.connect(host="127.0.0.1", port=self.port, user="root", ssl_disabled=True) as connection:
             cursor = connection.cursor()
             cursor.execute(f"CREATE USER {_USER} IDENTIFIED BY '{PASSWORD}'")
             cursor.execute(f"GRANT ALL ON *.* TO {_USER} WITH GRANT OPTION")

@@ -18,7 +18,7 @@ class MariaDBWorld(World):
     @property
     def url(self) -> str:
         database = self.database.replace(" ", "%20")
-        return f"mysql+pymysql://airflow:{PASSWORD}@127.0.0.1:{self.server.port}/{database}"
+        return f"mysql+pymysql://airflow:{PASSWORD}@127.0.0.1:{self.server.port}/{database}?ssl_disabled=true"
 
     def open(self) -> Any:
         return self.server.connect(init_command="SET SESSION time_zone = '+00:00'")
