@@ -16,7 +16,7 @@ _LARGEST = 1_000_000
 _OF_NAMES = (1044, 1049, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
 """Errors of MySQL whose messages hold names, and no values."""
 _NAMES = re.compile(
-    r"Column '([^']+)' cannot be null|.* for key '([^']*)'|.* for column [`']([^']+)[`'] at row \d+|"
+    r"Column '([^']+)' cannot be null|.* for key '([^']*)'|.* for column (?:`[^`]*`\.)*[`']([^`']+)[`'] at row \d+|"
     r".*CONSTRAINT `([^`]+)` (?:FOREIGN|failed).*|Check constraint '([^']*)' is violated.*",
     re.DOTALL,
 )

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _AT = "tests/sinks/postgres/"
 _CRASHES = f"{_AT}test_crashes.py"
 _RULES = f"{_AT}test_rules.py"
+_SQL = "tests/sinks/sql/"
 _AT_ONCE = (f"{_CRASHES}::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",)
 _LEDGER = (
     f"{_RULES}::test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing",
@@ -121,5 +122,89 @@ DATABASES = (
         "alone=False)",
         (f"{_RULES}::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
         "two jobs that replace wait for each other's entries, or both are there in the end",
+    ),
+    Mutant(
+        "sql-ledger-not-locked",
+        "R9",
+        "sinks/sql/ledger.py",
+        "            asked = asked.with_for_update()",
+        "            asked = asked.distinct()",
+        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        "two releasers both find the entry of before, and both move the rows, or one fails for good",
+    ),
+    Mutant(
+        "sqlite-lock-taken-late",
+        "R9",
+        "sinks/sql/sqlite_dialect.py",
+        '"BEGIN IMMEDIATE"',
+        '"BEGIN DEFERRED"',
+        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        "two releasers both read the ledger of before; SQLite has no other lock",
+    ),
+    Mutant(
+        "sql-snapshot-of-before-the-lock",
+        "R9",
+        "sinks/sql/mysql_dialect.py",
+        "ISOLATION LEVEL READ COMMITTED",
+        "ISOLATION LEVEL REPEATABLE READ",
+        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        "whoever has waited for the lock does not see which batches were released meanwhile",
+    ),
+    Mutant(
+        "sql-replace-beside-others",
+        "R9",
+        "sinks/sql/ledger.py",
+        "        connection.execute(asked.with_for_update(read=not alone)).all()",
+        "        connection.execute(asked).all()",
+        (f"{_SQL}test_modes.py::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
+        "two jobs that replace wait for each other's entries, or both are there in the end",
+    ),
+    Mutant(
+        "sql-staging-made-before-its-note",
+        "R5",
+        "sinks/sql/bound_sql_sink.py",
+        "            self._ledger.note_staged(connection, request.id, name)\n",
+        "",
+        (
+            f"{_SQL}test_crashes.py::test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected",
+        ),
+        "a staging table that nobody knows of is never dropped",
+    ),
+    Mutant(
+        "sql-dropped-in-the-release",
+        "R9",
+        "sinks/sql/database.py",
+        "        if not self.dialect.ddl_commits:",
+        "        if self.dialect.ddl_commits:",
+        (f"{_SQL}test_crashes.py::test_what_a_fenced_attempt_would_make_is_not_made",),
+        "a CREATE or DROP commits the lock of its note, and a table is made that the clean-up has passed over",
+    ),
+    Mutant(
+        "sql-attempts-not-filtered",
+        "R5",
+        "sinks/sql/releasing.py",
+        '        return self.connection.execute(self.dialect.insert(target).from_select(handle["columns"], rows)).rowcount',
+        '        rows = select(*(staging.c[name] for name in handle["columns"]))\n'
+        '        return self.connection.execute(self.dialect.insert(target).from_select(handle["columns"], rows)).rowcount',
+        (f"{_SQL}test_crashes.py::test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released",),
+        "rows of a task that ran twice are released twice",
+    ),
+    Mutant(
+        "sql-mode-of-the-server",
+        "R9",
+        "sinks/sql/mysql_dialect.py",
+        "        return _SETTLE",
+        "        return _SETTLE[1:]",
+        (f"{_SQL}test_refusals.py::test_a_session_is_strict_and_keeps_backslashes_whatever_the_server_says",),
+        "a server that is not strict cuts values, and reads the driver's literals in another way",
+    ),
+    Mutant(
+        "sql-blanks-cut-in-silence",
+        "R9",
+        "sinks/sql/inserting.py",
+        "    if characters is not None and",
+        "    if False and",
+        (f"{_SQL}test_refusals.py::test_rows_that_mariadb_does_not_take_are_refused_while_they_are_staged",),
+        "a VARCHAR loses blanks at its end, however strict the server is",
     ),
 )

@@ -15,7 +15,7 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, RowsRefusedError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, LedgerLostError, RowsRefusedError
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -130,6 +130,20 @@ def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, 
         assert died(lambda: world.bind(connect=world.dying(Steps(at, when))).prepare())  # noqa: B023
         world.new()
         assert world.bind().last_released() == 0
+
+
+def once_after_the_note(act: Callable[[], None]) -> Callable[[str, Any], None]:
+    """``act`` comes before the first statement of the transaction that makes the staging table."""
+    seen: list[str] = []
+
+    def watch(statement: str, _: Any) -> None:
+        is_noted = any("INSERT" in one and "ckpt_staged" in one for one in seen)
+        seen.append(statement)
+        if is_noted and statement.lstrip().startswith("SELECT") and "handle" in statement:
+            seen.clear()
+            act()
+
+    return watch
 
 
 def killed_in_release(world: World, act: Callable[[], None], at: str) -> BoundSqlSink:
@@ -411,6 +425,33 @@ def test_a_deadlock_is_worth_another_try(maria: MariaDBWorld) -> None:
             maria.bind(mode="upsert", key=["id"], connect=maria.watched(late)).release([handle], 1)
         waiting.join()
         other.rollback()
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
+    """It has noted its staging table, and stands still; whoever has taken the job over deletes the note."""
+    sink = world.table().new()
+
+    def collect() -> None:
+        sink.collect_garbage([], ["alive"])
+
+    with pytest.raises(LedgerLostError, match="is not noted any more"):
+        staged(world.bind(connect=world.watched(once_after_the_note(collect))), 1, "dead")
+    assert (world.staging_tables(), world.staged()) == (0, [])
+
+
+def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: MariaDBWorld) -> None:
+    sink = maria.table().new()
+
+    def impatient(**parameters: Any) -> Any:
+        return pymysql.connect(**parameters)
+
+    def collect() -> None:
+        with pytest.raises(DatabaseUnreachableError, match="error 1205"):
+            maria.bind(connect=impatient).collect_garbage([], [])
+
+    making = killed_in_release(maria, collect, "CREATE TABLE")
+    handle = staged(making, 1)
     assert sink.release([handle], 1) == {"rows": 2}
 
 
