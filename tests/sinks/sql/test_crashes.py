@@ -167,7 +167,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_all_of_
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
     at = at.replace("shop %d", maria.database)
-    dying = killed_in_release(maria, maria.server.crash, at)  # type: ignore[attr-defined]
+    dying = killed_in_release(maria, maria.server.crash, at)
     is_released = at == "DROP TABLE"
     if is_released:
         assert dying.release([handle], 2) == {"rows": 2}

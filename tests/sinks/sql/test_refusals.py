@@ -137,9 +137,11 @@ def test_an_engine_without_transactions_is_refused_for_the_target_and_for_the_le
     maria.run(f"ALTER TABLE {maria.schema}orders ENGINE=InnoDB")
     maria.new()
     maria.run(f"ALTER TABLE {maria.schema}ckpt_released ENGINE={engine}")
-    for act in (lambda: check(maria), lambda: maria.bind().prepare()):
-        with pytest.raises(TableMismatchError, match="the ledger's table ckpt_released has an engine"):
-            act()
+    told = "the ledger's table ckpt_released has an engine"
+    with pytest.raises(TableMismatchError, match=told):
+        check(maria)
+    with pytest.raises(TableMismatchError, match=told):
+        maria.bind().prepare()
 
 
 def test_what_the_sink_makes_is_innodb_whatever_the_server_would_take(maria: MariaDBWorld) -> None:
