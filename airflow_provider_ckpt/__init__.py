@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
     from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
+    from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
     from airflow_provider_ckpt.spark.query.persisted import read_persisted
     from airflow_provider_ckpt.storage.errors import NoRootError
     from airflow_provider_ckpt.storage.location import Location
@@ -158,6 +159,7 @@ __all__ = [
     "SinkContext",
     "SinkInput",
     "SplitMetrics",
+    "SqlSink",
     "StageRequest",
     "StagedOutputLeftError",
     "Storage",
@@ -247,6 +249,7 @@ _MODULES = {
     "SinkContext": "sinks.sink",
     "SinkInput": "sinks.sink",
     "SplitMetrics": "job.controller",
+    "SqlSink": "sinks.sql.sql_sink",
     "StageRequest": "sinks.sink",
     "StagedOutputLeftError": "jobmaster.errors",
     "Storage": "storage.storage",

@@ -9,7 +9,7 @@ import pytest
 import airflow_provider_ckpt
 
 ROOT = Path(airflow_provider_ckpt.__file__).parents[1]
-HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum", "psycopg")
+HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum", "psycopg", "sqlalchemy", "pymysql")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -25,6 +25,7 @@ def loaded_after(code: str) -> set[str]:
         "import airflow_provider_ckpt",
         "from airflow_provider_ckpt import Job; Job('x').source(uid='a')(lambda read: read)",
         "from airflow_provider_ckpt import PostgresSink; PostgresSink('a', url='postgresql://h/d').validate()",
+        "from airflow_provider_ckpt import SqlSink; SqlSink('a', url='mysql://h/d').validate()",
         "import airflow_provider_ckpt.job.chaining, airflow_provider_ckpt.job.loading",
         "import airflow_provider_ckpt as p; dir(p); p.__version__; p.InvalidInputError",
     ],

@@ -13,8 +13,9 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_ckpt.sinks.database.failures import ledger_version
+from airflow_provider_ckpt.sinks.database.ledger import Ledger
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
-from airflow_provider_ckpt.sinks.postgres.names import TableName
+from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sink import SinkContext
 
 VERSION = 1
@@ -34,9 +35,8 @@ Connection = psycopg.Connection[Any]
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Of one sink of one job, in one schema. Every method works in the transaction of the connection that it is
-    given."""
+class PostgresLedger(Ledger[Connection]):
+    """Tables in one schema."""
 
     schema: str
     context: SinkContext
@@ -48,7 +48,6 @@ class Ledger:
         return self.context.job_id, self.context.uid
 
     def make(self, connection: Connection, born: str) -> None:
-        """Idempotent. Raises LedgerVersionError."""
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
         if not self.exists(connection):
             if not _one(connection.execute("SELECT to_regnamespace(quote_ident(%s)) IS NOT NULL", (self.schema,))):
@@ -75,7 +74,6 @@ class Ledger:
             raise ledger_version(f"{self.schema}.ledger", found, VERSION)
 
     def row(self, connection: Connection, *, lock: bool = False) -> LedgerRow | None:
-        """None: there is none, or no ledger at all. ``lock``: until the end of the transaction, R9."""
         if not self.exists(connection):
             return None
         self._check_version(connection)
@@ -86,7 +84,6 @@ class Ledger:
         return None if found is None else LedgerRow(*found)
 
     def lock_target(self, connection: Connection, *, alone: bool) -> None:
-        """Against others who release to the same table; ``alone``: nobody else may meanwhile."""
         shared = "" if alone else "_shared"
         connection.execute(
             sql.SQL("SELECT pg_advisory_xact_lock{}(hashtextextended(%s, 0))").format(sql.SQL(shared)),
@@ -109,12 +106,10 @@ class Ledger:
         )
 
     def another_has_released(self, connection: Connection) -> bool:
-        """Whether another sink of this job has put rows into the table."""
         asked = "SELECT EXISTS (SELECT FROM {}.ledger WHERE job = %s AND sink <> %s AND target = %s AND last > 0)"
         return bool(_one(connection.execute(self._in(asked), (*self._who, str(self.target)))))
 
     def supersede(self, connection: Connection) -> None:
-        """All other jobs in the table: who has released there, and who was about to replace it."""
         connection.execute(
             self._in(
                 "UPDATE {}.ledger SET superseded_by = %s WHERE target = %s AND job <> %s AND superseded_by IS NULL "
@@ -134,7 +129,6 @@ class Ledger:
         )
 
     def staged(self, connection: Connection) -> dict[str, tuple[str, int]]:
-        """Handle → its table and the table's bytes; -1 if the table is gone."""
         if not self.exists(connection):
             return {}
         asked = (

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from airflow_provider_ckpt.sinks.postgres.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.sink import Handle
 
 
 @dataclass(frozen=True)
-class Releasing:
+class PostgresReleasing:
     connection: psycopg.Connection[Any]
     table: TableName
     schema: str

@@ -9,9 +9,10 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import SETTLE, Database, is_passing
-from airflow_provider_ckpt.sinks.postgres.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
 from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, made_for
 from airflow_provider_ckpt.sinks.sink import StageRequest
@@ -19,7 +20,6 @@ from airflow_provider_ckpt.sinks.sink import StageRequest
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Columns = Sequence[tuple[str, Any]]
 Connection = psycopg.Connection[Any]
 
 

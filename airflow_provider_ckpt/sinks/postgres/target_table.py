@@ -7,7 +7,8 @@ from typing import Any
 
 import psycopg
 
-from airflow_provider_ckpt.sinks.postgres.names import TableName
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.table_checks import TargetColumn
 
 _TABLE = """
 SELECT c.oid, c.relkind::text, c.relpersistence::text, has_table_privilege(c.oid, 'SELECT'),
@@ -32,17 +33,6 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.i
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid
 """
-
-
-@dataclass(frozen=True)
-class TargetColumn:
-    """``type``: as ``format_type`` writes it, of a domain what it is made of; ``is_given``: PostgreSQL has a value of
-    its own for it; ``is_always``: it takes no other one."""
-
-    type: str
-    not_null: bool
-    is_given: bool
-    is_always: bool
 
 
 @dataclass(frozen=True)

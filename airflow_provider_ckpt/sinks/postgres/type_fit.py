@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+from airflow_provider_ckpt.sinks.database.spark_types import (
+    as_json,
+    decimal_of,
+    digits_of,
+    fits_in_json,
+    is_text,
+    plain,
+    quoted,
+)
+
 _NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")
 _TIMESTAMP = re.compile(r"(timestamp|time)(?:\((\d)\))? (with|without) time zone")
-_INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
-"""Spark's type → digits of its largest value."""
 _KEEP = {
     "boolean": ("boolean",),
     "byte": ("smallint", "integer", "bigint"),
@@ -40,20 +47,13 @@ _MADE = {
 JSON = ("json", "jsonb")
 
 
-def plain(kind: Any) -> Any:
-    """A user-defined type is written as what it is made of."""
-    while isinstance(kind, dict) and kind["type"] == "udt":
-        kind = kind["sqlType"]
-    return kind
-
-
 def fits(kind: Any, column: str) -> bool:
     """``kind``: as Spark's schema JSON has it; ``column``: as ``format_type`` writes it, of a domain what it is made
     of, of an enum ``enum``. A column that would round, cut or shift is none that fits."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if column in JSON:
-            return _is_writable(kind)
+            return fits_in_json(kind)
         return kind["type"] == "array" and column.endswith("[]") and fits_element(kind["elementType"], column[:-2])
     if kind in _KEEP and column in _KEEP[kind]:
         return True
@@ -75,28 +75,11 @@ def fits_element(kind: Any, column: str) -> bool:
 
 
 def _is_whole(kind: str, column: str) -> bool:
-    found = _NUMERIC.fullmatch(column)
-    if found is None:
+    found, wanted = _NUMERIC.fullmatch(column), digits_of(kind)
+    if found is None or wanted is None:
         return False
-    decimal = _DECIMAL.fullmatch(kind)
-    digits, scale = (int(decimal[1]), int(decimal[2])) if decimal else (_INTEGERS.get(kind, 0), 0)
-    if not digits:
-        return False
+    digits, scale = wanted
     return found[1] is None or (int(found[2]) >= scale and int(found[1]) - int(found[2]) >= digits - scale)
-
-
-def is_text(kind: Any) -> bool:
-    return isinstance(kind, str) and (kind.startswith(("char(", "varchar(")) or kind.partition(" ")[0] == "string")
-
-
-def _is_writable(kind: Any) -> bool:
-    """As JSON."""
-    kind = plain(kind)
-    if not isinstance(kind, dict):
-        return kind in _MADE or is_text(kind) or _DECIMAL.fullmatch(kind) is not None
-    parts = [one["type"] for one in kind["fields"]] if kind["type"] == "struct" else []
-    parts += [kind[name] for name in ("elementType", "keyType", "valueType") if name in kind]
-    return all(map(_is_writable, parts))
 
 
 def made_for(kind: Any) -> str | None:
@@ -106,24 +89,18 @@ def made_for(kind: Any) -> str | None:
         if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):
             element = made_for(kind["elementType"])
             return None if element is None else f"{element}[]"
-        return "jsonb" if _is_writable(kind) else None
+        return "jsonb" if fits_in_json(kind) else None
     if is_text(kind):
         return "text"
-    decimal = _DECIMAL.fullmatch(kind)
-    return f"numeric({decimal[1]},{decimal[2]})" if decimal else _MADE.get(kind)
-
-
-def shown(kind: Any) -> str:
-    kind = plain(kind)
-    return str(kind["type"]) if isinstance(kind, dict) else str(kind)
+    decimal = decimal_of(kind)
+    return f"numeric({decimal[0]},{decimal[1]})" if decimal else _MADE.get(kind)
 
 
 def as_written(name: str, kind: Any, column: str) -> str:
     """The Spark expression of what is written of a column, in text that PostgreSQL reads. Arrays are written later."""
-    quoted = "`" + name.replace("`", "``") + "`"
     kind = plain(kind)
     if isinstance(kind, dict) and column in JSON:
-        return f"to_json({quoted}, map('ignoreNullFields', 'false')) AS {quoted}"
+        return as_json(name)
     if kind == "binary":
-        return f"concat(char(92), 'x', hex({quoted})) AS {quoted}"
-    return quoted
+        return f"concat(char(92), 'x', hex({quoted(name)})) AS {quoted(name)}"
+    return quoted(name)

@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 _AT = "tests/sinks/postgres/"
 _CRASHES = f"{_AT}test_crashes.py"
 _RULES = f"{_AT}test_rules.py"
+_SQL = "tests/sinks/sql/"
+_DIES_IN_STAGE = "test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected"
 _AT_ONCE = (f"{_CRASHES}::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",)
 _LEDGER = (
     f"{_RULES}::test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing",
@@ -71,7 +73,7 @@ DATABASES = (
     Mutant(
         "staged-rows-not-counted",
         "R5",
-        "sinks/postgres/bound_postgres_sink.py",
+        "sinks/database/bound_database_sink.py",
         '            if moved != handle["rows"]:',
         "            if moved < 0:",
         (f"{_RULES}::test_staged_rows_that_somebody_has_deleted_are_missed_by_number",),
@@ -107,7 +109,7 @@ DATABASES = (
     Mutant(
         "replaced-jobs-go-on",
         "R9",
-        "sinks/postgres/bound_postgres_sink.py",
+        "sinks/database/bound_database_sink.py",
         "            self._ledger.supersede(connection)\n",
         "",
         (f"{_RULES}::test_who_was_replaced_stays_replaced_and_is_told_by_whom",),
@@ -116,10 +118,93 @@ DATABASES = (
     Mutant(
         "replace-beside-others",
         "R9",
-        "sinks/postgres/bound_postgres_sink.py",
+        "sinks/database/bound_database_sink.py",
         "alone=replaces and seen.last == 0)",
         "alone=False)",
         (f"{_RULES}::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
         "two jobs that replace wait for each other's entries, or both are there in the end",
+    ),
+    Mutant(
+        "sql-ledger-not-locked",
+        "R9",
+        "sinks/sql/ledger.py",
+        "            asked = asked.with_for_update()",
+        "            asked = asked.limit(1)",
+        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        "two releasers both find the entry of before, and both move the rows, or one fails for good",
+    ),
+    Mutant(
+        "sqlite-lock-taken-late",
+        "R9",
+        "sinks/sql/sqlite_dialect.py",
+        '"BEGIN IMMEDIATE"',
+        '"BEGIN DEFERRED"',
+        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        "two releasers both read the ledger of before; SQLite has no other lock",
+    ),
+    Mutant(
+        "sql-snapshot-of-before-the-lock",
+        "R9",
+        "sinks/sql/mysql_dialect.py",
+        "ISOLATION LEVEL READ COMMITTED",
+        "ISOLATION LEVEL REPEATABLE READ",
+        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        "whoever has waited for the lock does not see which batches were released meanwhile",
+    ),
+    Mutant(
+        "sql-replace-beside-others",
+        "R9",
+        "sinks/sql/ledger.py",
+        "        connection.execute(asked.with_for_update(read=not alone)).all()",
+        "        connection.execute(asked).all()",
+        (f"{_SQL}test_modes.py::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
+        "two jobs that replace wait for each other's entries, or both are there in the end",
+    ),
+    Mutant(
+        "sql-staging-made-before-its-note",
+        "R5",
+        "sinks/sql/bound_sql_sink.py",
+        "            self._ledger.note_staged(connection, request.id, name)\n",
+        "",
+        (f"{_SQL}test_crashes.py::{_DIES_IN_STAGE}",),
+        "a staging table that nobody knows of is never dropped",
+    ),
+    Mutant(
+        "sql-note-not-locked",
+        "R5",
+        "sinks/sql/ledger.py",
+        "table.c.handle == handle).with_for_update()",
+        "table.c.handle == handle)",
+        (f"{_SQL}test_crashes.py::test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up",),
+        "a clean-up drops what is not made yet and forgets it, and the table that is made then stays for ever",
+    ),
+    Mutant(
+        "sql-attempts-not-filtered",
+        "R5",
+        "sinks/sql/releasing.py",
+        """for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))
+        return""",
+        """for name in handle["columns"]))
+        return""",
+        (f"{_SQL}test_crashes.py::test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released",),
+        "rows of a task that ran twice are released twice",
+    ),
+    Mutant(
+        "sql-mode-of-the-server",
+        "R9",
+        "sinks/sql/mysql_dialect.py",
+        "        return _SETTLE",
+        "        return _SETTLE[1:]",
+        (f"{_SQL}test_refusals.py::test_a_session_is_strict_and_keeps_backslashes_whatever_the_server_says",),
+        "a server that is not strict cuts values, and reads the driver's literals in another way",
+    ),
+    Mutant(
+        "sql-blanks-cut-in-silence",
+        "R9",
+        "sinks/sql/inserting.py",
+        "    if characters is not None and",
+        "    if False and",
+        (f"{_SQL}test_refusals.py::test_rows_that_mariadb_does_not_take_are_refused_while_they_are_staged",),
+        "a VARCHAR loses blanks at its end, however strict the server is",
     ),
 )

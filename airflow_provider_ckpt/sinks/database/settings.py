@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.sinks.postgres.names import TableName
+from airflow_provider_ckpt.sinks.database.names import TableName
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a PostgresSink; see there. ``schema``: of the ledger and what is staged."""
+    """Of a sink of a database; see there. ``schema``: of the ledger and what is staged."""
 
     table: TableName
     mode: str

@@ -1,0 +1,216 @@
+"""A sink of a database in one job: what all of them do alike."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.handle import checked_handle
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
+from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
+from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Answers = list[dict[str, Any]]
+"""Of each partition that Spark counts: ``part`` and ``rows``."""
+
+
+class BoundDatabaseSink(BoundSink, Generic[C]):
+    """Release is one transaction: lock the entry of job and sink in the ledger, compare the checkpoint, skip the
+    handles that are released, move the rows of the others, note them, advance the entry, commit. Why no crash, no
+    second releaser and no late one does harm:
+
+    1. Of two at once the second waits for the lock, and then reads what the first has committed.
+    2. What was not committed did not happen.
+    3. Whether a commit whose reply was lost has happened tells the ledger, at the next call. Nothing is prepared: a
+       prepared transaction whose fate nobody knows blocks others until somebody decides.
+    4. Rows of a task of Spark that ran twice are there twice; a handle names the attempts that count.
+    5. A handle knows the entry of the ledger, and how far it was: one that was lost is never taken for a new one.
+    """
+
+    handle_format: ClassVar[str]
+
+    def __init__(self, settings: Settings, context: SinkContext, ledger: Ledger[C], failures: Failures) -> None:
+        self._settings, self._context, self._ledger, self._failures = settings, context, ledger, failures
+        self._table, self._schema = settings.table, settings.schema
+        self._rules = LedgerRules(failures)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._context.uid!r}, {str(self._table)!r})"
+
+    # ---- of each database
+
+    @abstractmethod
+    def _open(self, doing: str, refused: Callable[[str], Exception]) -> AbstractContextManager[C]:
+        """A transaction. ``refused``: the error for what the server said no to, given what."""
+
+    @abstractmethod
+    def _check_schema(self, connection: C) -> None:
+        """Refuse a place in which the ledger and staging tables cannot be."""
+
+    @abstractmethod
+    def _check_creatable(self, connection: C) -> None:
+        """There is no table: refuse a place in which it cannot be made."""
+
+    @abstractmethod
+    def _problems(self, connection: C, columns: Columns) -> Iterable[Problem] | None:
+        """Of the table as it is now, the gravest first; None: there is none."""
+
+    @abstractmethod
+    def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
+        """Returns the entry of the ledger before, and the name of the staging table."""
+
+    @abstractmethod
+    def _releasing(self, connection: C) -> Releasing: ...
+
+    def _left(self, connection: C) -> list[str]:
+        """Released, and their staging tables still there: for a database in which a DROP is in no transaction."""
+        return []
+
+    @abstractmethod
+    def _drop(self, connection: C, handle: str) -> None:
+        """The staging table of that handle's id, if it is there."""
+
+    # ---- before
+
+    def check_rows(self, given: SinkInput) -> None:
+        with self._transaction("look at its table") as connection:
+            self._check_schema(connection)
+            problems = self._problems(connection, given.columns)
+            if problems is None:
+                self._check_creatable(connection)
+            else:
+                self._refuse(problems)
+
+    def _refuse(self, problems: Iterable[Problem]) -> None:
+        for problem, advice in problems:
+            raise self._failures.mismatch(problem, advice)
+
+    def _refuse_absent(self) -> None:
+        if not self._settings.create:
+            raise self._failures.mismatch(
+                "there is no such table", "Create it, or let the sink create it (create=True)"
+            )
+
+    def prepare(self) -> None:
+        with self._open("make its ledger", self._not_made) as connection:
+            self._ledger.make(connection, uuid.uuid4().hex)
+            row = self._ledger.row(connection)
+            if row is not None:
+                self._rules.refuse_superseded(row)
+
+    def _not_made(self, what: str) -> Exception:
+        advice = "Give its user the right to make and drop tables there, or name another staging_schema"
+        return self._failures.mismatch(f"its ledger cannot be made ({what})", advice)
+
+    # ---- stage
+
+    def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
+        columns = [(one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"]]
+        row, staged, answers = self._stage(frame, request, columns)
+        rows = sum(one["rows"] for one in answers)
+        if rows == 0:
+            self.delete_staged([request.id])
+        return {
+            "format": self.handle_format,
+            "version": 1,
+            "id": request.id,
+            "rows": rows,
+            "table": str(self._table),
+            "staged": staged,
+            "columns": [column for column, _ in columns],
+            "parts": [one["part"] for one in answers if one["rows"]],
+            "ledger": row.born,
+            "since": row.last,
+        }
+
+    def _known(self, connection: C) -> LedgerRow:
+        row = self._ledger.row(connection)
+        if row is None:
+            raise self._failures.ledger_lost("its entry has gone while the job runs")
+        return row
+
+    # ---- release
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        checked = [checked_handle(one, self.handle_format, self._context, str(self._table)) for one in handles]
+        staged = [handle for handle in checked if handle["rows"]]
+        refused = self._failures.release_refused(checkpoint)
+        with self._open(f"release checkpoint {checkpoint}", refused) as connection:
+            counts = self._release(connection, staged, checkpoint)
+            left = self._left(connection)
+        with suppress(DatabaseUnreachableError):  # the next release or clean-up does it
+            self.delete_staged(left)
+        return counts
+
+    def _release(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        seen = self._ledger.row(connection)
+        replaces = self._settings.mode == "replace"
+        if seen is not None:
+            # before the entry, always: two that replace would wait for each other
+            self._ledger.lock_target(connection, alone=replaces and seen.last == 0)
+            row = self._ledger.row(connection, lock=True)
+        else:
+            row = None
+        self._rules.check(row, staged)
+        released = self._ledger.released(connection, [handle["id"] for handle in staged]) if staged else set()
+        decision = self._rules.decide(row, staged, released, checkpoint, replaces=replaces)
+        if decision.counts is not None:
+            return decision.counts
+        assert row is not None
+        releasing = self._releasing(connection)
+        for handle in releasing.without_table(decision.waiting):
+            raise self._failures.missing(handle, checkpoint, 0)
+        if replaces and row.last == 0 and not self._ledger.another_has_released(connection):
+            self._ledger.supersede(connection)
+            releasing.empty()
+        for handle in decision.waiting:
+            moved = releasing.move(handle)
+            if moved != handle["rows"]:
+                raise self._failures.missing(handle, checkpoint, moved)
+        rows = sum(handle["rows"] for handle in decision.waiting)
+        self._ledger.note_release(connection, [handle["id"] for handle in decision.waiting], checkpoint, rows)
+        return {"rows": rows}
+
+    def last_released(self) -> int:
+        with self._transaction("read its ledger") as connection:
+            row = self._ledger.row(connection)
+        return 0 if row is None else row.last
+
+    # ---- afterwards
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        with self._transaction("look for what is staged") as connection:
+            staged = list(self._ledger.staged(connection))
+        dead = [one for one in staged if one not in live_handles and _is_dead(attempt_of(one), live_attempts)]
+        self.delete_staged(dead)
+        return sorted(dead)
+
+    def staged(self) -> dict[str, list[int]]:
+        with self._transaction("look for what is staged") as connection:
+            found = self._ledger.staged(connection)
+        return {handle: [size] for handle, (_, size) in found.items() if size >= 0}
+
+    def delete_staged(self, ids: Collection[str]) -> None:
+        for handle in sorted(ids):
+            with self._transaction("delete what is staged") as connection:
+                self._drop(connection, handle)
+                if self._ledger.exists(connection):
+                    self._ledger.forget_staged(connection, handle)
+
+    def _transaction(self, doing: str) -> AbstractContextManager[C]:
+        return self._open(doing, lambda what: self._failures.rows_refused(f"to {doing}: {what}"))
+
+
+def _is_dead(attempt: str | None, live_attempts: Collection[str]) -> bool:
+    return attempt is not None and attempt not in live_attempts

@@ -1,0 +1,106 @@
+"""What sinks of databases have in common, as values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
+
+from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.spark_types import shown
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
+from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
+
+Mode = Literal["append", "upsert", "replace"]
+
+
+@dataclass(frozen=True)
+class DatabaseSink(Sink):
+    """For the arguments see the sinks themselves. ``database``: its name for people."""
+
+    table: str
+    mode: Mode = "append"
+    key: Sequence[str] = ()
+    conn_id: str | None = None
+    url: str | None = field(default=None, repr=False)
+    create: bool = False
+
+    database: ClassVar[str]
+    changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
+    """A connection may get another name. That it leads to the same database the ledger tells."""
+
+    @abstractmethod
+    def parsed_table(self) -> TableName:
+        """Raises ValueError, which says what is wrong."""
+
+    @abstractmethod
+    def problem_of(self, name: str) -> str | None:
+        """Why nothing in the database can have that name; None if it can."""
+
+    @abstractmethod
+    def has_type_for(self, kind: Any) -> bool:
+        """Whether a column of some type holds values of that type of Spark as they are."""
+
+    @abstractmethod
+    def validate_place(self) -> None:
+        """Of the ledger, and ``url`` if it is given. Raises InvalidSinkError."""
+
+    def validate(self) -> None:
+        if not isinstance(self.table, str):
+            raise self.invalid("table", self.table, "is no text; write schema.table")
+        try:
+            self.parsed_table()
+        except ValueError as error:
+            raise self.invalid("table", self.table, str(error)) from None
+        if self.mode not in get_args(Mode):
+            raise self.invalid("mode", self.mode, f"is unknown; use one of {', '.join(get_args(Mode))}")
+        self._validate_key()
+        if (self.conn_id is None) == (self.url is None):
+            raise self.invalid("conn_id", self.conn_id, "and url: give one of the two")
+        self.validate_place()
+
+    def _validate_key(self) -> None:
+        key = list(self.key)
+        if isinstance(self.key, str):
+            raise self.invalid("key", self.key, "is a string; give a list of column names")
+        if bool(key) is not (self.mode == "upsert"):
+            reason = "is needed for upsert: by which columns is a row found again?" if not key else "is for upsert only"
+            raise self.invalid("key", key, reason)
+        if len(set(key)) < len(key):
+            raise self.invalid("key", key, "names a column twice")
+
+    def invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
+        return InvalidSinkError(sink=type(self).__name__, setting=setting, value=value, reason=reason)
+
+    def check_input(self, given: SinkInput) -> None:
+        if not given.columns:
+            raise _refused(given, "its input has no columns", "Select at least one")
+        if given.output_mode != "append" and self.mode != "upsert":
+            problem = (
+                f"output mode {given.output_mode!r} gives a row again when it changes, and mode={self.mode!r} adds it"
+            )
+            raise _refused(given, problem, 'Use mode="upsert" with a key')
+        self._check_names(given)
+        for name, kind in given.columns:
+            if not self.has_type_for(kind):
+                problem = f"column {name!r} is of type {shown(kind)}, which no column of {self.database} holds as it is"
+                raise _refused(given, problem, "Cast it to another type, or leave it out")
+
+    def _check_names(self, given: SinkInput) -> None:
+        names = [name for name, _ in given.columns]
+        for number, name in enumerate(names):
+            problem = "is a name of ours" if name in (PART, ROW) else self.problem_of(name)
+            if problem:
+                raise _refused(given, f"column {name!r} {problem}", "Rename it")
+            if name.casefold() in [other.casefold() for other in names[:number]]:
+                raise _refused(
+                    given, f"it has two columns {name!r}, but for upper and lower case", "Rename one of them"
+                )
+        for name in self.key:
+            if name not in names:
+                raise _refused(given, f"its input has no column {name!r} of the key", f"It has {', '.join(names)}")
+
+
+def _refused(given: SinkInput, problem: str, advice: str) -> SinkInputError:
+    return SinkInputError(sink=given.uid, problem=problem, advice=advice)

@@ -1,0 +1,53 @@
+"""Names of tables, and of what the sinks of databases add of their own: exact, always quoted, and never cut."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+PART = "_ckpt_part"
+ROW = "_ckpt_row"
+"""Columns of ours in a staging table: the attempt of Spark's task, and the row's number in it."""
+_NAME = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^".]+))(?:\.|$)')
+
+
+@dataclass(frozen=True)
+class TableName:
+    """``schema``: in MySQL a database; empty: that of the connection."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{_shown(self.schema)}.{_shown(self.name)}" if self.schema else _shown(self.name)
+
+
+def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None]) -> TableName:
+    """``orders`` (in ``schema``), ``shop.orders``; a part with dots or quotes in it is quoted, as in SQL.
+    Upper and lower case are told apart. ``problem_of``: why nothing can have a name. Raises ValueError, which says what
+    is wrong."""
+    parts, at = [], 0
+    while at < len(text):
+        found = _NAME.match(text, at)
+        if found is None:
+            raise ValueError('is no name of a table; write schema.table, and quote a part with dots in it ("a.b")')
+        parts.append((found["quoted"] or found["plain"] or "").replace('""', '"'))
+        at = found.end()
+    if not parts or len(parts) > 2 or text.endswith("."):
+        raise ValueError("is no name of a table; write schema.table")
+    for part in parts:
+        problem = problem_of(part)
+        if problem:
+            raise ValueError(f"has the part {part!r}, which {problem}")
+    return TableName(*parts) if len(parts) == 2 else TableName(schema, parts[0])
+
+
+def staging_hash(job_id: str, sink: str, handle_id: str) -> str:
+    """For the name of a staging table: ids are longer than names may be; which table is whose says the ledger."""
+    return hashlib.sha256("\0".join((job_id, sink, handle_id)).encode()).hexdigest()[:40]
+
+
+def _shown(part: str) -> str:
+    return part if re.fullmatch(r"[a-z_][a-z0-9_$]*", part) else '"' + part.replace('"', '""') + '"'

@@ -1,0 +1,131 @@
+"""Where a database is and how to get in, which is secret: never shown, and handed to executors in a closure only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.errors import BadConnectionError
+from airflow_provider_ckpt.sinks.sql.dialect_names import Kind, kind_of, refused_dialect
+from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
+from airflow_provider_ckpt.storage.redaction import as_printed, redact, secrets_in
+
+_TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
+_NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
+_SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
+_AIRFLOWS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
+"""Of a connection's extra, besides those above: what Airflow's own hook reads."""
+
+
+@dataclass(frozen=True, repr=False)
+class Address:
+    """``parameters``: of ``pymysql.connect``; of SQLite ``path``, an absolute one."""
+
+    kind: Kind
+    parameters: Mapping[str, Any] = field(hash=False)
+
+    @classmethod
+    def of_url(cls, url: str) -> Address | None:
+        """None if it cannot be read: what the parser says of that holds a part of it. Raises DialectRefusedError,
+        ConnectionSettingRefusedError."""
+        kind = kind_of(url.partition("://")[0])
+        if kind is None:
+            raise refused_dialect("url", url.partition("://")[0])
+        parsed = _parsed(url)
+        if parsed is None:
+            return None
+        if kind == "sqlite":
+            return cls._of_file("url", parsed.database, parsed.query)
+        given = {
+            "host": parsed.host,
+            "port": parsed.port,
+            "user": parsed.username,
+            "password": parsed.password,
+            "database": parsed.database,
+        }
+        return cls("mysql", {**_given(given), **_settings("url", parsed.query)})
+
+    @classmethod
+    def of_connection(cls, connection: Connection) -> Address:
+        """Raises DialectRefusedError, ConnectionSettingRefusedError, BadConnectionError."""
+        where = f"connection {connection.conn_id!r}"
+        kind = kind_of(connection.conn_type)
+        if kind is None:
+            raise refused_dialect(where, connection.conn_type)
+        if connection.extra.get("iam"):
+            problem = "its extra asks for an IAM token (iam), which ends while a job runs; give it a password"
+            raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
+        if kind == "sqlite":
+            return cls._of_file(where, connection.host or connection.schema, {})
+        given = {
+            "host": connection.host,
+            "port": connection.port,
+            "user": connection.login,
+            "password": connection.password,
+            "database": connection.schema,
+            "ssl": connection.extra.get("ssl"),
+        }
+        extra = {name: value for name, value in connection.extra.items() if name not in _AIRFLOWS}
+        return cls("mysql", {**_given(given), **_settings(where, extra)})
+
+    @classmethod
+    def _of_file(cls, where: str, path: str | None, settings: Iterable[str]) -> Address:
+        for name in settings:
+            raise ConnectionSettingRefusedError(where=where, setting=name, problem="is none for a file of SQLite")
+        if not path or path == ":memory:" or path.startswith("file:"):
+            problem = "names no file: what is in memory is in no other process, and lost with this one"
+            raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
+        if not Path(path).is_absolute():
+            problem = "is relative, and each process would look in its own folder; write sqlite:////folder/file.db"
+            raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
+        return cls("sqlite", {"path": path})
+
+    @property
+    def database(self) -> str:
+        """In which a table without a schema is; empty if the address does not say."""
+        return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
+
+    def redact(self, text: str) -> str:
+        """What a driver said, without secrets, on one line."""
+        secrets = [str(self.parameters[name]) for name in ("password", "ssl_key_password") if name in self.parameters]
+        secrets += secrets_in(self.parameters["ssl"]) if isinstance(self.parameters.get("ssl"), Mapping) else []
+        return redact(" ".join(text.split()), as_printed(secrets))
+
+    def __repr__(self) -> str:
+        return "Address(***)"
+
+
+def _parsed(url: str) -> URL | None:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        return None
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the driver. The name of one that is unknown is told, and never what it is set to."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "charset" and value == "utf8mb4":
+            continue
+        if name in _TEXTS:
+            found[name] = str(value)
+        elif name in _NUMBERS and str(value).isdigit():
+            found[name] = int(str(value))
+        elif name in _SWITCHES and str(value).lower() in ("true", "false", "1", "0"):
+            found[name] = str(value).lower() in ("true", "1")
+        else:
+            known = ", ".join((*_TEXTS, *_NUMBERS, *_SWITCHES))
+            problem = f"is unknown here, or not of its kind; it takes {known} (charset is utf8mb4)"
+            raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
+    return found

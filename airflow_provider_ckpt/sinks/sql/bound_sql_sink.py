@@ -1,0 +1,150 @@
+"""A SQL sink in one job: stages, releases and cleans up in its database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, MetaData, Table
+from sqlalchemy.schema import CreateTable, DropTable
+
+from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem, rights_needed
+from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.sql.database import Database
+from airflow_provider_ckpt.sinks.sql.ledger import SqlLedger
+from airflow_provider_ckpt.sinks.sql.names import staging_table
+from airflow_provider_ckpt.sinks.sql.releasing import SqlReleasing
+from airflow_provider_ckpt.sinks.sql.staging import create_target, insert_rows, staging_table_of
+from airflow_provider_ckpt.sinks.sql.table_checks import problems
+from airflow_provider_ckpt.sinks.sql.tables import known_table, named
+from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class BoundSqlSink(BoundDatabaseSink[Connection]):
+    """No CREATE and no DROP is in the transaction of a release, as MySQL would commit it: a staging table is dropped
+    when its release is there, by whoever comes next if that one dies."""
+
+    handle_format = "airflow-provider-ckpt/sql-handle"
+
+    def __init__(self, settings: Settings, context: SinkContext, database: Database) -> None:
+        """``settings``: a table without a schema is in the database of the address, and so is a ledger without one."""
+        self._database, self._dialect = database, database.dialect
+        table = TableName(settings.table.schema or database.address.database, settings.table.name)
+        settings = replace(settings, table=table, schema=settings.schema or table.schema)
+        self._sql_ledger = SqlLedger(settings.schema, context, table, settings.mode, self._dialect)
+        failures = Failures(context, str(table), f"{settings.schema}.ckpt_ledger")
+        super().__init__(settings, context, self._sql_ledger, failures)
+
+    def _open(self, doing: str, refused: Callable[[str], Exception]) -> AbstractContextManager[Connection]:
+        return self._database.transaction(doing, self._failures, refused)
+
+    # ---- before
+
+    def _check_schema(self, connection: Connection) -> None:
+        problem = self._dialect.unfitness(connection)
+        if problem is not None:
+            raise self._failures.unfit(problem)
+        for schema in dict.fromkeys((self._table.schema, self._schema)):
+            found = self._dialect.schema_problem(connection, schema)
+            if found is not None:
+                raise self._failures.mismatch(*found)
+        found = self._dialect.name_problem(connection, self._table)
+        if found is not None:
+            raise self._failures.mismatch(*found)
+        for name in self._sql_ledger.unsafe(connection):
+            problem = f"the ledger's table {name} has an engine that does not undo what was not committed"
+            raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
+
+    def prepare(self) -> None:
+        with self._transaction("look at its ledger") as connection:
+            self._check_schema(connection)
+        super().prepare()
+
+    def _check_creatable(self, connection: Connection) -> None:
+        self._refuse_absent()
+
+    def _problems(self, connection: Connection, columns: Columns) -> Iterable[Problem] | None:
+        table = self._dialect.read_table(connection, self._table)
+        return None if table is None else self._problems_of(connection, columns, table)
+
+    def _problems_of(self, connection: Connection, columns: Columns, table: SqlTable) -> Iterable[Problem]:
+        yield from problems(columns, table, self._dialect.fits, self._settings.key, self._dialect.name)
+        names = [name for name, _ in columns]
+        target, needed = known_table(self._table, names), rights_needed(self._settings.mode)
+        lacking = ", ".join(self._dialect.lacking_rights(connection, target, names, needed))
+        if lacking:
+            yield f"the user of the connection lacks {lacking} on it", f"GRANT {lacking}"
+
+    # ---- stage
+
+    def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
+        self._refuse_cluster(frame)
+        name = staging_table(self._context.job_id, self._context.uid, request.id)
+        with self._transaction("look at its table") as connection:
+            row = self._known(connection)
+            target = self._target(connection, columns)
+            self._ledger.note_staged(connection, request.id, name)
+        staging = staging_table_of(TableName(self._schema, name), target, columns)
+        with self._transaction("make a staging table") as connection:
+            if not self._sql_ledger.lock_staged(connection, request.id):
+                raise self._failures.ledger_lost(f"batch {request.id} is not noted any more: is its attempt fenced?")
+            with self._database.apart(connection) as other:
+                other.execute(CreateTable(staging))
+        answers = insert_rows(frame, request, self._database, staging, columns, target, self._failures)
+        return row, name, answers
+
+    def _refuse_cluster(self, frame: DataFrame) -> None:
+        if self._database.address.kind != "sqlite":
+            return
+        master = frame.sparkSession.conf.get("spark.master") or ""
+        if not master.startswith("local") or master.startswith("local-cluster"):
+            raise self._failures.unfit(
+                f"Spark's master is {master!r}, whose executors do not share a file of SQLite with the driver; use "
+                "local[n], or MySQL, MariaDB or PostgreSQL"
+            )
+
+    def _target(self, connection: Connection, columns: Columns) -> SqlTable:
+        """As it is now: somebody may have altered it since the job began."""
+        table = self._dialect.read_table(connection, self._table)
+        if table is None:
+            self._check_creatable(connection)
+            create_target(connection, self._table, columns, self._settings.key, self._made_types(columns))
+            table = self._dialect.read_table(connection, self._table)
+            assert table is not None
+        self._refuse(self._problems_of(connection, columns, table))
+        return table
+
+    def _made_types(self, columns: Columns) -> dict[str, str]:
+        made = {}
+        for name, kind in columns:
+            found = self._dialect.made_for(kind, is_key=name in self._settings.key)
+            if found is None:
+                problem = f"no column of {self._dialect.name} can be made for column {name!r}"
+                raise self._failures.mismatch(problem, "Cast it in the job, or make the table yourself")
+            made[name] = found
+        return made
+
+    # ---- release
+
+    def _releasing(self, connection: Connection) -> SqlReleasing:
+        return SqlReleasing(connection, self._dialect, self._settings)
+
+    def _left(self, connection: Connection) -> list[str]:
+        return self._sql_ledger.left(connection)
+
+    def _drop(self, connection: Connection, handle: str) -> None:
+        name = staging_table(self._context.job_id, self._context.uid, handle)
+        if self._ledger.exists(connection):
+            self._sql_ledger.lock_staged(connection, handle)
+        with self._database.apart(connection) as other:
+            other.execute(DropTable(Table(named(name), MetaData(), schema=named(self._schema)), if_exists=True))

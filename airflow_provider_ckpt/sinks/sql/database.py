@@ -1,0 +1,76 @@
+"""Transactions in the sink's database, and what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.sql.address import Address
+from airflow_provider_ckpt.sinks.sql.dialect import Dialect
+from airflow_provider_ckpt.sinks.sql.inserting import code_of, told
+
+_IDLE = "SET SESSION wait_timeout = 60"
+"""A process that stands still in its transaction frees the others after a minute."""
+
+
+class Database:
+    """``connect``: the driver's. One connection for each transaction: none is held while Spark works."""
+
+    def __init__(self, address: Address, dialect: Dialect, connect: Callable[..., Any] | None = None) -> None:
+        self.address, self.dialect = address, dialect
+        self._connect = connect or dialect.connect
+        # the secrets are not in its URL, nor the values of rows in its errors
+        self._engine = create_engine(dialect.url, creator=self._connected, poolclass=NullPool, hide_parameters=True)
+        dialect.attend(self._engine)
+
+    def __repr__(self) -> str:
+        return "Database(***)"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self.dialect.connect_parameters(self.address.parameters)
+
+    def _connected(self) -> Any:
+        connection = self._connect(**self.parameters)
+        cursor = connection.cursor()
+        for statement in (*self.dialect.settle(), *((_IDLE,) if self.dialect.ddl_commits else ())):
+            cursor.execute(statement)
+        cursor.close()
+        return connection
+
+    @contextmanager
+    def transaction(self, doing: str, failures: Failures, refused: Callable[[str], Exception]) -> Iterator[Connection]:
+        """Commits at the end of the block, and undoes it if that raises. ``refused``: the error for what the server
+        said no to, given what. Raises DatabaseUnreachableError for what may pass: whether a commit whose reply was lost
+        is there, the next look at the ledger tells."""
+        try:
+            with self._engine.connect() as connection:  # what is not committed is undone
+                yield connection
+                connection.commit()
+        except DBAPIError as error:
+            failure = self._failure(error.orig, doing, failures, refused)
+        else:
+            return
+        raise failure from None  # the driver's error holds values of rows
+
+    @contextmanager
+    def apart(self, connection: Connection) -> Iterator[Connection]:
+        """For one CREATE or DROP, which commits, while ``connection``'s transaction goes on."""
+        if not self.dialect.ddl_commits:
+            yield connection
+            return
+        with self._engine.connect() as other:
+            yield other
+
+    def _failure(self, error: Any, doing: str, failures: Failures, refused: Callable[[str], Exception]) -> Exception:
+        code = code_of(error)
+        if code == 0 or 2000 <= code < 2100:  # nobody answered, or not to the end: no values are in that
+            said = " ".join(map(str, error.args[1:])) or type(error).__name__
+            return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
+        return failures.unreachable(doing, told(error)) if self.dialect.is_passing(code) else refused(told(error))

@@ -1,0 +1,102 @@
+"""What differs between the databases of a SqlSink."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.sql.dml import Insert
+
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.table_checks import Problem
+from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
+
+
+class Dialect(ABC):
+    """``name``: for people. ``url``: by which SQLAlchemy knows it. ``ddl_commits``: a CREATE or DROP commits what its
+    transaction has done."""
+
+    name: str
+    url: str
+    ddl_commits: bool
+
+    # ---- sessions
+
+    @abstractmethod
+    def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Of the driver's ``connect``, here and on executors."""
+
+    @abstractmethod
+    def connect(self, **parameters: Any) -> Any:
+        """A connection of the driver."""
+
+    @abstractmethod
+    def settle(self) -> Sequence[str]:
+        """What every session begins with, here and on executors."""
+
+    @abstractmethod
+    def attend(self, engine: Engine) -> None:
+        """See to how its transactions begin."""
+
+    @abstractmethod
+    def is_passing(self, code: int) -> bool:
+        """Whether trying again may help; by ``inserting.code_of``."""
+
+    # ---- the server, and its catalog
+
+    @abstractmethod
+    def unfitness(self, connection: Connection) -> str | None:
+        """Why its server or file cannot keep what the sink promises; None if it can."""
+
+    @abstractmethod
+    def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
+        """Why tables cannot be in that schema; None if they can."""
+
+    @abstractmethod
+    def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
+        """Why the server would know the table by another name; None if it knows it by this one."""
+
+    @abstractmethod
+    def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
+        """Of those tables that are there, the bytes."""
+
+    @abstractmethod
+    def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
+        """Those that are there and whose changes are not undone with their transaction."""
+
+    @abstractmethod
+    def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
+        """None: there is no such table."""
+
+    @abstractmethod
+    def lacking_rights(
+        self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
+    ) -> Iterator[str]:
+        """Of SELECT, INSERT, UPDATE, DELETE those that the user does not have. Changes nothing."""
+
+    # ---- types and statements
+
+    @abstractmethod
+    def fits(self, kind: Any, column: str) -> bool: ...
+
+    @abstractmethod
+    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
+        """The type of a column that is made for such values; None if there is none."""
+
+    @abstractmethod
+    def insert(self, table: Table) -> Insert:
+        """Fails for what is there already, whatever the table says."""
+
+    @abstractmethod
+    def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
+        """Does nothing if its key is there."""
+
+    @abstractmethod
+    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
+        """``rows``: a SELECT with each key once."""
+
+    @abstractmethod
+    def insert_text(self, table: Table) -> str:
+        """For executors, see there."""

@@ -1,0 +1,28 @@
+"""The databases for which the sink is known to be right, by the names that SQLAlchemy and Airflow have for them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from airflow_provider_ckpt.sinks.sql.errors import DialectRefusedError
+
+Kind = Literal["mysql", "sqlite"]
+_KINDS: dict[str, Kind] = {
+    "mysql": "mysql",
+    "mysql+pymysql": "mysql",
+    "mariadb": "mysql",
+    "mariadb+pymysql": "mysql",
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+}
+
+
+def kind_of(name: str) -> Kind | None:
+    """``name``: what stands before ``://``, or a connection's type. MariaDB is of the kind ``mysql``. None: unknown."""
+    return _KINDS.get(name)
+
+
+def refused_dialect(where: str, dialect: str) -> DialectRefusedError:
+    is_postgres = dialect.partition("+")[0] in ("postgres", "postgresql")
+    advice = "For PostgreSQL there is PostgresSink." if is_postgres else "A sink of your own can do it (docs/sinks.md)."
+    return DialectRefusedError(where=where, dialect=dialect, advice=advice)

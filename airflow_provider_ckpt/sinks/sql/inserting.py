@@ -1,0 +1,207 @@
+"""What runs on executors: inserts a partition into a staging table. It is sent there by value, and needs pyarrow and,
+for MySQL, PyMySQL where it runs, and nothing of this package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+_MISSING = (
+    "PyMySQL is not installed where this executor runs. Install it with the Python of the executors: "
+    "pip install 'airflow-provider-ckpt[sql]', or 'PyMySQL' alone"
+)
+_LARGEST = 1_000_000
+"""Bytes of one INSERT, if the server takes so many."""
+_OF_NAMES = (1044, 1049, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
+"""Errors of MySQL whose messages hold names, and no values."""
+_NAMES = re.compile(
+    r"Column '([^']+)' cannot be null|.* for key '([^']*)'|.* for column (?:`[^`]*`\.)*[`']([^`']+)[`'] at row \d+|"
+    r".*CONSTRAINT `([^`]+)` (?:FOREIGN|failed).*|Check constraint '([^']*)' is violated.*",
+    re.DOTALL,
+)
+"""Where a message names a column, a key or a constraint."""
+
+
+class _Refused(Exception):
+    """A value that the column does not keep. ``column``, ``what``: without the value."""
+
+    def __init__(self, column: str, what: str) -> None:
+        super().__init__(column, what)
+        self.told = {"code": -1, "text": f"column {column}: {what}"}
+
+
+def inserter(
+    kind: str, parameters: Mapping[str, Any], settle: Sequence[str], insert: str, limits: Sequence[Any]
+) -> Any:
+    """``kind``: mysql or sqlite. ``settle``: what a session begins with. ``insert``: of the frame's columns, the part
+    and the row's number in it; of MySQL up to ``VALUES``. ``limits``: of each column its name, whether NULL is refused,
+    the characters and the bytes that it takes (None: any number)."""
+
+    def insert_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
+        """``part``: the attempt of Spark's task. A task that ran twice has two: the one that Spark counts is told apart
+        by it. So each batch may have a commit of its own, which holds no lock while Spark computes the next one. What
+        the database refuses is told, not raised: another attempt would be refused, too."""
+        rows, session = 0, None
+        errors = _driver_errors(kind)
+        try:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                if session is None:
+                    session = _connect(kind, parameters, settle)
+                columns = [_values(kind, column, limit) for column, limit in zip(batch.columns, limits, strict=True)]
+                columns.append([part] * batch.num_rows)
+                columns.append(list(range(rows, rows + batch.num_rows)))
+                _write(kind, session, insert, columns)
+                session.commit()
+                rows += batch.num_rows
+        except _Refused as error:
+            return {"part": part, "rows": 0, "error": error.told}
+        except errors as error:
+            return {"part": part, "rows": 0, "error": {"code": code_of(error), "text": told(error)}}
+        finally:
+            if session is not None:
+                session.close()  # what is not committed is undone
+        return {"part": part, "rows": rows}
+
+    return insert_partition
+
+
+def _driver_errors(kind: str) -> Any:
+    if kind == "sqlite":
+        import sqlite3
+
+        return sqlite3.Error
+    try:
+        import pymysql
+    except ImportError:
+        raise ImportError(_MISSING) from None
+    return pymysql.Error
+
+
+def _connect(kind: str, parameters: Mapping[str, Any], settle: Sequence[str]) -> Any:
+    if kind == "sqlite":
+        import sqlite3
+
+        session: Any = sqlite3.connect(**parameters)
+    else:
+        import pymysql
+
+        session = pymysql.connect(**parameters)
+    cursor = session.cursor()
+    for statement in settle:
+        cursor.execute(statement)
+    return session
+
+
+# ---- values
+
+
+def _values(database: str, column: Any, limit: Any) -> list[Any]:
+    """As Python has them. Raises _Refused for one that the database would cut, or change, without a word."""
+    import pyarrow
+    from pyarrow import compute
+
+    name, not_null, characters, octets = limit
+    if not_null and column.null_count:
+        raise _Refused(name, "NULL, and it is NOT NULL")
+    kind = column.type
+    if pyarrow.types.is_floating(kind) and compute.any(compute.is_nan(column)).as_py():
+        raise _Refused(name, "NaN, which the database does not have")
+    if pyarrow.types.is_floating(kind) and database == "mysql" and compute.any(compute.is_inf(column)).as_py():
+        raise _Refused(name, "an infinity, which MySQL does not have")
+    # blanks at the end are cut, however strict the server
+    if characters is not None and (compute.max(compute.utf8_length(column)).as_py() or 0) > characters:
+        raise _Refused(name, f"longer than {characters} characters")
+    if octets is not None and (compute.max(compute.binary_length(column)).as_py() or 0) > octets:
+        raise _Refused(name, f"longer than {octets} bytes")
+    if pyarrow.types.is_timestamp(kind) and kind.tz is not None:
+        # an instant without its zone: the session's is UTC
+        column = column.view(pyarrow.int64()).view(pyarrow.timestamp(kind.unit))
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        raise _Refused(name, "a date after the year 9999, or before 1") from None
+
+
+# ---- statements
+
+
+def _write(kind: str, session: Any, insert: str, columns: Sequence[list[Any]]) -> None:
+    cursor = session.cursor()
+    if kind == "sqlite":
+        # one prepared statement with a parameter for each column: no number of rows exceeds what SQLite binds
+        cursor.execute("BEGIN IMMEDIATE")
+        cursor.executemany(insert, zip(*(_for_sqlite(values) for values in columns), strict=True))
+        return
+    cursor.execute("SELECT @@max_allowed_packet")
+    most = int(cursor.fetchone()[0]) - 1024
+    for statement, size in _statements(insert, _literals(session, columns), min(_LARGEST, most)):
+        if size > most:
+            raise _Refused("*", f"a row of {size} bytes, and the server's max_allowed_packet is {most + 1024}")
+        cursor.execute(statement)
+
+
+def _statements(insert: str, rows: Iterable[str], most: int) -> Iterator[tuple[str, int]]:
+    """INSERTs of many rows each, and their bytes; one that is too large has one row."""
+    waiting: list[str] = []
+    size = head = len(insert.encode())
+    for row in rows:
+        more = len(row.encode("utf-8", "surrogateescape")) + 1
+        if waiting and size + more > most:
+            yield insert + ",".join(waiting), size
+            waiting, size = [], head
+        waiting.append(row)
+        size += more
+    if waiting:
+        yield insert + ",".join(waiting), size
+
+
+def _literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
+    """As the driver writes values for this server."""
+    cursor, form = session.cursor(), "(" + ",".join(["%s"] * len(columns)) + ")"
+    for row in zip(*columns, strict=True):
+        yield str(cursor.mogrify(form, row))
+
+
+def _for_sqlite(values: list[Any]) -> list[Any]:
+    import datetime
+    import decimal
+
+    def written(value: Any) -> Any:
+        if isinstance(value, datetime.datetime):
+            return value.isoformat(" ", "microseconds")
+        if isinstance(value, datetime.date):
+            return value.isoformat()
+        return format(value, "f") if isinstance(value, decimal.Decimal) else value
+
+    return [written(value) for value in values]
+
+
+# ---- errors
+
+
+def code_of(error: Any) -> int:
+    """MySQL's number of it, 0 if there was no answer; of SQLite 5 if another one holds a lock, or the disk failed; of
+    all others 1."""
+    text = str(error)
+    if type(error).__module__.startswith("sqlite3"):
+        passing = ("locked", "busy", "disk", "unable to open", "interrupted")
+        return 5 if any(one in text for one in passing) and "malformed" not in text else 1
+    first = error.args[0] if error.args else None
+    if isinstance(first, int):
+        return first
+    return 0 if type(error).__name__ in ("OperationalError", "InterfaceError") else 1
+
+
+def told(error: Any) -> str:
+    """What is wrong, by number and names: MySQL's messages hold values of rows. SQLite's hold names only."""
+    if type(error).__module__.startswith("sqlite3"):
+        return f"{type(error).__name__}: {error}"
+    code, message = code_of(error), str(error.args[1]) if len(error.args) > 1 else ""
+    if code in _OF_NAMES:
+        return f"error {code}, {message}"
+    found = _NAMES.fullmatch(message)
+    name = None if found is None else next((one for one in found.groups() if one), None)
+    return f"error {code}, {type(error).__name__}" + (f", {name}" if name else "")

@@ -1,0 +1,159 @@
+"""The sink's own tables in MySQL or SQLite.
+
+A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP, so
+what is staged is noted before its table is made, and forgotten after that is gone: each table is noted, and whoever
+makes or drops one holds the lock of its note."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, or_, select, update
+from sqlalchemy.schema import CreateTable
+
+from airflow_provider_ckpt.sinks.database.failures import ledger_version
+from airflow_provider_ckpt.sinks.database.ledger import Ledger
+from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.sql.dialect import Dialect
+from airflow_provider_ckpt.sinks.sql.tables import LedgerTables
+
+VERSION = 1
+FORMAT = "airflow-provider-ckpt/sql-ledger"
+
+
+@dataclass(frozen=True)
+class SqlLedger(Ledger[Connection]):
+    """Tables in one schema."""
+
+    schema: str
+    context: SinkContext
+    target: TableName
+    mode: str
+    dialect: Dialect
+
+    @cached_property
+    def tables(self) -> LedgerTables:
+        return LedgerTables(self.schema)
+
+    @property
+    def _who(self) -> dict[str, str]:
+        return {"job": self.context.job_id, "sink": self.context.uid}
+
+    def _mine(self, table: Table) -> ColumnElement[bool]:
+        return and_(table.c.job == self.context.job_id, table.c.sink == self.context.uid)
+
+    # ---- making
+
+    def make(self, connection: Connection, born: str) -> None:
+        """Table by table: what MySQL has made stays. That all are there says the row in ``ckpt_format``."""
+        if not self.exists(connection):
+            for table in self.tables.all.values():
+                connection.execute(CreateTable(table, if_not_exists=True))
+            made = {"format": FORMAT, "version": VERSION}
+            connection.execute(self.dialect.insert_absent(self.tables.format, made))
+        self._check_version(connection)
+        connection.execute(self.dialect.insert_absent(self.tables.targets, {"target": str(self.target)}))
+        row = {"target": str(self.target), "mode": self.mode, "born": born, "last": 0, "rows": 0}
+        connection.execute(self.dialect.insert_absent(self.tables.ledger, {**self._who, **row}))
+
+    def exists(self, connection: Connection) -> bool:
+        """All of it: a preparation that has died, or is under way, has made a part."""
+        names = self.tables.all
+        if len(self.dialect.sizes(connection, self.schema, list(names))) < len(names):
+            return False
+        return self._version(connection) is not None
+
+    def _version(self, connection: Connection) -> int | None:
+        table = self.tables.format
+        return connection.execute(select(table.c.version).where(table.c.format == FORMAT)).scalar()
+
+    def _check_version(self, connection: Connection) -> None:
+        found = self._version(connection)
+        if found != VERSION:
+            raise ledger_version(f"{self.schema}.{self.tables.ledger.name}", found, VERSION)
+
+    def unsafe(self, connection: Connection) -> list[str]:
+        """Its tables that somebody has given an engine without transactions."""
+        return self.dialect.unsafe_tables(connection, self.schema, list(self.tables.all))
+
+    # ---- what was released
+
+    def row(self, connection: Connection, *, lock: bool = False) -> LedgerRow | None:
+        if not self.exists(connection):
+            return None
+        self._check_version(connection)
+        table = self.tables.ledger
+        asked = select(table.c.born, table.c.last, table.c.rows, table.c.superseded_by).where(self._mine(table))
+        if lock:
+            asked = asked.with_for_update()
+        found = connection.execute(asked).one_or_none()
+        return None if found is None else LedgerRow(*found)
+
+    def lock_target(self, connection: Connection, *, alone: bool) -> None:
+        table = self.tables.targets
+        asked = select(table.c.target).where(table.c.target == str(self.target))
+        connection.execute(asked.with_for_update(read=not alone)).all()
+
+    def released(self, connection: Connection, handles: Sequence[str]) -> set[str]:
+        table = self.tables.released
+        asked = select(table.c.handle).where(self._mine(table), table.c.handle.in_(list(handles)))
+        return set(connection.execute(asked).scalars())
+
+    def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
+        if handles:
+            noted: list[dict[str, Any]] = [{**self._who, "handle": one, "checkpoint": checkpoint} for one in handles]
+            connection.execute(self.dialect.insert(self.tables.released), noted)
+        table = self.tables.ledger
+        connection.execute(update(table).where(self._mine(table)).values(last=checkpoint, rows=rows))
+
+    def another_has_released(self, connection: Connection) -> bool:
+        table = self.tables.ledger
+        others = and_(table.c.job == self.context.job_id, table.c.sink != self.context.uid)
+        asked = select(exists().where(others, table.c.target == str(self.target), table.c.last > 0))
+        return bool(connection.execute(asked).scalar_one())
+
+    def supersede(self, connection: Connection) -> None:
+        table = self.tables.ledger
+        others = and_(table.c.job != self.context.job_id, table.c.target == str(self.target))
+        released = or_(table.c.last > 0, table.c.mode == "replace")
+        changed = update(table).where(others, table.c.superseded_by.is_(None), released)
+        connection.execute(changed.values(superseded_by=self.context.job_id))
+
+    # ---- what is staged
+
+    def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
+        noted = {**self._who, "handle": handle, "staging": staging}
+        connection.execute(self.dialect.insert(self.tables.staged).values(noted))
+
+    def lock_staged(self, connection: Connection, handle: str) -> bool:
+        """Whether it is noted; nobody else makes or drops its table until the end of the transaction."""
+        table = self.tables.staged
+        asked = select(table.c.handle).where(self._mine(table), table.c.handle == handle).with_for_update()
+        return connection.execute(asked).one_or_none() is not None
+
+    def forget_staged(self, connection: Connection, handle: str) -> None:
+        table = self.tables.staged
+        connection.execute(delete(table).where(self._mine(table), table.c.handle == handle))
+
+    def staged(self, connection: Connection) -> dict[str, tuple[str, int]]:
+        if not self.exists(connection):
+            return {}
+        table = self.tables.staged
+        asked = select(table.c.handle, table.c.staging).where(self._mine(table)).order_by(table.c.handle)
+        found = {row.handle: row.staging for row in connection.execute(asked)}
+        sizes = self.dialect.sizes(connection, self.schema, list(found.values()))
+        return {handle: (staging, sizes.get(staging, -1)) for handle, staging in found.items()}
+
+    def left(self, connection: Connection) -> list[str]:
+        """Released, and their tables not dropped yet."""
+        if not self.exists(connection):
+            return []
+        staged, released = self.tables.staged, self.tables.released
+        same = and_(*(staged.c[name] == released.c[name] for name in ("job", "sink", "handle")))
+        asked = select(staged.c.handle).select_from(staged.join(released, same)).where(self._mine(staged))
+        return list(connection.execute(asked).scalars())

@@ -1,0 +1,130 @@
+"""What MySQL and MariaDB say of themselves and of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, text
+
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.table_checks import Problem
+from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
+
+_OLDEST = {True: (10, 5), False: (8, 0, 19)}
+"""By whether it is MariaDB: CHECKs, window functions, idle sessions."""
+_DURABLE = (1, 3)
+_TABLE = """
+SELECT table_name, table_type, engine FROM information_schema.tables WHERE table_schema = :s AND table_name = :n
+"""
+_COLUMNS = """
+SELECT column_name, column_type, is_nullable, column_default, extra, character_set_name, collation_name,
+  character_maximum_length, character_octet_length, data_type
+FROM information_schema.columns WHERE table_schema = :s AND table_name = :n ORDER BY ordinal_position
+"""
+_INDEXES = """
+SELECT index_name, column_name, sub_part FROM information_schema.statistics
+WHERE table_schema = :s AND table_name = :n AND non_unique = 0 ORDER BY index_name, seq_in_index
+"""
+_CHECKS = """
+SELECT check_clause FROM information_schema.check_constraints
+WHERE constraint_schema = :s AND table_name = :n ORDER BY constraint_name
+"""
+"""Of MariaDB. MySQL writes the texts in them in another way than it reads them."""
+_SIZES = text(
+    "SELECT table_name, greatest(coalesce(data_length + index_length, 0), 1) FROM information_schema.tables "
+    "WHERE table_schema = :s AND table_name IN :n"
+).bindparams(bindparam("n", expanding=True))
+_ENGINES = text(
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = :s AND table_name IN :n "
+    "AND coalesce(engine, '') <> 'InnoDB'"
+).bindparams(bindparam("n", expanding=True))
+_KINDS = {"VIEW": "a view", "SYSTEM VIEW": "a view", "SEQUENCE": "a sequence"}
+
+
+class MySQLCatalog:
+    def unfitness(self, connection: Connection) -> str | None:
+        is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
+        version = tuple(connection.dialect.server_version_info or ())
+        name = "MariaDB" if is_maria else "MySQL"
+        if version < _OLDEST[is_maria]:
+            found, oldest = (".".join(map(str, one)) for one in (version, _OLDEST[is_maria]))
+            return f"its server is {name} {found}; {oldest} is the oldest that the sink works with"
+        asked = "SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@binlog_format"
+        flushes, logs, form = connection.execute(text(asked)).one()
+        if int(flushes) not in _DURABLE:
+            return (
+                f"its server has innodb_flush_log_at_trx_commit = {flushes}: a crash takes commits back, and with them "
+                "releases that are told; set it to 1"
+            )
+        if int(logs) and form == "STATEMENT":
+            return "its server has binlog_format = STATEMENT, which refuses READ COMMITTED; set it to ROW or MIXED"
+        return None
+
+    def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
+        if not schema:
+            return "its connection names no database, and its table none either", "Write table='database.table'"
+        asked = text("SELECT count(*) FROM information_schema.schemata WHERE schema_name = :s")
+        if connection.execute(asked, {"s": schema}).scalar_one():
+            return None
+        return f"there is no database {schema!r}, or none that its user may see", f"CREATE DATABASE {schema}, or GRANT"
+
+    def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
+        is_exact = int(connection.execute(text("SELECT @@lower_case_table_names")).scalar_one()) == 0
+        if is_exact or str(table) == str(table).lower():
+            return None
+        return "its server does not tell upper and lower case of tables apart", "Write the name in lower case"
+
+    def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
+        if not names:
+            return {}
+        return {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": list(names)})}
+
+    def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
+        return sorted(row[0] for row in connection.execute(_ENGINES, {"s": schema, "n": list(names)}))
+
+    def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
+        which = {"s": name.schema, "n": name.name}
+        found = [row for row in connection.execute(text(_TABLE), which) if row[0] == name.name]
+        if not found:
+            return None
+        [(_, kind, engine)] = found
+        columns = {row[0]: _column(row) for row in connection.execute(text(_COLUMNS), which)}
+        is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
+        uniques: dict[str, list[str]] = {}
+        for index, column, part in connection.execute(text(_INDEXES), which):
+            # by a part of a column, or by an expression: no set of columns
+            uniques.setdefault(index, []).append("" if column is None or part is not None else column)
+        checks = tuple(row[0] for row in connection.execute(text(_CHECKS), which)) if is_maria else ()
+        by_columns = {index: frozenset() if "" in found else frozenset(found) for index, found in uniques.items()}
+        return SqlTable(_refusal(kind, engine), columns, by_columns, checks)
+
+
+def _refusal(kind: str, engine: str | None) -> str | None:
+    if kind != "BASE TABLE":
+        return f"it is {_KINDS.get(kind, f'a table of the kind {kind}, which the sink does not know')}"
+    if engine != "InnoDB":
+        return f"its engine is {engine}, which does not undo what a transaction has not committed; use ENGINE=InnoDB"
+    return None
+
+
+def _column(row: Any) -> SqlColumn:
+    _, kind, nullable, default, extra, charset, collation, characters, octets, base = row
+    extra = (extra or "").upper()
+    # MariaDB writes a default of NULL as text, MySQL writes DEFAULT_GENERATED for one that is computed
+    is_given = "AUTO_INCREMENT" in extra or (default is not None and default != "NULL")
+    is_always = re.search(r"\b(STORED|VIRTUAL|PERSISTENT) GENERATED|^(VIRTUAL|PERSISTENT|STORED)$", extra) is not None
+    text_of = f" CHARACTER SET {charset} COLLATE {collation}" if charset is not None else ""
+    is_text = base in ("varchar", "char")
+    return SqlColumn(
+        type=str(kind),
+        not_null=nullable == "NO",
+        is_given=is_given,
+        is_always=is_always,
+        definition=f"{kind}{text_of}",
+        charset=charset,
+        characters=int(characters) if is_text and characters is not None else None,
+        # of VARCHAR the octets follow from the characters
+        octets=int(octets) if not is_text and octets is not None else None,
+    )

@@ -1,0 +1,107 @@
+"""MySQL and MariaDB: sessions, errors, statements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import pymysql
+from sqlalchemy import Connection, Engine, Table, delete, false, select, update
+from sqlalchemy.dialects import mysql
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.dml import Insert
+
+from airflow_provider_ckpt.sinks.sql.dialect import Dialect
+from airflow_provider_ckpt.sinks.sql.inserting import code_of
+from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
+from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
+
+_MODE = (
+    "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+    "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
+)
+"""The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in
+another way; and a 0 is a 0 also where the server gives numbers."""
+_SETTLE = (
+    f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
+    # 10 s for a row or a table that another one holds
+    "SET SESSION innodb_lock_wait_timeout = 10, lock_wait_timeout = 10",
+    # others' commits are seen behind a lock
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+)
+_UNANSWERED = (0, 2002, 2003, 2006, 2013, 2014, 2055)
+_GOING_AWAY = (1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1081, 1129, 1152, 1184, 1927, 4031)
+_NETWORK = (1158, 1159, 1160, 1161)
+_LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
+_RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
+_OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
+"""A server that is read-only for now, a statement that was ended, a time limit."""
+_PASSING = frozenset((*_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
+_DENIED = (1142, 1143)
+
+
+class MySQLDialect(MySQLCatalog, Dialect):
+    name = "MySQL"
+    url = "mysql+pymysql://"
+    ddl_commits = True
+
+    def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"connect_timeout": 10, **parameters, "charset": "utf8mb4", "autocommit": False}
+
+    def connect(self, **parameters: Any) -> Any:
+        return pymysql.connect(**parameters)
+
+    def settle(self) -> Sequence[str]:
+        return _SETTLE
+
+    def attend(self, engine: Engine) -> None:
+        """Nothing: a transaction begins with its first statement."""
+
+    def is_passing(self, code: int) -> bool:
+        return code in _PASSING
+
+    def lacking_rights(
+        self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
+    ) -> Iterator[str]:
+        """The catalog does not say what roles allow; statements that find no row do."""
+        rows = select(*(table.c[name] for name in columns)).where(false())
+        changed = {name: table.c[name] for name in columns}
+        tried = {
+            "SELECT": rows,
+            "INSERT": mysql.insert(table).from_select(list(columns), rows),
+            "UPDATE": update(table).values(changed).where(false()),
+            "DELETE": delete(table).where(false()),
+        }
+        for right, statement in tried.items():
+            if right in needed:
+                try:
+                    connection.execute(statement)
+                except DBAPIError as error:
+                    if code_of(error.orig) not in _DENIED:
+                        raise
+                    yield right
+
+    def fits(self, kind: Any, column: str) -> bool:
+        return fits(kind, column)
+
+    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
+        return made_for(kind, is_key=is_key)
+
+    def insert(self, table: Table) -> Insert:
+        return mysql.insert(table)
+
+    def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
+        """Not by INSERT IGNORE, which makes warnings of all other errors, too."""
+        [first, *_] = table.primary_key.columns
+        return mysql.insert(table).values(values).on_duplicate_key_update({first.name: first})
+
+    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
+        insert = mysql.insert(table).from_select(list(columns), rows)
+        changed = [name for name in columns if name not in key] or key[:1]
+        return insert.on_duplicate_key_update({name: insert.inserted[name] for name in changed})
+
+    def insert_text(self, table: Table) -> str:
+        """The driver sends it as it is, so that a name is quoted here, and no % is doubled."""
+        quote = mysql.dialect().identifier_preparer
+        names = ", ".join(quote.quote(column.name) for column in table.columns)
+        return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "

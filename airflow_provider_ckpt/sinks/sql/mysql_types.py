@@ -1,0 +1,79 @@
+"""Which column of MySQL keeps the values of which Spark type, so that each reads back as it was. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from airflow_provider_ckpt.sinks.database.spark_types import decimal_of, digits_of, fits_in_json, is_text, plain
+
+_TYPE = re.compile(r"([a-z]+)(?:\(([^)]*)\))?(.*)", re.DOTALL)
+_KEEP = {
+    "boolean": ("tinyint",),
+    "byte": ("tinyint", "smallint", "mediumint", "int", "bigint"),
+    "short": ("smallint", "mediumint", "int", "bigint"),
+    "integer": ("int", "bigint"),
+    "long": ("bigint",),
+    "date": ("date",),
+    "binary": ("varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
+}
+_FLOATS = {"float": ("float", "double"), "double": ("double",)}
+_INSTANTS = {"timestamp": "timestamp", "timestamp_ntz": "datetime"}
+"""A DATETIME has no zone: an instant in it would depend on who reads it."""
+_TEXTS = ("varchar", "tinytext", "text", "mediumtext", "longtext", "json")
+_MADE = {
+    "boolean": "tinyint(1)",
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "timestamp": "timestamp(6)",
+    "timestamp_ntz": "datetime(6)",
+}
+_MOST_SCALE = 30
+
+
+def fits(kind: Any, column: str) -> bool:
+    """``kind``: as Spark's schema JSON has it; ``column``: ``COLUMN_TYPE`` of the catalog. A column that would round,
+    cut or shift is none that fits; nor is an unsigned one, as Spark's numbers all have a sign."""
+    kind, found = plain(kind), _TYPE.fullmatch(column)
+    if found is None or "unsigned" in found[3] or "zerofill" in found[3]:
+        return False
+    base, size = found[1], found[2]
+    if isinstance(kind, dict):
+        return base in ("json", "longtext") and fits_in_json(kind)
+    if base in _KEEP.get(kind, ()):
+        return True
+    if kind in _FLOATS:
+        return base in _FLOATS[kind] and size is None  # DOUBLE(10,2) rounds
+    if kind in _INSTANTS:
+        return base == _INSTANTS[kind] and size == "6"
+    if is_text(kind):
+        return base in _TEXTS or (base == "char" and kind.startswith("char("))  # CHAR takes blanks away
+    return _is_whole(kind, base, size)
+
+
+def _is_whole(kind: str, base: str, size: str | None) -> bool:
+    wanted = digits_of(kind)
+    if wanted is None or base != "decimal" or size is None:
+        return False
+    digits, scale = (int(one) for one in size.split(","))
+    return scale >= wanted[1] and digits - scale >= wanted[0] - wanted[1]
+
+
+def made_for(kind: Any, *, is_key: bool) -> str | None:
+    """The type of a column that is made for such values; None if there is none."""
+    kind = plain(kind)
+    if isinstance(kind, dict):
+        return "json" if fits_in_json(kind) and not is_key else None
+    if is_text(kind):
+        return "varchar(255)" if is_key else "longtext"
+    if kind == "binary":
+        return "varbinary(255)" if is_key else "longblob"
+    decimal = decimal_of(kind)
+    if decimal is not None:
+        return f"decimal({decimal[0]},{decimal[1]})" if decimal[1] <= _MOST_SCALE else None
+    return _MADE.get(kind)

@@ -1,0 +1,60 @@
+"""From staging tables to the target, inside the transaction of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, delete, func, select
+
+from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.sink import Handle
+from airflow_provider_ckpt.sinks.sql.dialect import Dialect
+from airflow_provider_ckpt.sinks.sql.tables import known_table
+
+_PLACE = "_ckpt_place"
+
+
+@dataclass(frozen=True)
+class SqlReleasing:
+    """``settings``: with the table and the schema as they are in the database."""
+
+    connection: Connection
+    dialect: Dialect
+    settings: Settings
+
+    def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
+        there = self.dialect.sizes(self.connection, self.settings.schema, [one["staged"] for one in handles])
+        return [handle for handle in handles if handle["staged"] not in there]
+
+    def empty(self) -> None:
+        """Not by TRUNCATE, which commits."""
+        self.connection.execute(delete(known_table(self.settings.table, [])))
+
+    def move(self, handle: Handle) -> int:
+        """The table stays: a DROP would commit."""
+        staging = known_table(TableName(self.settings.schema, handle["staged"]), [*handle["columns"], PART, ROW])
+        if self.settings.mode == "upsert":
+            return self._upsert(handle, staging)
+        target = known_table(self.settings.table, handle["columns"])
+        rows = select(*(staging.c[name] for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))
+        return self.connection.execute(self.dialect.insert(target).from_select(handle["columns"], rows)).rowcount
+
+    def _upsert(self, handle: Handle, staging: Table) -> int:
+        """Batch after batch, in their order; of one key in one batch the last row."""
+        counted = select(func.count()).select_from(staging).where(staging.c[PART].in_(handle["parts"]))
+        found = int(self.connection.execute(counted).scalar_one())
+        target = known_table(self.settings.table, handle["columns"])
+        newest = _newest(staging, handle, self.settings.key)
+        self.connection.execute(self.dialect.upsert(target, handle["columns"], newest, self.settings.key))
+        return found
+
+
+def _newest(staging: Table, handle: Handle, key: Sequence[str]) -> Select[Any]:
+    columns = [staging.c[name] for name in handle["columns"]]
+    order = (staging.c[PART].desc(), staging.c[ROW].desc())
+    place = func.row_number().over(partition_by=[staging.c[name] for name in key], order_by=order).label(_PLACE)
+    ranked = select(*columns, place).where(staging.c[PART].in_(handle["parts"])).subquery("_ckpt_ranked")
+    return select(*(ranked.c[name] for name in handle["columns"])).where(ranked.c[_PLACE] == 1)

@@ -1,0 +1,97 @@
+"""A table of MySQL, MariaDB or SQLite, released checkpoint by checkpoint, each in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.sinks.database.database_sink import DatabaseSink
+from airflow_provider_ckpt.sinks.database.failures import driver_missing
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.database.spark_types import fits_in_json
+from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_dialect
+from airflow_provider_ckpt.sinks.sql.names import parse_table, problem_of
+
+
+@dataclass(frozen=True)
+class SqlSink(DatabaseSink):
+    """Writes rows to a table of MariaDB 10.5, MySQL 8.0.19 or newer, or of a file of SQLite. Needs the extra ``sql``,
+    where drivers and executors run. Other databases are refused.
+
+    ``table``: ``orders``, in the database of the connection, or ``shop.orders``; names are exact. ``conn_id``: an
+    Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator), or ``url``:
+    ``mysql+pymysql://user:password@host/database``, ``sqlite:////folder/file.db`` (with a local master only).
+    ``create``: a table that is not there is made, of the rows' schema.
+
+    ``mode``: what a release does. ``append`` inserts; ``upsert`` replaces the row of the same ``key``, or inserts it:
+    the table needs a unique index on exactly these columns, and no other one; ``replace`` empties the table with the
+    job's first release, whoever wrote what is there, and inserts from then on.
+
+    ``staging_schema``: the database of the ledger and of what is staged, which has to be there; by default that of the
+    table. Executors insert rows into a table of its own for each batch; the release moves them.
+    """
+
+    staging_schema: str | None = None
+
+    database: ClassVar[str] = "MySQL or SQLite"
+
+    @property
+    def settings(self) -> Settings:
+        """Of one that is valid."""
+        return Settings(parse_table(self.table), self.mode, tuple(self.key), self.create, self.staging_schema or "")
+
+    def parsed_table(self) -> TableName:
+        return parse_table(self.table)
+
+    def problem_of(self, name: str) -> str | None:
+        return problem_of(name)
+
+    def has_type_for(self, kind: Any) -> bool:
+        return fits_in_json(kind)
+
+    def validate_place(self) -> None:
+        """Raises DialectRefusedError, too."""
+        problem = None if self.staging_schema is None else problem_of(self.staging_schema)
+        if problem:
+            raise self.invalid("staging_schema", self.staging_schema, problem)
+        if self.url is None:
+            return
+        scheme, separator, _ = self.url.partition("://")
+        if not separator:
+            raise self.invalid("url", "***", "has no kind in front; write mysql+pymysql://… or sqlite:///…")
+        if kind_of(scheme) is None:
+            raise refused_dialect("url", scheme)
+        if kind_of(scheme) == "sqlite" and self.staging_schema is not None:
+            raise self.invalid("staging_schema", self.staging_schema, "is none of a file of SQLite, which has one only")
+
+    def definition(self) -> dict[str, Any]:
+        return {
+            **super().definition(),
+            "table": str(self.settings.table),
+            "mode": self.mode,
+            "key": list(self.key),
+            "staging_schema": self.staging_schema,
+            "conn_id": self.conn_id,
+            "create": self.create,
+        }
+
+    def bind(self, context: SinkContext) -> BoundSink:
+        self.validate()
+        try:
+            from airflow_provider_ckpt.sinks.sql.address import Address
+            from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+            from airflow_provider_ckpt.sinks.sql.opening import opened
+        except ModuleNotFoundError as error:
+            if error.name not in ("sqlalchemy", "pymysql"):
+                raise
+            raise driver_missing("SqlSink", error.name, "sql") from None
+        if self.url is not None:
+            address = Address.of_url(self.url)
+            if address is None:
+                raise self.invalid("url", "***", "cannot be read: are user and password quoted (%40 for an @)?")
+        else:
+            address = Address.of_connection(read_connection(str(self.conn_id)))
+        return BoundSqlSink(self.settings, context, opened(address))

@@ -1,0 +1,86 @@
+"""What SQLite says of itself and of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.table_checks import Problem
+from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
+
+_OLDEST = (3, 31)
+"""ON CONFLICT, window functions, generated columns."""
+_GENERATED = (2, 3)
+
+
+class SQLiteCatalog:
+    def unfitness(self, connection: Connection) -> str | None:
+        version = tuple(connection.dialect.server_version_info or ())
+        if version < _OLDEST:
+            return f"its SQLite is {'.'.join(map(str, version))}; 3.31 is the oldest that the sink works with"
+        return None
+
+    def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
+        if schema == "main":
+            return None
+        problem = f"a file of SQLite has no schema {schema!r}, and a transaction over two files may be torn apart"
+        return problem, "Write the table without a schema, and no staging_schema"
+
+    def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
+        asked = text("SELECT name FROM main.sqlite_master WHERE lower(name) = lower(:n) AND type IN ('table', 'view')")
+        found = connection.execute(asked, {"n": table.name}).scalars().all()
+        if not found or table.name in found:
+            return None
+        return f"its file has a table {found[0]!r}, and does not tell upper and lower case apart", "Write it like that"
+
+    def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
+        known = set(connection.execute(text("SELECT name FROM main.sqlite_master WHERE type = 'table'")).scalars())
+        page = int(connection.execute(text("PRAGMA page_size")).scalar_one())
+        can_tell = connection.execute(text("SELECT sqlite_compileoption_used('ENABLE_DBSTAT_VTAB')")).scalar_one()
+        asked = text("SELECT sum(pgsize) FROM dbstat WHERE name = :n" if can_tell else "SELECT NULL WHERE :n = :n")
+        there = [name for name in names if name in known]
+        return {name: int(connection.execute(asked, {"n": name}).scalar() or page) for name in there}
+
+    def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
+        return []
+
+    def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
+        asked = text("SELECT type, sql FROM main.sqlite_master WHERE name = :n AND type IN ('table', 'view')")
+        found = connection.execute(asked, {"n": name.name}).one_or_none()
+        if found is None:
+            return None
+        refusal = None if found[0] == "table" else "it is a view"
+        if refusal is None and str(found[1]).upper().startswith("CREATE VIRTUAL"):
+            refusal = "it is a virtual table"
+        rows = _pragma(connection, "table_xinfo", name.name)
+        keys = [row for row in rows if row[5]]
+        is_rowid = len(keys) == 1 and str(keys[0][2]).upper() == "INTEGER"
+        columns = {row[1]: _column(row, is_rowid=is_rowid and bool(row[5])) for row in rows if row[6] != 1}
+        return SqlTable(refusal, columns, _uniques(connection, name.name, [row[1] for row in keys] if is_rowid else []))
+
+
+def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, frozenset[str]]:
+    uniques = {"PRIMARY KEY": frozenset(rowid)} if rowid else {}
+    for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
+        if is_unique:
+            names = [row[2] for row in _pragma(connection, "index_info", index)]
+            uniques[index] = frozenset() if is_partial or None in names else frozenset(names)
+    return uniques
+
+
+def _column(row: Any, *, is_rowid: bool) -> SqlColumn:
+    """Of a rowid's column: a NULL would be given a number."""
+    return SqlColumn(
+        type=row[2],
+        not_null=bool(row[3]) or is_rowid,
+        is_given=row[4] is not None or is_rowid,
+        is_always=row[6] in _GENERATED,
+        definition=row[2],
+    )
+
+
+def _pragma(connection: Connection, name: str, of: str) -> list[Any]:
+    return list(connection.execute(text(f"SELECT * FROM pragma_{name}(:n)"), {"n": of}))

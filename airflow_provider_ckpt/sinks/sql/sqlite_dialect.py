@@ -1,0 +1,89 @@
+"""SQLite, in a file of this machine."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, Table, event
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.sql.dml import Insert
+
+from airflow_provider_ckpt.sinks.sql.dialect import Dialect
+from airflow_provider_ckpt.sinks.sql.sqlite_catalog import SQLiteCatalog
+from airflow_provider_ckpt.sinks.sql.sqlite_types import fits, made_for
+
+_BUSY = 30.0
+"""Seconds that a session waits for others: it is one who writes at a time."""
+
+
+class RollingBack(sqlite3.Connection):
+    """One that is closed while a cursor has a statement, as an exception's traceback may keep it, would hold its lock
+    until that is collected."""
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.rollback()
+        super().close()
+
+
+class SQLiteDialect(SQLiteCatalog, Dialect):
+    name = "SQLite"
+    url = "sqlite://"
+    ddl_commits = False
+
+    def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Not made if it is not there: a file that is gone is no empty database. Transactions begin as we say."""
+        place = f"file:{quote(parameters['path'])}?mode=rw"
+        return {"database": place, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
+
+    def connect(self, **parameters: Any) -> Any:
+        return sqlite3.connect(**parameters, factory=RollingBack)
+
+    def settle(self) -> Sequence[str]:
+        return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"
+
+    def attend(self, engine: Engine) -> None:
+        """The lock is taken before anything is read: two who have both read would both write."""
+        event.listen(engine, "begin", _begin)
+
+    def is_passing(self, code: int) -> bool:
+        return code == 5
+
+    def lacking_rights(
+        self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
+    ) -> Iterator[str]:
+        yield from ()
+
+    def fits(self, kind: Any, column: str) -> bool:
+        return fits(kind, column)
+
+    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
+        return made_for(kind)
+
+    def insert(self, table: Table) -> Insert:
+        """OR ABORT, as a constraint may say ON CONFLICT REPLACE or IGNORE."""
+        return sqlite.insert(table).prefix_with("OR ABORT")
+
+    def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
+        return sqlite.insert(table).values(values).on_conflict_do_nothing()
+
+    def insert_text(self, table: Table) -> str:
+        quote = sqlite.dialect().identifier_preparer
+        names = ", ".join(quote.quote(column.name) for column in table.columns)
+        places = ", ".join("?" for _ in table.columns)
+        return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES ({places})"
+
+    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
+        insert = sqlite.insert(table).prefix_with("OR ABORT").from_select(list(columns), rows)
+        changed = {name: insert.excluded[name] for name in columns if name not in key}
+        if not changed:
+            return insert.on_conflict_do_nothing(index_elements=list(key))
+        return insert.on_conflict_do_update(index_elements=list(key), set_=changed)
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,77 @@
+"""How rows come into a staging table: made like the target, filled by executors, each row with its task's attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.schema import CreateTable
+
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.spark_types import as_json, plain, quoted
+from airflow_provider_ckpt.sinks.database.table_checks import Columns
+from airflow_provider_ckpt.sinks.sink import StageRequest
+from airflow_provider_ckpt.sinks.sql.checks import about
+from airflow_provider_ckpt.sinks.sql.database import Database
+from airflow_provider_ckpt.sinks.sql.inserting import inserter
+from airflow_provider_ckpt.sinks.sql.tables import made_table, staging_columns
+from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str], types: Any) -> None:
+    """The table that rows of these columns go to; the columns of its key are NOT NULL. Another subtask may have made it
+    a moment ago. ``types``: of each column."""
+    made = [(name, types[name], name in key) for name, _ in columns]
+    connection.execute(CreateTable(made_table(table, made, key), if_not_exists=True))
+
+
+def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Table:
+    """With the target's own types, NOT NULLs and CHECKs: what the target refuses is refused here, too, before the
+    batch is acknowledged."""
+    given = [name for name, _ in columns]
+    made = [(one, target.columns[one].definition, target.columns[one].not_null) for one in given]
+    checks = [check for check in target.checks if about(check, given)]
+    return made_table(name, staging_columns(made), (PART, ROW), checks)
+
+
+def insert_rows(
+    frame: DataFrame,
+    request: StageRequest,
+    database: Database,
+    staging: Table,
+    columns: Columns,
+    target: SqlTable,
+    failures: Failures,
+) -> list[dict[str, Any]]:
+    """(part, rows) of each partition that Spark counts; reads the frame once (R18). Raises RowsRefusedError,
+    DatabaseUnreachableError, and what the frame fails with."""
+    written = frame.selectExpr(*(_as_written(name, kind) for name, kind in columns))
+    limits = []
+    for name, _ in columns:
+        column = target.columns[name]
+        limits.append((name, column.not_null, column.characters, column.octets))
+    dialect = database.dialect
+    run = inserter(
+        database.address.kind,
+        database.parameters,
+        dialect.settle(),
+        dialect.insert_text(staging),
+        limits,
+    )
+    answers: list[dict[str, Any]] = request.over_partitions(written, run)
+    failed = [one["error"] for one in answers if "error" in one]
+    for error in failed:
+        if not dialect.is_passing(error["code"]):
+            raise failures.rows_refused(error["text"])
+    for error in failed:
+        raise failures.unreachable("stage a batch from an executor", error["text"])
+    return answers
+
+
+def _as_written(name: str, kind: Any) -> str:
+    return as_json(name) if isinstance(plain(kind), dict) else quoted(name)

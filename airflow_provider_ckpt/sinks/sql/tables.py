@@ -1,0 +1,103 @@
+"""Tables as SQLAlchemy has them: every name is quoted by the dialect, and none is put into a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, MetaData, String, Table
+from sqlalchemy.dialects import mysql
+from sqlalchemy.sql.elements import quoted_name
+from sqlalchemy.types import UserDefinedType
+
+from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+
+_OPTIONS: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+
+
+class Declared(UserDefinedType[Any]):
+    """A type as the catalog writes it."""
+
+    cache_ok = True
+
+    def __init__(self, definition: str) -> None:
+        self.definition = definition
+
+    def get_col_spec(self, **_: Any) -> str:
+        return self.definition
+
+
+def named(text: str) -> quoted_name:
+    return quoted_name(text, True)
+
+
+def made_table(
+    name: TableName,
+    columns: Sequence[tuple[str, str, bool]],
+    key: Sequence[str] = (),
+    checks: Sequence[str] = (),
+) -> Table:
+    """``columns``: name, type, whether it is NOT NULL. ``key``: of the primary key."""
+    made: list[Column[Any]] = [
+        Column(named(column), Declared(kind), nullable=not not_null, primary_key=column in key, autoincrement=False)
+        for column, kind, not_null in columns
+    ]
+    return Table(
+        named(name.name),
+        MetaData(),
+        *made,
+        *(CheckConstraint(check) for check in checks),
+        schema=named(name.schema),
+        **_OPTIONS,
+    )
+
+
+def known_table(name: TableName, columns: Sequence[str]) -> Table:
+    """One that is there, as far as a statement names it."""
+    made: list[Column[Any]] = [Column(named(column)) for column in columns]
+    return Table(named(name.name), MetaData(), *made, schema=named(name.schema))
+
+
+def staging_columns(columns: Sequence[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
+    return [*columns, (PART, "bigint", True), (ROW, "bigint", True)]
+
+
+class LedgerTables:
+    """In one schema; their version is in ``format``."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema, self._known = named(schema), MetaData()
+        who = (("job", 200), ("sink", 100))
+        handle = ("handle", 255)
+        self.format = self._table("format", (("format", 100),), Column("version", Integer, nullable=False))
+        self.ledger = self._table(
+            "ledger",
+            who,
+            Column("target", _target(), nullable=False),
+            Column("mode", _ascii(10), nullable=False),
+            Column("born", _ascii(32), nullable=False),
+            Column("last", BigInteger, nullable=False),
+            Column("rows", BigInteger, nullable=False),
+            Column("superseded_by", _ascii(200)),
+        )
+        self.released = self._table("released", (*who, handle), Column("checkpoint", BigInteger, nullable=False))
+        self.staged = self._table("staged", (*who, handle), Column("staging", _ascii(64), nullable=False))
+        self.targets = self._table("targets", (), Column("target", _target(), primary_key=True))
+
+    def _table(self, name: str, key: Sequence[tuple[str, int]], *more: Column[Any]) -> Table:
+        keys = [Column(column, _ascii(size), primary_key=True, autoincrement=False) for column, size in key]
+        return Table(f"ckpt_{name}", self._known, *keys, *more, schema=self._schema, **_OPTIONS)
+
+    @property
+    def all(self) -> Mapping[str, Table]:
+        """By name; the one that says that all are there is the last one."""
+        return {str(one.name): one for one in (self.targets, self.staged, self.released, self.ledger, self.format)}
+
+
+def _ascii(size: int) -> String:
+    """Ids have no other characters, and are told apart by each of them."""
+    return String(size).with_variant(mysql.VARCHAR(size, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
+
+
+def _target() -> String:
+    return String(300)

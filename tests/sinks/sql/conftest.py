@@ -1,0 +1,43 @@
+"""One server for the tests of a process; a database, or a file, for each test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.sqlite_world import SQLiteWorld
+from tests.sinks.sql.world import World
+from tests.support.mariadb import NOT_INSTALLED, MariaDB, is_installed
+from tests.support.spark_driver import spark
+
+__all__ = ["spark"]
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[MariaDB]:
+    if not is_installed():
+        pytest.skip(NOT_INSTALLED)
+    with MariaDB() as running:
+        yield running
+
+
+@pytest.fixture
+def maria(server: MariaDB) -> MariaDBWorld:
+    return MariaDBWorld(server, f"shop {next(_NUMBERS)}")
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> SQLiteWorld:
+    return SQLiteWorld(tmp_path / "shop 1.db")
+
+
+@pytest.fixture(params=["mariadb", "sqlite"])
+def world(request: pytest.FixtureRequest) -> World:
+    """A test runs with both."""
+    found: World = request.getfixturevalue("maria" if request.param == "mariadb" else "lite")
+    return found

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ckpt.sinks.sql.sqlite_dialect import RollingBack
+from tests.sinks.sql.world import Connect, Steps, Watch, World
+
+
+class SQLiteWorld(World):
+    kind = "sqlite"
+    schema = ""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.path}"
+
+    def open(self) -> Any:
+        return sqlite3.connect(self.path, isolation_level=None, timeout=60)
+
+    def dying(self, steps: Steps) -> Connect:
+        class Cursor(sqlite3.Cursor):
+            def execute(self, statement: str, *values: Any) -> Any:
+                return steps.step(statement, lambda: super(Cursor, self).execute(statement, *values))
+
+            def executemany(self, statement: str, *values: Any) -> Any:
+                return steps.step(statement, lambda: super(Cursor, self).executemany(statement, *values))
+
+        class Dying(RollingBack):
+            def cursor(self, *given: Any) -> Any:
+                return super().cursor(Cursor)
+
+            def commit(self) -> None:
+                steps.step("COMMIT", super().commit)
+
+        return lambda **parameters: sqlite3.connect(**parameters, factory=Dying)
+
+    def watched(self, watch: Watch) -> Connect:
+        class Cursor(sqlite3.Cursor):
+            def execute(self, statement: str, *values: Any) -> Any:
+                watch(statement, self.connection)
+                return super().execute(statement, *values)
+
+        class Watched(RollingBack):
+            def cursor(self, *given: Any) -> Any:
+                return super().cursor(Cursor)
+
+        return lambda **parameters: sqlite3.connect(**parameters, factory=Watched)
+
+    def tables(self) -> list[str]:
+        return [row[0] for row in self.run("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")]

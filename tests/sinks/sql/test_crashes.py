@@ -1,0 +1,473 @@
+"""A process that dies at any step of stage, release or clean-up, a server that is killed, a reply that is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import Any
+
+import pymysql
+import pytest
+
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, LedgerLostError, RowsRefusedError
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.sqlite_world import SQLiteWorld
+from tests.sinks.sql.world import Rows, Steps, World, batch, in_this_process, request, rows_of, stage, staged
+from tests.support.mariadb import PASSWORD
+from tests.support.waiting import wait_until
+
+MODES: dict[str, dict[str, Any]] = {
+    "append": {},
+    "upsert": {"mode": "upsert", "key": ["id"]},
+    "replace": {"mode": "replace"},
+}
+KEYED = "id int NOT NULL PRIMARY KEY, city text"
+WHEN: tuple[When, ...] = ("before", "after")
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return MODES[request.param]
+
+
+def changes(world: World, act: Callable[[BoundSqlSink], Any], **mode: Any) -> int:
+    """How many an undisturbed process makes."""
+    steps = Steps()
+    act(world.bind(connect=world.dying(steps), **mode))
+    return len(steps.done)
+
+
+def died(act: Callable[[], Any]) -> bool:
+    try:
+        act()
+    except SimulatedCrash:
+        return True
+    return False
+
+
+def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_next_one(
+    world: World, mode: dict[str, Any]
+) -> None:
+    world.table(KEYED)
+    world.put((1, "of somebody else"))
+    sink = world.new(**mode)
+    others = [] if mode.get("mode") == "replace" else [(1, "of somebody else")]
+    count, number = 99, 0
+    for when in WHEN:
+        at = 1
+        while at <= count:
+            number += 2
+            handles = [staged(sink, number), staged(sink, number + 1)]
+            steps = Steps(at, when)
+            assert died(lambda: world.bind(connect=world.dying(steps), **mode).release(handles, number))  # noqa: B023
+            found = world.rows()
+            expected = sorted(others + rows_of(*range(2, number + 2)))
+            whole = "COMMIT" in steps.done
+            assert found == (expected if whole else sorted(others + rows_of(*range(2, number)))) or number == 2
+            assert world.bind(**mode).release(handles, number) == {"rows": 4}
+            assert (world.rows(), world.staged(), sink.last_released()) == (expected, [], number)
+            if count == 99:
+                number += 2
+                handles = [staged(sink, number), staged(sink, number + 1)]
+                count = changes(world, lambda one: one.release(handles, number), **mode)  # noqa: B023
+                assert count > 5
+            at += 1
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected(
+    world: World, when: When
+) -> None:
+    """Its own connection, and those of its executors, which die one after the other."""
+    sink = world.table().new()
+    count = changes(world, lambda one: staged(one, 1))
+    sink.collect_garbage([], [])
+    for at in range(1, count + 1):
+        assert died(lambda: staged(world.bind(connect=world.dying(Steps(at, when))), at, "dead"))  # noqa: B023
+        kept = staged(sink, at, "alive")
+        assert world.rows() == rows_of(*range(1, at))
+        found = sink.collect_garbage([kept["id"]], ["alive"])
+        assert len(found) <= 1
+        assert world.staged() == [kept["id"]]
+        assert world.staging_tables() == 1
+        sink.release([kept], at)
+    assert world.rows() == rows_of(*range(1, count + 1))
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+    sink = world.table().new()
+    kept, count = staged(sink, 1, "alive"), 99
+    for at in range(1, 99):
+        for number in (2, 3):
+            staged(sink, number, "dead")
+        if count == 99:
+            count = changes(world, lambda one: one.collect_garbage([], ["alive"]))
+            continue
+        if at > count:
+            break
+        assert died(lambda: world.bind(connect=world.dying(Steps(at, when))).collect_garbage([], ["alive"]))  # noqa: B023
+        sink.collect_garbage([], ["alive"])
+        assert (world.staged(), world.staging_tables()) == ([kept["id"]], 1)
+    assert sink.release([kept], 1) == {"rows": 2}
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+    steps = Steps()
+    world.table().bind(connect=world.dying(steps)).prepare()
+    count = len(steps.done)
+    for at in range(1, count + 1):
+        world.forget()
+        assert died(lambda: world.bind(connect=world.dying(Steps(at, when))).prepare())  # noqa: B023
+        world.new()
+        assert world.bind().last_released() == 0
+
+
+def once_after_the_note(act: Callable[[], None]) -> Callable[[str, Any], None]:
+    """``act`` comes before the session that makes the staging table."""
+    seen: list[str] = []
+
+    def watch(statement: str, _: Any) -> None:
+        is_noted = any("INSERT" in one and "ckpt_staged" in one for one in seen)
+        seen.append(statement)
+        if is_noted and statement.startswith(("SET SESSION sql_mode", "PRAGMA synchronous")):
+            seen.clear()
+            act()
+
+    return watch
+
+
+def killed_in_release(world: World, act: Callable[[], None], at: str) -> BoundSqlSink:
+    """A sink, and ``act`` comes before its statement that begins with ``at``."""
+    is_over = threading.Event()
+
+    def watch(statement: str, _: Any) -> None:
+        if statement.lstrip().startswith(at) and not is_over.is_set():
+            is_over.set()
+            act()
+
+    return world.bind(connect=world.watched(watch))
+
+
+@pytest.mark.parametrize("at", ["INSERT INTO `shop", "INSERT INTO `shop %d`.ckpt_released", "UPDATE", "DROP TABLE"])
+def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_all_of_it_or_nothing(
+    maria: MariaDBWorld, at: str
+) -> None:
+    """And nothing is lost: when it is killed before the DROP, everything is released."""
+    sink = maria.table().new()
+    sink.release([staged(sink, 1)], 1)
+    handle = staged(sink, 2)
+    at = at.replace("shop %d", maria.database)
+    dying = killed_in_release(maria, maria.server.crash, at)
+    is_released = at == "DROP TABLE"
+    if is_released:
+        assert dying.release([handle], 2) == {"rows": 2}
+    else:
+        with pytest.raises(DatabaseUnreachableError, match=r"could not release checkpoint 2: error 20\d\d"):
+            dying.release([handle], 2)
+    maria.server.launch()
+    assert (maria.rows(), maria.bind().last_released()) == ((rows_of(1, 2), 2) if is_released else (rows_of(1), 1))
+    assert maria.bind().release([handle], 2) == {"rows": 2}
+    assert (maria.rows(), maria.staging_tables(), maria.staged()) == (rows_of(1, 2), 0, [])
+
+
+def test_a_connection_that_an_administrator_ends_is_worth_another_try(maria: MariaDBWorld) -> None:
+    sink = maria.table().new()
+    handle = staged(sink, 1)
+
+    def end() -> None:
+        asked = "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()"
+        for (one,) in maria.run(asked, maria.database):
+            maria.run(f"KILL {one}")
+
+    with pytest.raises(TransientError, match=r"sink 'lake' of job 'orders' could not release checkpoint 1"):
+        killed_in_release(maria, end, "UPDATE").release([handle], 1)
+    assert maria.rows() == []
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+class LosingProxy:
+    """Passes bytes on, until a client has sent ``mark``: that still arrives, and no reply comes back."""
+
+    def __init__(self, port: int, mark: bytes) -> None:
+        self._port, self._mark, self.is_losing = port, mark, True
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._port))
+            lost = threading.Event()
+            threading.Thread(target=self._pump, args=(client, server, lost, True), daemon=True).start()
+            threading.Thread(target=self._pump, args=(server, client, lost, False), daemon=True).start()
+
+    def _pump(self, source: socket.socket, to: socket.socket, lost: threading.Event, is_client: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if is_client and self.is_losing and self._mark in data:
+                    lost.set()
+                if not is_client and lost.is_set():
+                    break
+                to.sendall(data)
+        for one in (source, to):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorld) -> None:
+    sink = maria.table().new()
+    handle, proxy = staged(sink, 1), LosingProxy(maria.server.port, b"\x03COMMIT")
+
+    def connect(**parameters: Any) -> Any:
+        return pymysql.connect(**{**parameters, "port": proxy.port})
+
+    with pytest.raises(DatabaseUnreachableError):
+        maria.bind(connect=connect).release([handle], 1)
+    proxy.close()
+    wait_until(lambda: maria.rows() == rows_of(1), "the commit")
+    assert maria.bind().release([handle], 1) == {"rows": 2}
+    assert maria.bind().release([handle], 2) == {"rows": 0}
+    assert (maria.rows(), maria.staging_tables()) == (rows_of(1), 0)
+
+
+def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> None:
+    """The batch fails, and is staged anew beside it."""
+    sink, proxy = maria.table().new(), LosingProxy(maria.server.port, b"\x03COMMIT")
+
+    def through(frame: Rows, function: Any) -> list[Any]:
+        for cell in function.__closure__:  # the parameters that executors are sent
+            if isinstance(cell.cell_contents, dict):
+                cell.cell_contents["port"] = proxy.port
+        return in_this_process(frame, function)
+
+    with pytest.raises(DatabaseUnreachableError, match="stage a batch from an executor"):
+        sink.stage(batch(1), request(1, "dead", through))  # type: ignore[arg-type]
+    proxy.close()
+    kept = staged(sink, 1, "alive")
+    sink.collect_garbage([kept["id"]], ["alive"])
+    sink.release([kept], 1)
+    assert (maria.rows(), maria.staging_tables()) == (rows_of(1), 0)
+
+
+def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: World) -> None:
+    """The first attempt has committed its rows, and died before Spark heard of it."""
+    sink = world.table().new()
+
+    def twice(frame: Rows, function: Any) -> list[Any]:
+        in_this_process(frame, function)
+        return in_this_process(frame, function)
+
+    handle = sink.stage(batch(1), request(1, run=twice))  # type: ignore[arg-type]
+    [[found]] = world.run(f"SELECT count(*) FROM {world.schema}{handle['staged']}")
+    assert found == 4
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert world.rows() == rows_of(1)
+
+
+def test_r5_a_batch_that_spark_repeats_with_other_rows_is_released_as_it_was_published(world: World) -> None:
+    sink = world.table().new()
+    stage(sink, Rows([[(1, "first")], [(2, "first")]]), 7)
+    again = stage(sink, Rows([[(1, "again")]]), 7)
+    sink.release([again], 1)
+    assert world.rows() == [(1, "again")]
+
+
+def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(world: World) -> None:
+    sink = world.table().new()
+    answers: list[dict[str, int]] = []
+    for checkpoint in range(1, 11):
+        handle, start = staged(sink, checkpoint), threading.Barrier(3)
+
+        def release(one: BoundSqlSink) -> None:
+            start.wait()  # noqa: B023
+            answers.append(one.release([handle], checkpoint))  # noqa: B023
+
+        threads = [threading.Thread(target=release, args=(world.bind(),)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert answers == [{"rows": 2}] * 30
+    assert world.rows() == rows_of(*range(1, 11))
+
+
+def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_nothing_when_it_wakes(
+    maria: MariaDBWorld,
+) -> None:
+    """Its successor is told to try again, and the zombie's session is ended by the server."""
+    sink = maria.table().new()
+    handle = staged(sink, 1)
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        stands.set()
+        goes_on.wait(60)
+
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            killed_in_release(maria, stand, "UPDATE").release([handle], 1)
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    stands.wait(60)
+    with pytest.raises(DatabaseUnreachableError, match="error 1205"):
+        maria.bind().release([handle], 1)  # innodb_lock_wait_timeout
+    asked = "SELECT id FROM information_schema.processlist WHERE db = %s AND command = 'Sleep'"
+    for (one,) in maria.run(asked, maria.database):  # as wait_timeout does it, after a minute
+        maria.run(f"KILL {one}")
+    assert maria.bind().release([handle], 1) == {"rows": 2}
+    goes_on.set()
+    thread.join()
+    assert isinstance(failure[0], DatabaseUnreachableError)
+    assert maria.rows() == rows_of(1)
+
+
+def test_r9_a_zombie_that_has_read_the_ledger_changes_nothing_after_its_successor(world: World) -> None:
+    """It is stopped before it takes the lock."""
+    sink = world.table().new()
+    old, new = staged(sink, 1), staged(sink, 2)
+    zombie = world.bind()
+    assert zombie.last_released() == 0
+    sink.release([old], 1)
+    sink.release([new], 2)
+    assert zombie.release([old], 1) == {"rows": 0}
+    assert (world.rows(), zombie.last_released()) == (rows_of(1, 2), 2)
+
+
+def test_r9_a_file_that_another_one_writes_to_is_waited_for(lite: SQLiteWorld) -> None:
+    sink = lite.table().new()
+    handle = staged(sink, 1)
+
+    def impatient(**parameters: Any) -> Any:
+        return sqlite3.connect(**{**parameters, "timeout": 0.1})
+
+    with closing(lite.open()) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseUnreachableError, match="database is locked"):
+            lite.bind(connect=impatient).release([handle], 1)
+        other.execute("ROLLBACK")
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+def test_a_driver_that_is_killed_in_its_release_frees_its_locks(world: World) -> None:
+    sink = world.table().new()
+    handle, (read, write) = staged(sink, 1), os.pipe()
+
+    def stand() -> None:
+        os.write(write, b"x")
+        threading.Event().wait(600)
+
+    pid = os.fork()
+    if pid == 0:
+        with suppress(BaseException):
+            killed_in_release(world, stand, "UPDATE").release([handle], 1)
+        os._exit(0)
+    assert os.read(read, 1) == b"x"
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert world.rows() == rows_of(1)
+
+
+def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_no_password(
+    maria: MariaDBWorld,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def connect(**parameters: Any) -> Any:
+        return pymysql.connect(**{**parameters, "port": port})
+
+    with pytest.raises(DatabaseUnreachableError, match="could not read its ledger: error 2003") as raised:
+        maria.bind(connect=connect).last_released()
+    assert PASSWORD not in f"{raised.value} {raised.value.data} {raised.value.__context__}"
+
+
+def test_a_deadlock_is_worth_another_try(maria: MariaDBWorld) -> None:
+    """Somebody else's transaction, which has changed more than ours, wants what ours has."""
+    sink = maria.table(KEYED).new(mode="upsert", key=["id"])
+    maria.put(*((number, "old") for number in range(100, 200)), (10, "old"))
+    handle = staged(sink, 1)
+    with closing(maria.server.connect(autocommit=False, database=maria.database)) as other:
+        cursor = other.cursor()
+        cursor.execute("UPDATE orders SET city = 'x' WHERE id <> 10")
+        cursor.execute("SELECT * FROM orders WHERE id = 11 FOR UPDATE")
+        cursor.execute("UPDATE orders SET city = 'x' WHERE id = 10")
+        waiting = threading.Thread(target=lambda: cursor.execute("SELECT * FROM ckpt_ledger FOR UPDATE"))
+
+        def late(statement: str, _: Any) -> None:
+            if "ON DUPLICATE KEY" in statement and "ckpt_" in statement:
+                waiting.start()
+                wait_until(lambda: bool(maria.run("SELECT 1 FROM information_schema.innodb_lock_waits")), "the wait")
+
+        with pytest.raises(DatabaseUnreachableError, match="error 1213"):
+            maria.bind(mode="upsert", key=["id"], connect=maria.watched(late)).release([handle], 1)
+        waiting.join()
+        other.rollback()
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
+    """It has noted its staging table, and stands still; whoever has taken the job over deletes the note."""
+    sink = world.table().new()
+
+    def collect() -> None:
+        sink.collect_garbage([], ["alive"])
+
+    with pytest.raises(LedgerLostError, match="is not noted any more"):
+        staged(world.bind(connect=world.watched(once_after_the_note(collect))), 1, "dead")
+    assert (world.staging_tables(), world.staged()) == (0, [])
+
+
+def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: MariaDBWorld) -> None:
+    sink = maria.table().new()
+
+    def collect() -> None:
+        with pytest.raises(DatabaseUnreachableError, match="error 1205"):
+            maria.bind().collect_garbage([], [])
+
+    making = killed_in_release(maria, collect, "CREATE TABLE")
+    handle = staged(making, 1)
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+def test_what_a_release_could_not_drop_is_dropped_by_the_next_one(maria: MariaDBWorld) -> None:
+    """Somebody reads the staging table, a backup say: the release is there all the same."""
+    sink = maria.table().new()
+    handle = staged(sink, 1)
+    with closing(maria.server.connect(autocommit=False, database=maria.database)) as other:
+        other.cursor().execute(f"SELECT * FROM {handle['staged']}")
+        assert sink.release([handle], 1) == {"rows": 2}
+        assert (maria.rows(), maria.staged()) == (rows_of(1), [handle["id"]])
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert (maria.staging_tables(), maria.staged()) == (0, [])
+
+
+def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
+    """Something that is refused for good."""
+    sink = world.table().new()
+    world.run(f"DROP TABLE {world.schema}ckpt_staged")
+    world.run(f"CREATE TABLE {world.schema}ckpt_staged (job int)")
+    with pytest.raises(RowsRefusedError, match=r"to look for what is staged: .*handle"):
+        sink.staged()

@@ -1,0 +1,63 @@
+"""What is sent to executors needs nothing of this package there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.sql import inserting
+from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+
+_EXECUTOR = """
+import pickle, sys
+import importlib.abc
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+function = pickle.load(open(sys.argv[1], "rb"))
+import pyarrow
+batch = pyarrow.RecordBatch.from_pydict({{"tags": [["a", None]]}})
+{act}
+"""
+
+
+def on_an_executor(tmp_path: Path, absent: set[str], act: str) -> subprocess.CompletedProcess[str]:
+    cloudpickle.register_pickle_by_value(inserting)  # type: ignore[no-untyped-call]  # as the driver does
+    function = inserting.inserter("mysql", {"host": "256.0.0.1"}, [], "INSERT", [("tags", False, None, None)])
+    (tmp_path / "function").write_bytes(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
+    code = _EXECUTOR.format(absent=absent, act=act)
+    command = [sys.executable, "-c", code, str(tmp_path / "function")]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+
+def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -> None:
+    ran = on_an_executor(
+        tmp_path, {"airflow_provider_ckpt"}, "print(function(7, iter([]))); print(function(8, [batch]))"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "{'part': 7, 'rows': 0}" in ran.stdout
+    assert "'part': 8, 'rows': 0, 'error': {'code': 2003, 'text': 'error 2003, OperationalError'}" in ran.stdout
+
+
+def test_where_pymysql_is_missing_the_error_says_how_to_get_it(tmp_path: Path) -> None:
+    ran = on_an_executor(tmp_path, {"airflow_provider_ckpt", "pymysql"}, "function(7, [batch])")
+    assert "PyMySQL is not installed where this executor runs" in ran.stderr
+
+
+def test_where_pymysql_is_missing_in_the_driver_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("airflow_provider_ckpt.sinks.sql.")]:
+        if not name.endswith(("sql_sink", "dialect_names")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    with pytest.raises(Exception, match=r"airflow-provider-ckpt\[sql\]") as raised:
+        SqlSink("orders", url="mysql://h/d").bind(SinkContext("orders", "lake"))
+    assert type(raised.value).__name__ == "DriverPackageMissingError"

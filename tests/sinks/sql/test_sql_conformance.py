@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.sinks.sink import Handle
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+from airflow_provider_ckpt.testing.crash import When
+from airflow_provider_ckpt.testing.sink_conformance import Damage, Row, SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.staging import stage
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.world import Steps, World
+
+pytestmark = pytest.mark.spark
+KEYED = "id int NOT NULL PRIMARY KEY, city text"
+
+
+@dataclass
+class Table(SinkTarget):
+    world: World
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundSqlSink:
+        return self.world.bind(job_id, uid, **self.given)
+
+    def shared(self) -> Table:
+        return Table(self.world, {} if self.given.get("mode") == "replace" else self.given)
+
+    def damage(self, handle: Handle, how: Damage) -> None:
+        place = self.world.schema + handle["staged"]
+        self.world.run(f"DROP TABLE {place}" if how == "deleted" else f"DELETE FROM {place}")
+
+    def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
+        """What executors have committed outlives ``kill -9`` of the server: its log was written before they heard. Of
+        SQLite each session says that it waits for the disk."""
+        sink = self.bind()
+        sink.prepare()
+        handle = stage(sink, frame, 1)
+        if isinstance(self.world, MariaDBWorld):
+            self.world.server.crash()
+            self.world.server.launch()
+        else:
+            assert "PRAGMA synchronous = EXTRA" in sink._dialect.settle()
+        [[found]] = self.world.run(f"SELECT count(*) FROM {self.world.schema}{handle['staged']}")
+        return bool(found == handle["rows"] > 0)
+
+    def definition(self) -> Mapping[str, Any]:
+        return self.world.sink(**self.given).definition()
+
+    def dying(self, at: int, when: When) -> BoundSqlSink:
+        return self.world.bind(connect=self.world.dying(Steps(at, when)), **self.given)
+
+    def rows(self, spark: SparkSession) -> list[Row]:
+        return sorted((row[0], row[1]) for row in self.world.rows())
+
+    def staged(self) -> list[str]:
+        return self.world.staged()
+
+
+class TestAppend(SinkConformance):
+    @pytest.fixture
+    def target(self, world: World) -> SinkTarget:
+        return Table(world.table())
+
+
+class TestUpsert(SinkConformance):
+    @pytest.fixture
+    def target(self, world: World) -> SinkTarget:
+        return Table(world.table(KEYED), {"mode": "upsert", "key": ["id"]})
+
+
+class TestReplace(SinkConformance):
+    @pytest.fixture
+    def target(self, world: World) -> SinkTarget:
+        return Table(world.table(), {"mode": "replace"})

@@ -1,0 +1,169 @@
+"""The sink as a value, where it leads to, and its secrets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
+from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
+from airflow_provider_ckpt.sinks.sql.address import Address
+from airflow_provider_ckpt.sinks.sql.checks import about
+from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError, DialectRefusedError
+from airflow_provider_ckpt.sinks.sql.inserting import told
+from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.sqlite_world import SQLiteWorld
+from tests.sinks.sql.world import COLUMNS, World, staged
+from tests.support.mariadb import PASSWORD
+
+CONTEXT = SinkContext("orders", "lake")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"table": ""}, "is no name of a table"),
+        ({"table": "a.b.c"}, "write schema.table"),
+        ({"table": "x" * 65}, "has 65 characters, and MySQL takes 64"),
+        ({"table": "a%b"}, "holds a %"),
+        ({"table": "a "}, "ends with a blank"),
+        ({"staging_schema": ""}, "is empty"),
+        ({"url": "sqlite:////a.db", "staging_schema": "ckpt"}, "is none of a file of SQLite"),
+        ({"mode": "merge"}, "is unknown; use one of append, upsert, replace"),
+        ({"mode": "upsert"}, "is needed for upsert"),
+        ({"key": ["id"]}, "is for upsert only"),
+        ({"conn_id": "db"}, "give one of the two"),
+        ({"url": None}, "give one of the two"),
+        ({"url": "host/database"}, "has no kind in front"),
+    ],
+)
+def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidSinkError, match=told):
+        SqlSink(**{"table": "orders", "url": "mysql://h/d", **given}).validate()
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    ["postgresql", "oracle+oracledb", "mssql+pyodbc", "mysql+mysqldb", "mariadb+mariadbconnector", "sqlite+aiosqlite"],
+)
+def test_databases_and_drivers_for_which_it_is_not_known_to_be_right_are_refused_by_name(dialect: str) -> None:
+    with pytest.raises(DialectRefusedError) as raised:
+        SqlSink("orders", url=f"{dialect}://me:{PASSWORD}@h/d").validate()
+    assert raised.value.data["dialect"] == dialect
+    assert ("PostgresSink" in str(raised.value)) is (dialect == "postgresql")
+    assert PASSWORD not in str(raised.value)
+    with pytest.raises(DialectRefusedError, match="connection 'db'"):
+        Address.of_connection(Connection("db", dialect))
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("sqlite://", "names no file"),
+        ("sqlite:///:memory:", "names no file"),
+        ("sqlite:///file:a.db", "names no file"),
+        ("sqlite:///a.db", "is relative"),
+        ("sqlite:////a.db?mode=memory", "'mode' is none for a file"),
+        ("mysql://h/d?init_command=x", "'init_command' is unknown here"),
+        ("mysql://h/d?charset=latin1", "'charset' is unknown here, or not of its kind"),
+        ("mysql://h/d?ssl_disabled=perhaps", "'ssl_disabled' is unknown here, or not of its kind"),
+    ],
+)
+def test_addresses_that_lead_astray_are_refused(url: str, told: str) -> None:
+    with pytest.raises(ConnectionSettingRefusedError, match=told):
+        SqlSink("orders", url=url).bind(CONTEXT)
+
+
+def test_an_address_has_what_the_url_or_the_connection_says() -> None:
+    expected = {"host": "h", "port": 3307, "user": "me", "password": "p@w", "database": "d", "connect_timeout": 5}
+    by_url = Address.of_url("mariadb://me:p%40w@h:3307/d?connect_timeout=5&charset=utf8mb4")
+    extra = {"connect_timeout": "5", "cursor": "dictcursor"}
+    by_connection = Address.of_connection(Connection("db", "mysql", "h", 3307, "me", "p@w", "d", extra))
+    assert by_url is not None
+    assert by_url.parameters == by_connection.parameters == expected
+    assert repr(by_url) == "Address(***)"
+    assert Address.of_connection(Connection("db", "sqlite", "/folder/a.db")).parameters == {"path": "/folder/a.db"}
+    with pytest.raises(BadConnectionError, match="IAM"):
+        Address.of_connection(Connection("db", "mysql", extra={"iam": True}))
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "told"),
+    [
+        ((), {}, "has no columns"),
+        (COLUMNS, {"output_mode": "update"}, "output mode 'update' gives a row again"),
+        ((("id", "integer"), ("ID", "string")), {}, "but for upper and lower case"),
+        ((("_ckpt_part", "integer"),), {}, "is a name of ours"),
+        ((("x" * 65, "integer"),), {}, "has 65 characters"),
+        ((("id", "void"),), {}, "is of type void, which no column of MySQL or SQLite holds"),
+        ((("id", "interval day to second"),), {}, "is of type interval day to second"),
+    ],
+)
+def test_rows_that_no_table_takes_are_refused_without_asking_the_database(
+    columns: Any, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(SinkInputError, match=told):
+        SqlSink("orders", url="mysql://h/d").check_input(SinkInput("lake", columns, **given))
+
+
+def test_a_password_is_in_nothing_that_is_shown_or_recorded(maria: MariaDBWorld) -> None:
+    sink = maria.table().sink()
+    bound = maria.new()
+    handle = staged(bound, 1)
+    shown = [repr(sink), str(sink.definition()), repr(bound), repr(bound._database), repr(bound._database.address)]
+    shown += [json.dumps(handle), repr(bound.__dict__), repr(bound._database._engine)]
+    assert PASSWORD not in " ".join(shown)
+    assert PASSWORD not in str(maria.run("SELECT * FROM information_schema.tables"))
+    with pytest.raises(InvalidSinkError) as raised:
+        SqlSink("orders", url=f"mysql://me:{PASSWORD}@h:port/d").bind(CONTEXT)
+    assert PASSWORD not in f"{raised.value} {raised.value.__context__} {raised.value.__cause__}"
+    with pytest.raises(CkptError, match="error 1045") as denied:
+        maria.bind(url=maria.url.replace(PASSWORD, f"{PASSWORD}x")).last_released()
+    assert PASSWORD not in f"{denied.value} {denied.value.data} {denied.value.__context__}"
+
+
+def test_a_connection_of_airflow_leads_to_the_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = world.table().url
+    if isinstance(world, SQLiteWorld):
+        uri = f"sqlite://{str(world.path).replace('/', '%2F')}"
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", uri.replace("mysql+pymysql", "mysql"))
+    sink = SqlSink("orders", conn_id="shop_db")
+    bound = sink.bind(CONTEXT)
+    bound.prepare()
+    assert bound.last_released() == 0
+    assert sink.definition()["conn_id"] == "shop_db"
+    monkeypatch.delenv("AIRFLOW_CONN_SHOP_DB")
+    with pytest.raises(ConnectionMissingError, match="conn_ids="):
+        sink.bind(CONTEXT)
+
+
+class OperationalError(Exception):
+    """As the driver's."""
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "expected"),
+    [
+        (1062, "Duplicate entry 'a key 'x'' for key 'PRIMARY'", "PRIMARY"),
+        (1048, "Column 'id' cannot be null", "id"),
+        (1366, "Incorrect string value: '\\xE2' for column `p`.`s`.`lat` at row 1", "lat"),
+        (1406, "Data too long for column 'city' at row 1", "city"),
+        (4025, "CONSTRAINT `positive` failed for `p`.`s`", "positive"),
+        (1452, "Cannot add or update a child row: (`p`.`t`, CONSTRAINT `fk` FOREIGN KEY (`x`) REFERENCES `y`)", "fk"),
+        (1292, "Truncated incorrect DOUBLE value: 'secret for key 'x' or so'", ""),
+    ],
+)
+def test_of_an_error_its_number_and_its_names_are_told_and_no_values(code: int, message: str, expected: str) -> None:
+    assert told(OperationalError(code, message)) == f"error {code}, OperationalError" + (expected and f", {expected}")
+
+
+def test_checks_are_taken_along_if_all_their_columns_are_given() -> None:
+    assert about("`a` <> '`b`' and `a` > 1", ["a"])
+    assert not about("`a` <> `b`", ["a"])
+    assert not about("1 = 1", ["a"])

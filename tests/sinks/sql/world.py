@@ -1,0 +1,196 @@
+"""A database that jobs release to, without Spark: frames that a process reads itself, and connections that die."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pyarrow
+
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput, StageRequest
+from airflow_provider_ckpt.sinks.sql.address import Address
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+from airflow_provider_ckpt.sinks.sql.opening import opened
+from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.staging import counted
+
+COLUMNS = (("id", "integer"), ("city", "string"))
+_NONCES, _PARTS = itertools.count(1), itertools.count(100)
+_ASKING = ("SELECT", "SET", "SHOW", "PRAGMA", "BEGIN")
+Row = tuple[Any, ...]
+Connect = Callable[..., Any]
+Watch = Callable[[str, Any], None]
+"""Is told each statement that changes something, and its connection, before it is carried out."""
+
+
+class Steps:
+    """Dies before or after the ``at``-th change, counted over all connections: a statement that is no question, or a
+    commit. ``done``: what was changed so far."""
+
+    def __init__(self, at: int | None = None, when: When = "before") -> None:
+        self.at, self.when = at, when
+        self.done: list[str] = []
+
+    def step(self, name: str, act: Callable[[], Any]) -> Any:
+        if name.lstrip().startswith(_ASKING):
+            return act()
+        number = len(self.done) + 1
+        if self.at is not None and (number > self.at or (number == self.at and self.when == "before")):
+            raise SimulatedCrash(f"before change {number}: {name}")
+        self.done.append(name)
+        found = act()
+        if number == self.at:
+            raise SimulatedCrash(f"after change {number}: {name}")
+        return found
+
+
+class Rows:
+    """As much of a frame as the sink uses: its schema, the master of its session, and rows in partitions."""
+
+    def __init__(
+        self,
+        partitions: Sequence[Sequence[Row]],
+        columns: Sequence[tuple[str, Any]] = COLUMNS,
+        master: str = "local[2]",
+        types: Sequence[Any] | None = None,
+    ) -> None:
+        self.partitions, self.columns, self.master, self.types = partitions, columns, master, types
+
+    @property
+    def schema(self) -> Rows:
+        return self
+
+    @property
+    def sparkSession(self) -> Rows:
+        return self
+
+    @property
+    def conf(self) -> dict[str, str]:
+        return {"spark.master": self.master}
+
+    def json(self) -> str:
+        return json.dumps({"fields": [{"name": name, "type": kind} for name, kind in self.columns]})
+
+    def selectExpr(self, *written: str) -> Rows:
+        return self
+
+    def batches(self, rows: Sequence[Row]) -> Iterator[pyarrow.RecordBatch]:
+        names = [name for name, _ in self.columns]
+        if rows:
+            types = self.types or [pyarrow.string() if kind == "string" else None for _, kind in self.columns]
+            columns = [pyarrow.array(list(one), kind) for one, kind in zip(zip(*rows, strict=True), types, strict=True)]
+            yield pyarrow.RecordBatch.from_arrays(columns, names=names)
+
+
+def in_this_process(frame: Rows, function: Any) -> list[Any]:
+    """In place of executors: each partition is a task attempt."""
+    return [json.loads(json.dumps(function(next(_PARTS), frame.batches(rows)))) for rows in frame.partitions]
+
+
+def request(batch: int, attempt: str = "a1", run: Any = in_this_process) -> StageRequest:
+    return StageRequest(attempt, batch, f"n{next(_NONCES)}", counted, run)
+
+
+class World(ABC):
+    """``schema``: of the tables, as a statement has it, with a dot behind; empty if there is none."""
+
+    schema: str
+    kind: str
+
+    @property
+    @abstractmethod
+    def url(self) -> str: ...
+
+    @abstractmethod
+    def open(self) -> Any:
+        """A connection of the driver, which commits each statement."""
+
+    @abstractmethod
+    def dying(self, steps: Steps) -> Connect: ...
+
+    @abstractmethod
+    def watched(self, watch: Watch) -> Connect: ...
+
+    @abstractmethod
+    def tables(self) -> list[str]:
+        """All that are there."""
+
+    def sink(self, **given: Any) -> SqlSink:
+        return SqlSink(given.pop("table", "orders"), **{"url": self.url, **given})
+
+    def bind(
+        self, job: str = "orders", uid: str = "lake", connect: Connect | None = None, **given: Any
+    ) -> BoundSqlSink:
+        """Another process of the job."""
+        sink, context = self.sink(**given), SinkContext(job, uid)
+        sink.validate()
+        address = Address.of_url(sink.url or "")
+        assert address is not None
+        return BoundSqlSink(sink.settings, context, opened(address, connect))
+
+    def new(self, job: str = "orders", uid: str = "lake", **given: Any) -> BoundSqlSink:
+        """A job that starts for the first time."""
+        bound = self.bind(job, uid, **given)
+        bound.check_rows(SinkInput(uid, COLUMNS))
+        bound.prepare()
+        return bound
+
+    def table(self, definition: str = "id int NOT NULL, city text", name: str = "orders") -> World:
+        self.run(f"CREATE TABLE {self.schema}{name} ({definition})")
+        return self
+
+    def run(self, statement: str, *values: Any) -> list[Row]:
+        with closing(self.open()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(statement, values) if values else cursor.execute(statement)
+            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+    def put(self, *rows: Row) -> None:
+        """As somebody else."""
+        for row in rows:
+            texts = ", ".join("NULL" if one is None else repr(one) for one in row)
+            self.run(f"INSERT INTO {self.schema}orders VALUES ({texts})")
+
+    def rows(self, name: str = "orders") -> list[Row]:
+        return sorted(self.run(f"SELECT * FROM {self.schema}{name}"))
+
+    def staged(self) -> list[str]:
+        """Ids of all batches whose table is there."""
+        if "ckpt_staged" not in self.tables():
+            return []
+        there = set(self.tables())
+        found = self.run(f"SELECT handle, staging FROM {self.schema}ckpt_staged ORDER BY handle")
+        return [handle for handle, staging in found if staging in there]
+
+    def staging_tables(self) -> int:
+        return len([name for name in self.tables() if name.startswith("ckpt_s_")])
+
+    def forget(self) -> None:
+        """The whole ledger."""
+        for name in self.tables():
+            if name.startswith("ckpt_"):
+                self.run(f"DROP TABLE {self.schema}{name}")
+
+
+def batch(number: int) -> Rows:
+    """The rows 10 n and 10 n + 1, in two partitions."""
+    return Rows([[row] for row in rows_of(number)])
+
+
+def rows_of(*numbers: int) -> list[Row]:
+    return [(row, f"city {row}") for number in numbers for row in (10 * number, 10 * number + 1)]
+
+
+def stage(sink: BoundSqlSink, frame: Rows, number: int, attempt: str = "a1") -> Handle:
+    handle = sink.stage(frame, request(number, attempt))  # type: ignore[arg-type]
+    found: Handle = json.loads(json.dumps(handle))
+    return found
+
+
+def staged(sink: BoundSqlSink, number: int, attempt: str = "a1") -> Handle:
+    return stage(sink, batch(number), number, attempt)

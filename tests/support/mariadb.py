@@ -1,0 +1,131 @@
+"""A throw-away MariaDB server on this machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from tests.support.processes import Process
+from tests.support.waiting import wait_until
+
+NOT_INSTALLED = (
+    "MariaDB is not installed (mariadbd and mariadb-install-db were not found): apt-get install mariadb-server"
+)
+PASSWORD = "s3cr3tPW"
+_OWNER = "nobody"
+_USER = "airflow"
+_SETTINGS = {
+    "bind-address": "127.0.0.1",
+    # what is written is in the kernel's hands, which outlives the server
+    "innodb-flush-method": "nosync",
+    "innodb-buffer-pool-size": "64M",
+    "innodb-log-file-size": "64M",
+    "max-connections": "200",
+    # worse than what users have: the sink is not to lean on it
+    "sql-mode": "NO_BACKSLASH_ESCAPES,ANSI_QUOTES",
+    "character-set-server": "latin1",
+    "default-time-zone": "+05:30",
+}
+
+
+def program(name: str) -> str | None:
+    """Where it is; a daemon's folder may not be in PATH."""
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]))
+
+
+def is_installed() -> bool:
+    return all(program(name) for name in ("mariadbd", "mariadb-install-db"))
+
+
+class MariaDB:
+    """Use as a context manager, where :func:`is_installed`. Nothing of it is left afterwards."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="mariadb-"))
+        self._data, self._log = self._folder / "data", self._folder / "server.log"
+        self._process: Process | None = None
+        self.port = 0
+
+    def __enter__(self) -> MariaDB:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._process is not None and self._process.exit_code is None:
+            self._process.signal(signal.SIGKILL, [self._process.pid])
+            self._process.wait(60)
+        shutil.rmtree(self._folder)
+
+    def connect(self, **parameters: Any) -> Any:
+        """As the user of tests, which may do everything."""
+        given = {"host": "127.0.0.1", "port": self.port, "user": _USER, "password": PASSWORD, "charset": "utf8mb4"}
+        return pymysql.connect(**{"autocommit": True, "ssl_disabled": True, **given, **parameters})
+
+    def _start(self) -> None:
+        owner = _as_somebody_else()
+        if owner:
+            found = pwd.getpwnam(_OWNER)
+            os.chown(self._folder, found.pw_uid, found.pw_gid)
+        install, options = program("mariadb-install-db"), ["--auth-root-authentication-method=normal", "--skip-test-db"]
+        assert install is not None, NOT_INSTALLED
+        made = subprocess.run(
+            [*owner, install, "--no-defaults", f"--datadir={self._data}", *options],
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.launch()
+        with pymysql.connect(host="127.0.0.1", port=self.port, user="root", ssl_disabled=True) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"CREATE USER {_USER} IDENTIFIED BY '{PASSWORD}'")
+            cursor.execute(f"GRANT ALL ON *.* TO {_USER} WITH GRANT OPTION")
+
+    def launch(self) -> None:
+        """Again, after :meth:`crash`."""
+        assert self._process is None or self._process.exit_code is not None, "it runs"
+        settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
+        place = [f"--datadir={self._data}", f"--port={self.port}", f"--socket={self._folder / 's.sock'}"]
+        command = [str(program("mariadbd")), "--no-defaults", *place, *settings]
+        self._process = Process([*_as_somebody_else(), *command], self._log, cwd=self._folder)
+        wait_until(self._is_ready, lambda: f"MariaDB\n{self._tail()}", seconds=120)
+
+    def crash(self) -> None:
+        """``kill -9`` of the server."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait(60)
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        assert self._process.exit_code is None, self._tail()
+        return b"ready for connections" in self._log.read_bytes()
+
+    def _tail(self) -> str:
+        return "" if self._process is None else self._process.tail()
+
+
+def _as_somebody_else() -> list[str]:
+    """Root may not run a server."""
+    if os.geteuid() != 0:
+        return []
+    found = pwd.getpwnam(_OWNER)
+    return ["setpriv", f"--reuid={found.pw_uid}", f"--regid={found.pw_gid}", "--clear-groups"]
