@@ -9,6 +9,8 @@ import pytest
 
 from tests.kafka.broker import Broker
 from tests.sinks_together.world import World
+from tests.support import mariadb
+from tests.support.mariadb import MariaDB
 from tests.support.postgres import NOT_INSTALLED, PostgreSQL, initdb
 
 
@@ -33,7 +35,15 @@ def server() -> Iterator[PostgreSQL]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def maria() -> Iterator[MariaDB]:
+    if not mariadb.is_installed():
+        pytest.skip(mariadb.NOT_INSTALLED)
+    with MariaDB() as running:
+        yield running
+
+
 @pytest.fixture
-def world(server: PostgreSQL, broker: Broker, tmp_path: Path) -> Iterator[World]:
-    with World(tmp_path, server, broker) as running:
+def world(server: PostgreSQL, maria: MariaDB, broker: Broker, tmp_path: Path) -> Iterator[World]:
+    with World(tmp_path, server, maria, broker) as running:
         yield running

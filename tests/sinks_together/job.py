@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_ckpt import DeltaSink, FileSink, IcebergSink, Job, KafkaSink, PostgresSink
+from airflow_provider_ckpt import DeltaSink, FileSink, IcebergSink, Job, KafkaSink, PostgresSink, SqlSink
 from tests.sinks_together.steps import stop_at_step
 
 stop_at_step()
@@ -44,6 +44,7 @@ def records(all_rows: DataFrame) -> DataFrame:
 CATALOG = {"type": "sql", "uri": f"sqlite:///{BASE}/catalog.db", "warehouse": f"file://{BASE}/warehouse"}
 job.sink("files", rows, FileSink(f"{BASE}/files"))
 job.sink("table", rows, PostgresSink("together.rows", conn_id="shop_db", create=True))
+job.sink("mariadb", rows, SqlSink("rows", conn_id="shop_sql", create=True))
 job.sink("delta", rows, DeltaSink(f"{BASE}/delta"))
 job.sink("iceberg", rows, IcebergSink("lake.rows", catalog=CATALOG))
 job.sink("topic", records, KafkaSink(SERVERS, job.param("topic"), f"{BASE}/staging", transaction_timeout=60))

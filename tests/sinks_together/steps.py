@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 VARIABLE = "CKPT_SINK_STEP"
-SINKS = ("files", "table", "delta", "iceberg", "topic")
+SINKS = ("files", "table", "mariadb", "delta", "iceberg", "topic")
 RECORDS = {
     "published": r'"type": "Batch"',
     "triggered": r'"type": "CheckpointTriggered"',
@@ -49,8 +49,9 @@ class _Stop:
         from airflow_provider_ckpt.sinks.kafka.bound_kafka_sink import BoundKafkaSink
         from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
         from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
+        from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 
-        for kind in (BoundFileSink, BoundKafkaSink, BoundLakeSink, BoundPostgresSink):
+        for kind in (BoundFileSink, BoundKafkaSink, BoundLakeSink, BoundPostgresSink, BoundSqlSink):
             for name in ("stage", "release"):
                 self._wrap(kind, name, self._call_of(name))
         self._install_inside()
@@ -58,12 +59,13 @@ class _Stop:
 
     def _install_inside(self) -> None:
         import psycopg
+        import sqlalchemy
 
         from airflow_provider_ckpt.sinks.delta.delta_table import DeltaLakeTable
         from airflow_provider_ckpt.sinks.iceberg.iceberg_table import IcebergLakeTable
         from airflow_provider_ckpt.sinks.kafka.client import Transactions
 
-        for kind in (psycopg.Connection, Transactions, DeltaLakeTable, IcebergLakeTable):
+        for kind in (psycopg.Connection, sqlalchemy.Connection, Transactions, DeltaLakeTable, IcebergLakeTable):
             self._wrap(kind, "commit", lambda *given: self._is_inside())
 
     def _install_records(self) -> None:

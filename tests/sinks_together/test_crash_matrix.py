@@ -11,7 +11,7 @@ import random
 import pytest
 
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from tests.sinks_together.steps import STEPS
+from tests.sinks_together.steps import SINKS, STEPS
 from tests.sinks_together.world import World, go_on, kill
 
 pytestmark = pytest.mark.timeout(7200)
@@ -70,20 +70,20 @@ def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> 
         raise AssertionError(f"{'; '.join(told)}\n{error}") from error
 
 
-@pytest.mark.parametrize("which", ["table", "topic"])
+@pytest.mark.parametrize("which", ["table", "mariadb", "topic"])
 def test_a_server_that_is_killed_inside_of_a_release_is_waited_for(world: World, which: str) -> None:
     """The others go on meanwhile, and the driver does not end."""
     world.put_history(6)
     driver = world.until_step(f"inside {which}", after=False, times=2)
-    if which == "table":
-        world.server.crash()
-    else:
-        world.broker.kill()
+    servers = {
+        "table": (world.server.crash, world.server.launch),
+        "mariadb": (world.maria.crash, world.maria.launch),
+        "topic": (world.broker.kill, world.broker.start),
+    }
+    die, come_back = servers[which]
+    die()
     go_on(driver)
-    if which == "table":
-        world.server.launch()
-    else:
-        world.broker.start()
+    come_back()
     world.put_live()
     world.until_all_is_released(driver)
     world.files.request("drain")
@@ -93,7 +93,7 @@ def test_a_server_that_is_killed_inside_of_a_release_is_waited_for(world: World,
 
 def check_nothing_twice(world: World) -> None:
     """At any moment, in any target."""
-    for sink in ("files", "table", "delta", "iceberg", "topic"):
+    for sink in SINKS:
         shown = world.shown(sink)
         assert len(shown) == len(set(shown)), f"{sink} shows rows twice"
         assert set(shown) <= world.ids, f"{sink} shows rows that nobody has given"

@@ -23,6 +23,7 @@ from tests.kafka.jars import connector_jars
 from tests.kafka.topics import Topics
 from tests.sinks_together.steps import SINKS, environ
 from tests.spark.harness import World as Files
+from tests.support.mariadb import PASSWORD, MariaDB
 from tests.support.postgres import PostgreSQL
 from tests.support.processes import Process, stands_still
 from tests.support.waiting import wait_until
@@ -34,8 +35,8 @@ SECONDS = 240.0
 class World:
     """``base``: an empty folder. A context: nothing that it started outlives it."""
 
-    def __init__(self, base: Path, server: PostgreSQL, broker: Broker) -> None:
-        self.base, self.server, self.broker = base, server, broker
+    def __init__(self, base: Path, server: PostgreSQL, maria: MariaDB, broker: Broker) -> None:
+        self.base, self.server, self.maria, self.broker = base, server, maria, broker
         self.topics = Topics(broker.servers)
         self.live, self.topic = self.topics.make(2), self.topics.make(3)
         self.files = Files(base, job_id="together")
@@ -43,6 +44,8 @@ class World:
         self.ids: set[int] = set()
         self._run("DROP SCHEMA IF EXISTS together, ckpt CASCADE")
         self._run("CREATE SCHEMA together")
+        self._run_in_maria("DROP DATABASE IF EXISTS together")
+        self._run_in_maria("CREATE DATABASE together")
         load_catalog(None, **self._catalog).create_namespace("lake")
 
     def __enter__(self) -> World:
@@ -57,6 +60,10 @@ class World:
     @property
     def url(self) -> str:
         return f"postgresql://airflow:s3cr3tPW@127.0.0.1:{self.server.port}/postgres"
+
+    @property
+    def maria_url(self) -> str:
+        return f"mysql://airflow:{PASSWORD}@127.0.0.1:{self.maria.port}/together?ssl_disabled=true"
 
     @property
     def _catalog(self) -> dict[str, str]:
@@ -93,7 +100,8 @@ class World:
         for name, text in conf.items():
             command += ["--conf", f"{name}={text}"]
         log = self.base / f"driver-{len(self.drivers)}.log"
-        driver = Process(command, log, env={"AIRFLOW_CONN_SHOP_DB": self.url, **env})
+        connections = {"AIRFLOW_CONN_SHOP_DB": self.url, "AIRFLOW_CONN_SHOP_SQL": self.maria_url}
+        driver = Process(command, log, env={**connections, **env})
         self.drivers.append(driver)
         return driver
 
@@ -145,6 +153,11 @@ class World:
             return []
         return [row[0] for row in self._run("SELECT id FROM together.rows")]
 
+    def _of_mariadb(self) -> list[int]:
+        if "rows" not in self._tables_of_maria():
+            return []
+        return [row[0] for row in self._run_in_maria("SELECT id FROM together.`rows`")]
+
     def _of_delta(self) -> list[int]:
         if not DeltaTable.is_deltatable(str(self.base / "delta")):
             return []
@@ -165,16 +178,20 @@ class World:
         """What the job's random column was, for each sink that has it."""
         files = {row["id"]: row["computed"] for row in self.files.released("files")}
         table = dict(self._run("SELECT id, computed FROM together.rows"))
+        other_table = dict(self._run_in_maria("SELECT id, computed FROM together.`rows`"))
         delta = DeltaTable(str(self.base / "delta")).to_pyarrow_table().to_pylist()
         iceberg = load_catalog(None, **self._catalog).load_table("lake.rows").scan().to_arrow().to_pylist()
         lakes = [{row["id"]: row["computed"] for row in rows} for rows in (delta, iceberg)]
-        return dict(zip(("files", "table", "delta", "iceberg"), (files, table, *lakes), strict=True))
+        return dict(
+            zip(("files", "table", "mariadb", "delta", "iceberg"), (files, table, other_table, *lakes), strict=True)
+        )
 
     def left_over(self) -> list[str]:
         """Staged rows: files below any staging folder, and tables of the staging schema."""
         found = [str(path) for path in self.base.rglob("staging/*/*") if path.is_file()]
         asked = "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'ckpt'"
-        return found + [row[0] for row in self._run(f"{asked} AND relkind = 'r' AND relname LIKE 's\\_%'")]
+        found += [row[0] for row in self._run(f"{asked} AND relkind = 'r' AND relname LIKE 's\\_%'")]
+        return found + [name for name in self._tables_of_maria() if name.startswith("ckpt_s_")]
 
     def state(self) -> JobState:
         return Journal(open_storage(self.files.root), "together").replay()
@@ -191,6 +208,18 @@ class World:
         with psycopg.connect(self.url, autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return list(cursor.fetchall()) if cursor.description else []
+
+    def _run_in_maria(self, statement: str) -> list[Any]:
+        connection = self.maria.connect()
+        try:
+            cursor = connection.cursor()
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+        finally:
+            connection.close()
+
+    def _tables_of_maria(self) -> list[str]:
+        return [row[0] for row in self._run_in_maria("SHOW TABLES IN together")]
 
 
 def kill(driver: Process) -> None:
