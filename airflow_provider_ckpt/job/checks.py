@@ -84,6 +84,13 @@ def check_gate(uid: str, location: str, value: object) -> None:
         ) from None
 
 
+def check_transaction(uid: str, location: str, value: object) -> None:
+    if value is None or (isinstance(value, str) and value.strip()):
+        return
+    expected = "a name, the same for all sinks that are to be released in one transaction"
+    raise BadOperatorOptionError(operator=uid, location=location, option="transaction", value=value, expected=expected)
+
+
 def check_ends(uid: str, location: str, value: object, *, bounded: bool) -> None:
     if value is None:
         return

@@ -110,6 +110,15 @@ class SharedFolderError(InvalidJobError):
     )
 
 
+class SinkTransactionError(InvalidJobError):
+    """Data: operator, location, transaction, problem."""
+
+    template = (
+        "sink {operator!r} ({location}) cannot be released in transaction {transaction!r}: {problem}. Sinks that share "
+        "a transaction are tables of one database, of one connection; leave transaction= out for a sink by itself."
+    )
+
+
 class IncompleteJobError(InvalidJobError):
     template = "job {job!r} has no {missing}. Add one with {example}."
 

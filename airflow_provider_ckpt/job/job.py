@@ -35,6 +35,7 @@ from airflow_provider_ckpt.job.signatures import (
     single_parameter,
 )
 from airflow_provider_ckpt.job.sink_folders import check_sink_folders
+from airflow_provider_ckpt.job.sink_transactions import check_transactions
 from airflow_provider_ckpt.job.splits import split_source
 from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_job
@@ -256,19 +257,23 @@ class Job:
         *,
         release: ReleasePolicy = "every_checkpoint",
         gate: Gate | None = None,
+        transaction: str | None = None,
     ) -> Operator:
         """Write what ``input`` (a handle or an uid) emits to ``sink``, such as a ``FileSink``.
 
         ``release``: "every_checkpoint" shows what a checkpoint covers as soon as it is completed, in all
         sinks of the job; "final" shows the whole run at once, when the job has finished. ``gate``: a function that is
         given a ``PendingRelease`` and says whether it may be released now; while it says False, checkpoints go on, and
-        what they cover stays staged.
+        what they cover stays staged. ``transaction``: a name; sinks that give the same one are released in one
+        transaction of their database, which all of them have to be in: nobody sees a checkpoint in one and not in
+        another. What holds up or fails one of them does so to all.
         """
         location = caller_location()
         self._registry.check_uid(uid, location)
         checks.check_sink(uid, location, sink)
         checks.check_release(uid, location, release)
         checks.check_gate(uid, location, gate)
+        checks.check_transaction(uid, location, transaction)
         reader = InputReader(uid, location, self._registry.view, SINK_EXAMPLE)
         if input is None:
             raise MissingInputsError(operator=uid, location=location, example=SINK_EXAMPLE)
@@ -281,6 +286,7 @@ class Job:
                 inputs={"frame": (reader.one(input),)},
                 release=release,
                 gate=gate,
+                transaction=transaction,
             )
         )
 
@@ -317,6 +323,7 @@ class Job:
             operator.sink.validate()
             checks.check_folders(operator.uid, operator.location, operator.sink)
         check_sink_folders(self.sinks)
+        check_transactions(self.sinks)
 
     def runtime_mode(self, mode: Mode = "auto") -> RuntimeMode:
         """ "auto" is "batch" if all sources are bounded and "streaming" otherwise (FLIP-134)."""

@@ -82,6 +82,8 @@ class Operator:
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
     """Of a sink: what is asked before a release."""
+    transaction: str | None = None
+    """Of a sink: the name that sinks which are released together share."""
     ends: Ends | None = None
     """How a bounded source ends whose end cannot be frozen; None: it can, or it is refused in streaming mode."""
     splits: SplitSource | None = field(default=None, repr=False)

@@ -22,6 +22,9 @@ class SinkOperator(Protocol):
     @property
     def gate(self) -> Gate | None: ...
 
+    @property
+    def transaction(self) -> str | None: ...
+
 
 class HasSinks(Protocol):
     """A :class:`~.job.Job`, or as much of one."""

@@ -253,8 +253,7 @@ class JobMaster:
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state
-        since = max(state.last_released, state.sinks_released.get(effect.sink, 0))
-        self._releaser.release(effect.sink, state.checkpoints[effect.checkpoint], state.checkpoints.get(since))
+        self._releaser.release(effect.sink, state.checkpoints[effect.checkpoint], state.released_by_sink())
 
     def _completed(self, effect: NotifyCompleted) -> None:
         self._retention.completed(effect.checkpoint)

@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
+from airflow_provider_ckpt.job.sink_transactions import transactions
 
 
 @dataclass(frozen=True)
 class ReleasePolicies:
-    """``final_only``: sinks that release with the final checkpoint only; ``gates``: what is asked before, by sink."""
+    """``final_only``: sinks that release with the final checkpoint only; ``gates``: what is asked before, by sink;
+    ``transactions``: uids of those that are released with one, itself among them, of sinks that share a transaction."""
 
     final_only: frozenset[str] = frozenset()
     gates: Mapping[str, Gate] = field(default_factory=dict)
+    transactions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sinks: Iterable[SinkOperator]) -> ReleasePolicies:
         known = list(sinks)
         final_only = frozenset(one.uid for one in known if one.release == "final")
-        return cls(final_only, {one.uid: one.gate for one in known if one.gate is not None})
+        gates = {one.uid: one.gate for one in known if one.gate is not None}
+        return cls(final_only, gates, transactions(known))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
-from airflow_provider_ckpt.jobmaster.releaser import position
+from airflow_provider_ckpt.jobmaster.sink_releases import position
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, Restored
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.releaser import position
+from airflow_provider_ckpt.jobmaster.sink_releases import position
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobGraph

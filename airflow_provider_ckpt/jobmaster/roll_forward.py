@@ -15,8 +15,8 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, JobHasWorkersError, ReleaseHeldError
 from airflow_provider_ckpt.jobmaster.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.releaser import GateClosed, SinkReleases
 from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
+from airflow_provider_ckpt.jobmaster.sink_releases import GateClosed, SinkReleases
 from airflow_provider_ckpt.jobmaster.takeover import claim
 from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
@@ -150,8 +150,7 @@ class RollForward:
 
     def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int]:
         """Up to the newest completed checkpoint."""
-        since = max(state.last_released, state.sinks_released.get(uid, 0))
-        return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.checkpoints.get(since))
+        return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.released_by_sink())
 
     def _leave(self, journal: Journal) -> None:
         journal.write(replace(self._leaves, at=time.time()))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, JobDeletedError
+from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointCompleted
 from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.definition import JobDefinition
@@ -122,6 +123,12 @@ class JobState(Reconfigurations):
         """The remembered checkpoints that are completed and not released, ascending. Releasing the last of them
         releases what the others cover."""
         return tuple(number for number in sorted(self.checkpoints) if number > self.last_released)
+
+    def released_by_sink(self) -> dict[str, CheckpointCompleted | None]:
+        """The last checkpoint that each sink has; None: nothing yet."""
+        sinks = {uid for vertex in self.graph().vertices for uid in vertex.sinks}
+        last = {uid: max(self.last_released, self.sinks_released.get(uid, 0)) for uid in sinks}
+        return {uid: self.checkpoints.get(number) for uid, number in last.items()}
 
     @property
     def has_unreleased(self) -> bool:

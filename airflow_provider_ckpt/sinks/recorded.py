@@ -25,6 +25,8 @@ class RecordedSink:
     release: str
     gate: None = None
     """What the journal tells of one that has a gate is not enough to release in it."""
+    transaction: None = None
+    """A folder is in no transaction."""
 
 
 @dataclass(frozen=True)

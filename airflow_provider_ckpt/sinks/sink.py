@@ -163,6 +163,11 @@ class Sink(ABC):
         anything refuses the job. A sink whose folder holds nothing that is read from there has nothing to say."""
         return ()
 
+    def not_released_with(self, other: Sink) -> str | None:
+        """Why this one and ``other``, another sink of the job, cannot be released in one transaction
+        (:meth:`BoundSink.release_together`); None if they can. Called with :meth:`validate`, if the job wants it."""
+        return f"a {type(self).__name__} is released by itself"
+
     def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
         """Where Spark itself writes, each URI with its fsspec options, so that Spark can be told how to reach
         it. Called in the driver before any source is read, and without options after :meth:`validate`; does no I/O.
@@ -237,6 +242,16 @@ class BoundSink(ABC):
         * Raises TransientError subclasses if trying again may help, TerminalError subclasses if not.
         """
 
+    def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+        """What :meth:`release` does, for several sinks of one job at once, in one atomic step of the target: it happens
+        in all of them or in none. ``shares``: this sink's among them, in an order that is the same in each call.
+        Returns counts, one for each share.
+
+        Called instead of :meth:`release` for sinks that share a transaction, which :meth:`Sink.not_released_with` has
+        let pass. Of some of them the checkpoint may be released already.
+        """
+        raise NotImplementedError("a sink that lets others be released with it does that")
+
     @abstractmethod
     def last_released(self) -> int:
         """The highest checkpoint the target knows to be released, 0 if none; read from the target, not from
@@ -267,3 +282,11 @@ class BoundSink(ABC):
         """Delete what was staged under these ids, and nothing else; silent about those that are gone. Called only for
         ids of :meth:`staged` of which :meth:`collect_garbage` would be right to delete each."""
         raise NotImplementedError("a sink that tells what it has staged deletes it, too")
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one sink has in a release of several."""
+
+    sink: BoundSink
+    handles: Sequence[Handle]

@@ -43,7 +43,8 @@ def records(all_rows: DataFrame) -> DataFrame:
 
 CATALOG = {"type": "sql", "uri": f"sqlite:///{BASE}/catalog.db", "warehouse": f"file://{BASE}/warehouse"}
 job.sink("files", rows, FileSink(f"{BASE}/files"))
-job.sink("table", rows, PostgresSink("together.rows", conn_id="shop_db", create=True))
+job.sink("table", rows, PostgresSink("together.rows", conn_id="shop_db", create=True), transaction="shop")
+job.sink("second", rows, PostgresSink("together.second", conn_id="shop_db", create=True), transaction="shop")
 job.sink("mariadb", rows, SqlSink("rows", conn_id="shop_sql", create=True))
 job.sink("delta", rows, DeltaSink(f"{BASE}/delta"))
 job.sink("iceberg", rows, IcebergSink("lake.rows", catalog=CATALOG))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 VARIABLE = "CKPT_SINK_STEP"
-SINKS = ("files", "table", "mariadb", "delta", "iceberg", "topic")
+SINKS = ("files", "table", "second", "mariadb", "delta", "iceberg", "topic")
 RECORDS = {
     "published": r'"type": "Batch"',
     "triggered": r'"type": "CheckpointTriggered"',
@@ -51,9 +51,11 @@ class _Stop:
         from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
         from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 
-        for kind in (BoundFileSink, BoundKafkaSink, BoundLakeSink, BoundPostgresSink, BoundSqlSink):
+        for kind in (BoundFileSink, BoundKafkaSink, BoundLakeSink, BoundSqlSink):
             for name in ("stage", "release"):
                 self._wrap(kind, name, self._call_of(name))
+        self._wrap(BoundPostgresSink, "stage", self._call_of("stage"))
+        self._wrap(BoundPostgresSink, "release_together", self._is_release_of_some)
         self._install_inside()
         self._install_records()
 
@@ -80,6 +82,11 @@ class _Stop:
             return self._what == name and self._sink == sink._context.uid and (name == "stage" or bool(given[0]))
 
         return is_it
+
+    def _is_release_of_some(self, sink: Any, shares: Any, checkpoint: int) -> bool:
+        uids = [share.sink._context.uid for share in shares if share.handles]
+        self._in_release.sink = self._sink if self._sink in uids else None
+        return self._what == "release" and self._sink in uids
 
     def _is_inside(self) -> bool:
         return self._what == "inside" and self._sink == getattr(self._in_release, "sink", None)

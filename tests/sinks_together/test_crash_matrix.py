@@ -97,6 +97,7 @@ def check_nothing_twice(world: World) -> None:
         shown = world.shown(sink)
         assert len(shown) == len(set(shown)), f"{sink} shows rows twice"
         assert set(shown) <= world.ids, f"{sink} shows rows that nobody has given"
+    assert world.differ() == 0, "the tables of one transaction differ"
 
 
 def check_computed(world: World) -> None:

@@ -149,9 +149,23 @@ class World:
         return [row["id"] for row in self.files.released("files")]
 
     def _of_table(self) -> list[int]:
-        if not self._run("SELECT 1 FROM pg_tables WHERE schemaname = 'together'"):
+        if not self._run("SELECT 1 FROM pg_tables WHERE schemaname = 'together' AND tablename = 'rows'"):
             return []
         return [row[0] for row in self._run("SELECT id FROM together.rows")]
+
+    def _of_second(self) -> list[int]:
+        if not self._run("SELECT 1 FROM pg_tables WHERE schemaname = 'together' AND tablename = 'second'"):
+            return []
+        return [row[0] for row in self._run("SELECT id FROM together.second")]
+
+    def differ(self) -> int:
+        """In how many rows the two tables of one transaction differ, as one query sees them."""
+        if not self._of_second():
+            return len(self._of_table())
+        tables = ("together.rows", "together.second")
+        sides = [f"(SELECT * FROM {one} EXCEPT SELECT * FROM {other})" for one, other in (tables, tables[::-1])]
+        [[found]] = self._run(f"SELECT count(*) FROM ({' UNION ALL '.join(sides)}) AS differing")
+        return int(found)
 
     def _of_mariadb(self) -> list[int]:
         if "rows" not in self._tables_of_maria():

@@ -469,7 +469,7 @@ def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: Subtask) -> No
             post=subtask.posted.append,
             check_fenced=subtask.check_fenced,
         )
-        releaser.release("out", completed, None)
+        releaser.release("out", completed, {})
         releaser.close()
         assert released == expected
     assert [type(told).__name__ for told in subtask.posted] == ["ReleaseDone", "ReleaseFailed"]

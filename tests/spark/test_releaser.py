@@ -21,9 +21,10 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, StageRequest
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
+from tests.support.waiting import wait_until
 
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
 
@@ -87,7 +88,7 @@ def release(
         check_fenced=lambda: None,
     )
     for one, after in pairs:
-        releaser.release("s", one, after)
+        releaser.release("s", one, {"s": after})
     releaser.close()
     return answers
 
@@ -165,7 +166,7 @@ def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(lo
     )
     now[0] = GRAPH.rescaled({"v": 3})
     both = {name: one.barrier(1, 1) for name, one in logs.items()}  # v/2 has not begun
-    releaser.release("s", CheckpointCompleted(1, 0.0, 1.0, "checkpoint", both, {}), None)
+    releaser.release("s", CheckpointCompleted(1, 0.0, 1.0, "checkpoint", both, {}), {})
     releaser.close()
     assert target.released == [(1, ["h0", "new"])]
 
@@ -237,3 +238,93 @@ def test_whatever_a_gate_raises_is_answered(log: SubtaskLog, error: BaseExceptio
 
     (told,) = release(log, Target(), (completed(log, 1), None), gate=gate)
     assert isinstance(told, ReleaseFailed)
+
+
+class Shop:
+    """A database with two sinks: what each call has released, by sink."""
+
+    def __init__(self) -> None:
+        self.released: list[tuple[int, dict[str, list[str]]]] = []
+        self.failing = 0
+        self.sinks = {uid: Table(uid, self) for uid in ("s", "t")}
+
+
+class Table(Target):
+    def __init__(self, uid: str, shop: Shop) -> None:
+        super().__init__()
+        self.uid, self.shop = uid, shop
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        raise AssertionError("it is never released by itself")
+
+    def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+        if self.shop.failing:
+            self.shop.failing -= 1
+            raise StorageTransientError(verb="commit", uri="u", reason="gone")
+        done = [(share.sink, [handle["id"] for handle in share.handles]) for share in shares]
+        self.shop.released.append((checkpoint, {sink.uid: ids for sink, ids in done if isinstance(sink, Table)}))
+        return [{"rows": len(ids)} for _, ids in done]
+
+
+def together(
+    log: SubtaskLog, shop: Shop, *asked: tuple[str, CheckpointCompleted, CheckpointCompleted | None], **gates: Gate
+) -> list[object]:
+    graph = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s", "t"), bounded=False),), ())
+    answers: list[object] = []
+    releaser = Releaser(
+        lambda: graph,
+        {SubtaskId("v/0"): log},
+        shop.sinks,
+        ReleasePolicies(gates=gates, transactions={"s": ("s", "t"), "t": ("s", "t")}),
+        job_id="j",
+        epoch=1,
+        post=answers.append,
+        check_fenced=lambda: None,
+    )
+    for uid, one, after in asked:
+        count = len(answers)
+        releaser.release(uid, one, {"s": after, "t": after})
+        wait_until(lambda: len(answers) > count, "an answer")  # noqa: B023
+    releaser.close()
+    return answers
+
+
+def publish_both(log: SubtaskLog, number: int) -> None:
+    log.publish(Batch(number, {}, handles={uid: {"id": f"{uid}{number}", "rows": 1} for uid in ("s", "t")}))
+
+
+def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_told_its_rows(log: SubtaskLog) -> None:
+    publish_both(log, 0)
+    first = completed(log, 1)
+    publish_both(log, 1)
+    second = completed(log, 2)
+    shop = Shop()
+    answers = together(log, shop, ("s", first, None), ("s", second, first), ("t", first, None), ("t", second, first))
+    assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]}), (2, {"s": ["s1"], "t": ["t1"]})]
+    assert answers == [
+        ReleaseDone(1, 1, "s", {"rows": 1}),
+        ReleaseDone(1, 2, "s", {"rows": 1}),
+        ReleaseDone(1, 1, "t", {"rows": 2}),  # what was released of it meanwhile, told once
+        ReleaseDone(1, 2, "t", {"rows": 0}),
+    ]
+
+
+def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -> None:
+    publish_both(log, 0)
+    one, shop, is_open = completed(log, 1), Shop(), [False]
+    asked = ("s", one, None), ("t", one, None)
+    assert together(log, shop, *asked, t=lambda pending: is_open[0]) == [ReleaseHeld(1, 1, "s"), ReleaseHeld(1, 1, "t")]
+    assert shop.released == []
+    is_open[0] = True
+    together(log, shop, *asked, t=lambda pending: is_open[0])
+    assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
+
+
+def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_next_one(log: SubtaskLog) -> None:
+    publish_both(log, 0)
+    one, shop = completed(log, 1), Shop()
+    shop.failing = 1
+    failed, *done = together(log, shop, ("s", one, None), ("t", one, None), ("s", one, None))
+    assert isinstance(failed, ReleaseFailed)
+    assert done == [ReleaseDone(1, 1, "t", {"rows": 1}), ReleaseDone(1, 1, "s", {"rows": 1})]
+    assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, SinkContext, SinkInput, StageRequest, attempt_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -143,15 +143,33 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- release
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        checked = [checked_handle(one, self.handle_format, self._context, str(self._table)) for one in handles]
-        staged = [handle for handle in checked if handle["rows"]]
-        refused = self._failures.release_refused(checkpoint)
+        return self.release_together([Share(self, handles)], checkpoint)[0]
+
+    def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+        staged = [(self._of_mine(share.sink), share.handles) for share in shares]
+        work = [(sink, sink._with_rows(handles)) for sink, handles in staged]
+        at = self
+
+        def refused(what: str) -> Exception:
+            return at._failures.release_refused(checkpoint)(what)
+
+        counts, left = list[dict[str, int]](), list[list[str]]()
         with self._open(f"release checkpoint {checkpoint}", refused) as connection:
-            counts = self._release(connection, staged, checkpoint)
-            left = self._left(connection)
+            for at, handles in work:
+                counts.append(at._release(connection, handles, checkpoint))
+                left.append(at._left(connection))
         with suppress(DatabaseUnreachableError):  # the next release or clean-up does it
-            self.delete_staged(left)
+            for (sink, _), names in zip(work, left, strict=True):
+                sink.delete_staged(names)
         return counts
+
+    def _of_mine(self, sink: BoundSink) -> BoundDatabaseSink[C]:
+        assert isinstance(sink, type(self)), f"{sink!r} is not of {self!r}'s kind"
+        return sink
+
+    def _with_rows(self, handles: Sequence[Handle]) -> list[Handle]:
+        checked = [checked_handle(one, self.handle_format, self._context, str(self._table)) for one in handles]
+        return [handle for handle in checked if handle["rows"]]
 
     def _release(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         seen = self._ledger.row(connection)

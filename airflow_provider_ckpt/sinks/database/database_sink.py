@@ -70,6 +70,15 @@ class DatabaseSink(Sink):
         if len(set(key)) < len(key):
             raise self.invalid("key", key, "names a column twice")
 
+    def not_released_with(self, other: Sink) -> str | None:
+        if not isinstance(other, type(self)):
+            return f"a {type(self).__name__} and a {type(other).__name__} are not in one database"
+        assert isinstance(other, DatabaseSink)
+        if (self.conn_id, self.url) == (other.conn_id, other.url):
+            return None
+        # two connections may lead to one database, but a transaction is of one
+        return "they have different connections"
+
     def invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
         return InvalidSinkError(sink=type(self).__name__, setting=setting, value=value, reason=reason)
 

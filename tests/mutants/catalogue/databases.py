@@ -10,6 +10,7 @@ _RULES = f"{_AT}test_rules.py"
 _SQL = "tests/sinks/sql/"
 _DIES_IN_STAGE = "test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected"
 _AT_ONCE = (f"{_CRASHES}::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",)
+_BOTH_OR_NONE = "test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none"
 _LEDGER = (
     f"{_RULES}::test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing",
     f"{_RULES}::test_a_ledger_of_an_older_backup_is_refused",
@@ -206,5 +207,35 @@ DATABASES = (
         "    if False and",
         (f"{_SQL}test_refusals.py::test_rows_that_mariadb_does_not_take_are_refused_while_they_are_staged",),
         "a VARCHAR loses blanks at its end, however strict the server is",
+    ),
+    *(
+        Mutant(
+            f"{name}-in-transactions-of-their-own",
+            "R9",
+            "sinks/database/bound_database_sink.py",
+            "                left.append(at._left(connection))",
+            "                left.append(at._left(connection))\n                connection.commit()",
+            (f"{folder}test_together.py::{_BOTH_OR_NONE}",),
+            "of a checkpoint one table shows its rows and another one does not, for ever if the job is given up",
+        )
+        for name, folder in (("tables-of-postgresql", _AT), ("tables", _SQL))
+    ),
+    Mutant(
+        "each-of-a-transaction-by-itself",
+        "R9",
+        "jobmaster/sink_releases.py",
+        "        if uid in self._policies.transactions:",
+        "        if False:",
+        ("tests/spark/test_releaser.py",),
+        "sinks that share a transaction are released one after the other",
+    ),
+    Mutant(
+        "rows-of-a-shared-release-told-twice",
+        "R9",
+        "jobmaster/together_releases.py",
+        "self._untold.pop(uid, ",
+        "self._untold.get(uid, ",
+        ("tests/spark/test_releaser.py",),
+        "the journal counts rows twice, and the next start takes the target for one that has lost a release",
     ),
 )

@@ -110,7 +110,7 @@ RESCALING = (
     Mutant(
         "releases-by-the-graph-of-the-beginning",
         "R21",
-        "jobmaster/releaser.py",
+        "jobmaster/sink_releases.py",
         "        self._graph, self._logs = graph, logs\n",
         "        of = graph()\n        self._graph, self._logs = lambda: of, logs\n",
         ("tests/spark/test_releaser.py",),

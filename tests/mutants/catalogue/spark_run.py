@@ -471,7 +471,7 @@ _ENDS = (
     Mutant(
         "part-of-the-handles-released",
         "R9",
-        "jobmaster/releaser.py",
+        "jobmaster/sink_releases.py",
         "            if isinstance(record, Batch) and number < end and uid in record.handles",
         "            if isinstance(record, Batch) and number < end - 1 and uid in record.handles",
         _RELEASER,
@@ -480,7 +480,7 @@ _ENDS = (
     Mutant(
         "released-behind-the-checkpoint",
         "R9",
-        "jobmaster/releaser.py",
+        "jobmaster/sink_releases.py",
         "            if isinstance(record, Batch) and number < end and uid in record.handles",
         "            if isinstance(record, Batch) and uid in record.handles",
         _RELEASER,
@@ -489,7 +489,7 @@ _ENDS = (
     Mutant(
         "final-before-the-end-of-data",
         "R9",
-        "jobmaster/releaser.py",
+        "jobmaster/sink_releases.py",
         "        if uid in self._policies.final_only and not _is_final(completed):",
         "        if False:",
         _RELEASER,
@@ -498,7 +498,7 @@ _ENDS = (
     Mutant(
         "gate-not-asked",
         "R9",
-        "jobmaster/releaser.py",
+        "jobmaster/sink_releases.py",
         "        if not self._is_open(uid, completed, handles):",
         "        if False:",
         _RELEASER,
@@ -507,7 +507,7 @@ _ENDS = (
     Mutant(
         "any-answer-opens-the-gate",
         "R9",
-        "jobmaster/releaser.py",
+        "jobmaster/sink_releases.py",
         "        if not isinstance(answer, bool):",
         "        if False:",
         _RELEASER,
@@ -770,7 +770,7 @@ _RESTORE = (
     Mutant(
         "gate-error-is-for-good",
         "R9",
-        "jobmaster/releaser.py",
+        "jobmaster/sink_releases.py",
         "        except Exception as error:  # whatever it is",
         "        except ValueError as error:  # whatever it is",
         ("tests/spark/test_releaser.py",),

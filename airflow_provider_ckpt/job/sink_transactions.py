@@ -1,0 +1,44 @@
+"""Sinks of one job that are released in one transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+
+from airflow_provider_ckpt.job.errors import SinkTransactionError
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.sink_operator import SinkOperator
+
+
+def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
+    """Uid -> the uids that are released with it, itself among them, in the order of their definition: a table that
+    others refer to comes first. Sinks by themselves are not there."""
+    named = defaultdict[str, list[str]](list)
+    for one in sinks:
+        if one.transaction is not None:
+            named[one.transaction].append(one.uid)
+    return {uid: tuple(uids) for uids in named.values() for uid in uids}
+
+
+def check_transactions(sinks: Sequence[Operator]) -> None:
+    """Raises SinkTransactionError."""
+    known, members = {one.uid: one for one in sinks}, transactions(sinks)
+    for uid, uids in members.items():
+        if len(uids) == 1:  # rather a slip of the pen than a wish, and it would be noticed by readers only
+            raise _refused(known[uid], "no other sink of the job names it")
+    for one, other in permutations([known[uid] for uid in members], 2):
+        if one.transaction == other.transaction:
+            _check(one, other)
+
+
+def _check(one: Operator, other: Operator) -> None:
+    problem = one.sink.not_released_with(other.sink)
+    if problem is not None:
+        raise _refused(one, f"{problem} (sink {other.uid!r} names that transaction too)")
+    if one.release != other.release:
+        raise _refused(one, f"its release={one.release!r} differs from that of {other.uid!r}, {other.release!r}")
+
+
+def _refused(one: Operator, problem: str) -> SinkTransactionError:
+    return SinkTransactionError(operator=one.uid, location=one.location, transaction=one.transaction, problem=problem)

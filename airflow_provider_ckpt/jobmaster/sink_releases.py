@@ -1,0 +1,118 @@
+"""What a checkpoint releases in a sink, and in those that share a transaction with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.gate import Gate, PendingRelease
+from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.together_releases import TogetherReleases
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share
+
+Since = Mapping[str, CheckpointCompleted | None]
+"""Of each sink the last checkpoint that it has."""
+
+
+class GateClosed(Exception):
+    """The gate of the sink said that they are not to be released yet."""
+
+
+class SinkReleases:
+    """What a checkpoint releases in one sink. ``graph``: gives the one that the job runs now. ``logs``: of every
+    subtask that a checkpoint knows, loaded."""
+
+    def __init__(
+        self,
+        job_id: str,
+        graph: Callable[[], JobGraph],
+        logs: Mapping[SubtaskId, LogReader],
+        sinks: Mapping[str, BoundSink],
+        policies: ReleasePolicies,
+    ) -> None:
+        self._job_id, self._sinks, self._policies = job_id, sinks, policies
+        self._graph, self._logs = graph, logs
+        # one for each transaction: one that is slow holds up no other
+        self._together = {members: TogetherReleases() for members in policies.transactions.values()}
+
+    def carry_out(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, int]:
+        """Release what was staged between the last checkpoint that the sink has and this one; what the sink counted.
+        Raises GateClosed, and what the sink, or the gate, fails with."""
+        if uid in self._policies.final_only and not _is_final(completed):
+            return {}
+        if uid in self._policies.transactions:
+            together = self._together[self._policies.transactions[uid]]
+            return together.carry_out(uid, completed.checkpoint, lambda: self._release_all(uid, completed, since))
+        return self._sinks[uid].release(self._let_pass(uid, completed, since), completed.checkpoint)
+
+    def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
+        """Of all sinks that share its transaction, once the gate of each lets its rows pass."""
+        members = self._policies.transactions[uid]
+        shares = [Share(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
+        counts = self._sinks[uid].release_together(shares, completed.checkpoint)
+        return dict(zip(members, counts, strict=True))
+
+    def _let_pass(self, uid: str, completed: CheckpointCompleted, since: Since) -> list[Handle]:
+        # a sink that releases at the end only has been released nothing so far
+        after = None if uid in self._policies.final_only else since.get(uid)
+        handles = self._handles(uid, completed, after)
+        if not self._is_open(uid, completed, handles):
+            raise GateClosed
+        return handles
+
+    def _is_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:
+        gate = self._policies.gates.get(uid)
+        if gate is None:
+            return True
+        rows = sum(handle["rows"] for handle in handles)
+        if not rows:
+            return True
+        answer = self._ask(gate, PendingRelease(self._job_id, uid, completed.checkpoint, rows))
+        if not isinstance(answer, bool):  # "false" is true
+            raise GateAnswerError(job=self._job_id, sink=uid, checkpoint=completed.checkpoint, answer=answer)
+        return answer
+
+    @staticmethod
+    def _ask(gate: Gate, pending: PendingRelease) -> object:
+        try:
+            return gate(pending)
+        except Exception as error:  # whatever it is: it is no answer, and not the sink's failure
+            cause = str(error) if isinstance(error, CkptError) else f"{type(error).__name__}: {error}"
+            raise GateFailedError(
+                job=pending.job_id, sink=pending.sink, checkpoint=pending.checkpoint, cause=cause
+            ) from error
+
+    def _handles(self, uid: str, completed: CheckpointCompleted, since: CheckpointCompleted | None) -> list[Handle]:
+        found: list[Handle] = []
+        for vertex in [one for one in self._graph().vertices if uid in one.sinks]:
+            for subtask in [one for one in vertex.subtasks if one in completed.subtasks]:  # it may have got more since
+                found += self._of(subtask, uid, completed, since)
+        return found
+
+    def _of(
+        self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, after: CheckpointCompleted | None
+    ) -> list[Handle]:
+        end = position(completed, subtask)
+        start = 0 if after is None else position(after, subtask)
+        return [
+            dict(record.handles[uid])
+            for number, record in self._logs[subtask].records(start)
+            if isinstance(record, Batch) and number < end and uid in record.handles
+        ]
+
+
+def _is_final(completed: CheckpointCompleted) -> bool:
+    """Also one that was triggered as an ordinary one: the last end of data may overtake its barrier."""
+    return completed.kind == "final" or all(snapshot.finished for snapshot in completed.subtasks.values())
+
+
+def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
+    """The position of the subtask's log that the checkpoint covers; 0 if it had not started."""
+    snapshot = completed.subtasks.get(subtask)
+    return 0 if snapshot is None else snapshot.position

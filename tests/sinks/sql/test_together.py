@@ -1,0 +1,70 @@
+"""Tables that are released in one transaction: of a checkpoint all of them show everything, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError
+from airflow_provider_ckpt.sinks.sink import Share
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from tests.sinks.sql.world import Steps, World, rows_of, staged
+
+WHEN: tuple[When, ...] = ("before", "after")
+NAMES = ("lines", "orders")
+
+
+@pytest.fixture
+def two(world: World) -> World:
+    for name in NAMES:
+        world.table("id int NOT NULL PRIMARY KEY, city text", name)
+    return world
+
+
+def bind(world: World, new: bool = False, **given: Any) -> list[BoundSqlSink]:
+    make = world.new if new else world.bind
+    return [make(uid=name, table=name, **given) for name in NAMES]
+
+
+def release(sinks: list[BoundSqlSink], number: int, *handles: Any) -> list[dict[str, int]]:
+    shares = [Share(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
+    return sinks[0].release_together(shares, number)
+
+
+def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none(two: World) -> None:
+    sinks, count, number = bind(two, new=True), 99, 0
+    for when in WHEN:
+        at = 1
+        while at <= count:
+            number += 1
+            handles = [[staged(sink, number)] for sink in sinks]
+            steps = Steps(at, when)
+            with pytest.raises(SimulatedCrash):
+                release(bind(two, connect=two.dying(steps)), number, *handles)
+            one, other = (two.rows(name) for name in NAMES)
+            assert one == other == rows_of(*range(1, number + ("COMMIT" in steps.done)))
+            assert release(bind(two), number, *handles) == [{"rows": 2}, {"rows": 2}]
+            assert [two.rows(name) for name in NAMES] == [rows_of(*range(1, number + 1))] * 2
+            assert (two.staged(), [sink.last_released() for sink in sinks]) == ([], [number, number])
+            if count == 99:
+                number += 1
+                watched = Steps()
+                handles = [[staged(sink, number)] for sink in sinks]
+                release(bind(two, connect=two.dying(watched)), number, *handles)
+                count = len(watched.done)
+            at += 1
+
+
+def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink(two: World) -> None:
+    sinks = bind(two, new=True)
+    handles = [[staged(sink, 1)] for sink in sinks]
+    two.put((10, "of somebody else"))
+    with pytest.raises(ReleaseRefusedError) as caught:
+        release(sinks, 1, *handles)
+    assert caught.value.data["sink"] == "orders"
+    assert two.rows("lines") == []
+    two.run(f"DELETE FROM {two.schema}orders")
+    assert release(sinks, 1, *handles) == [{"rows": 2}, {"rows": 2}]
+    assert [two.rows(name) for name in NAMES] == [rows_of(1)] * 2
