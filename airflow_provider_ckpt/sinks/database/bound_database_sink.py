@@ -21,6 +21,9 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, SinkConte
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+REMEMBERED = 100
+"""For so many checkpoints more the ledger knows each batch that was released: a process that comes late is told that it
+is done, and not that somebody else releases there."""
 Answers = list[dict[str, Any]]
 """Of each partition that Spark counts: ``part`` and ``rows``."""
 
@@ -198,7 +201,15 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 raise self._failures.missing(handle, checkpoint, moved)
         rows = sum(handle["rows"] for handle in decision.waiting)
         self._ledger.note_release(connection, [handle["id"] for handle in decision.waiting], checkpoint, rows)
+        self._forget_released(connection, staged)
         return {"rows": rows}
+
+    def _forget_released(self, connection: C, staged: Sequence[Handle]) -> None:
+        """Of what was released before any of these was staged no call will speak again: whoever asks for this release
+        knows that the one before it was done, and so will whoever comes after."""
+        known = min((handle["since"] for handle in staged), default=0) - REMEMBERED
+        if known > 0:
+            self._ledger.forget_released(connection, known)
 
     def last_released(self) -> int:
         with self._transaction("read its ledger") as connection:

@@ -39,6 +39,10 @@ class Ledger(ABC, Generic[C]):
     def note_release(self, connection: C, handles: Collection[str], checkpoint: int, rows: int) -> None: ...
 
     @abstractmethod
+    def forget_released(self, connection: C, upto: int) -> None:
+        """Handles that were released as that checkpoint or an earlier one."""
+
+    @abstractmethod
     def another_has_released(self, connection: C) -> bool:
         """Whether another sink of this job has put rows into the table."""
 

@@ -105,6 +105,11 @@ class PostgresLedger(Ledger[Connection]):
             (checkpoint, rows, *self._who),
         )
 
+    def forget_released(self, connection: Connection, upto: int) -> None:
+        connection.execute(
+            self._in("DELETE FROM {}.released WHERE job = %s AND sink = %s AND checkpoint <= %s"), (*self._who, upto)
+        )
+
     def another_has_released(self, connection: Connection) -> bool:
         asked = "SELECT EXISTS (SELECT FROM {}.ledger WHERE job = %s AND sink <> %s AND target = %s AND last > 0)"
         return bool(_one(connection.execute(self._in(asked), (*self._who, str(self.target)))))

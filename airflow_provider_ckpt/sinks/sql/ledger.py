@@ -111,6 +111,13 @@ class SqlLedger(Ledger[Connection]):
         table = self.tables.ledger
         connection.execute(update(table).where(self._mine(table)).values(last=checkpoint, rows=rows))
 
+    def forget_released(self, connection: Connection, upto: int) -> None:
+        """Not those whose staging table waits to be dropped: that they are released is what is known of it."""
+        table, staged = self.tables.released, self.tables.staged
+        waiting = select(staged.c.handle).where(self._mine(staged))
+        old = and_(self._mine(table), table.c.checkpoint <= upto, table.c.handle.not_in(waiting))
+        connection.execute(delete(table).where(old))
+
     def another_has_released(self, connection: Connection) -> bool:
         table = self.tables.ledger
         others = and_(table.c.job == self.context.job_id, table.c.sink != self.context.uid)

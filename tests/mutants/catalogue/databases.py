@@ -238,4 +238,13 @@ DATABASES = (
         ("tests/spark/test_releaser.py",),
         "the journal counts rows twice, and the next start takes the target for one that has lost a release",
     ),
+    Mutant(
+        "ledger-forgets-what-is-in-the-call",
+        "R9",
+        "sinks/database/bound_database_sink.py",
+        '        known = min((handle["since"] for handle in staged), default=0) - REMEMBERED',
+        '        known = max((handle["since"] for handle in staged), default=0) + 1 - REMEMBERED',
+        (f"{_RULES}::test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else",),
+        "a batch whose release the journal did not hear of counts as missing for ever",
+    ),
 )

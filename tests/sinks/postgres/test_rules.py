@@ -36,7 +36,7 @@ from airflow_provider_ckpt.sinks.postgres.address import Address
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
-from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from tests.sinks.postgres.world import COLUMNS, Rows, World, batch, request, rows_of, stage, staged
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "postgres-handle-v1.json"
@@ -179,6 +179,24 @@ def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
     world.run(f'UPDATE "{world.staging}".ledger SET last = 0')
     with pytest.raises(LedgerLostError, match=r"its last release is 0, and batch .* knows of 1"):
         sink.release([handle], 2)
+
+
+@pytest.mark.parametrize("remembered", [0, 2])
+def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else(
+    world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    """Each call is made again with all that the journal does not know to be released: that of the release before."""
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.bound_database_sink.REMEMBERED", remembered)
+    world.table("id int NOT NULL PRIMARY KEY, city text")
+    sink = world.new()
+    before: list[Handle] = []
+    for number in range(1, 12):
+        now = [staged(sink, number)]
+        assert sink.release([*before, *now], number) == {"rows": 2}
+        assert world.bind().release([*before, *now], number) == {"rows": 2}
+        before = now
+    assert world.rows() == rows_of(*range(1, 12))
+    assert sorted(world.released()) == list(range(10 - remembered, 12))
 
 
 def test_r9_a_lower_checkpoint_with_a_batch_that_was_never_released_tells_of_another_job(world: World) -> None:

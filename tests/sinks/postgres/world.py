@@ -142,6 +142,10 @@ class World:
         asked = f"""SELECT handle FROM "{self.staging}".staged JOIN pg_class ON relname = staging ORDER BY handle"""
         return [row[0] for row in self.run(asked)]
 
+    def released(self) -> list[int]:
+        """The checkpoint of each batch that the ledger knows to be released."""
+        return [row[0] for row in self.run(f'SELECT checkpoint FROM "{self.staging}".released')]
+
     def staging_tables(self) -> int:
         [[found]] = self.run(
             "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
-from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.checks import about
 from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError, DialectRefusedError
@@ -19,7 +19,7 @@ from airflow_provider_ckpt.sinks.sql.inserting import told
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sqlite_world import SQLiteWorld
-from tests.sinks.sql.world import COLUMNS, World, staged
+from tests.sinks.sql.world import COLUMNS, World, rows_of, staged
 from tests.support.mariadb import PASSWORD
 
 CONTEXT = SinkContext("orders", "lake")
@@ -167,3 +167,21 @@ def test_checks_are_taken_along_if_all_their_columns_are_given() -> None:
     assert about("`a` <> '`b`' and `a` > 1", ["a"])
     assert not about("`a` <> `b`", ["a"])
     assert not about("1 = 1", ["a"])
+
+
+@pytest.mark.parametrize("remembered", [0, 2])
+def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else(
+    world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    """Each call is made again with all that the journal does not know to be released: that of the release before."""
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.bound_database_sink.REMEMBERED", remembered)
+    world.table("id int NOT NULL PRIMARY KEY, city text")
+    sink = world.new()
+    before: list[Handle] = []
+    for number in range(1, 12):
+        now = [staged(sink, number)]
+        assert sink.release([*before, *now], number) == {"rows": 2}
+        assert world.bind().release([*before, *now], number) == {"rows": 2}
+        before = now
+    assert world.rows() == rows_of(*range(1, 12))
+    assert sorted(world.released()) == list(range(10 - remembered, 12))

@@ -167,6 +167,10 @@ class World(ABC):
         found = self.run(f"SELECT handle, staging FROM {self.schema}ckpt_staged ORDER BY handle")
         return [handle for handle, staging in found if staging in there]
 
+    def released(self) -> list[int]:
+        """The checkpoint of each batch that the ledger knows to be released."""
+        return [row[0] for row in self.run(f"SELECT checkpoint FROM {self.schema}ckpt_released")]
+
     def staging_tables(self) -> int:
         return len([name for name in self.tables() if name.startswith("ckpt_s_")])
 
