@@ -29,8 +29,12 @@ $(STAMP): requirements-dev.lock setup.cfg pyproject.toml .ci/setup
 	@touch $@
 
 .PHONY: test
-test: setup ## the fast tests (Spark and Airflow included; a few minutes)
+test: setup ## the fast tests (Spark and Airflow included; a quarter of an hour on two cores)
 	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
+
+.PHONY: slow
+slow: setup ## the tests that take ten seconds or more (CKPT_SLOW=1/4 CKPT_SLOW_SEED=2: a portion of them)
+	CKPT_SLOW=$${CKPT_SLOW:-only} $(PYTEST) -n $(TEST_JOBS) --dist loadfile --timeout 900
 
 .PHONY: demo
 demo: setup ## a job with history and a live feed, on this machine
@@ -52,7 +56,7 @@ type: setup ## mypy --strict over the package and the tests
 
 .PHONY: docs
 docs: setup ## run the examples in README.md and docs/
-	$(PYTEST) tests/docs
+	CKPT_SLOW=all $(PYTEST) tests/docs
 
 .PHONY: sim
 sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
@@ -64,7 +68,7 @@ chaos: setup ## kill -9 of real processes
 
 .PHONY: workers
 workers: setup ## JobMasters and workers in processes of their own: killed, frozen, told to leave, taken over
-	$(PYTEST) tests/workers -m "workers or not workers" --timeout 1800
+	CKPT_SLOW=all $(PYTEST) tests/workers -m "workers or not workers" --timeout 1800
 
 .PHONY: mutants
 mutants: setup ## deliberate defects, each of which a test must notice (CKPT_MUTANTS=fast: those without Spark)
@@ -101,7 +105,7 @@ tables: setup ## sinks of tables beside Spark with Delta's own jar (needs mvn; d
 
 .PHONY: sinks
 sinks: setup ## every sink on its real target, and jobs with all of them killed at each step (an hour and a half)
-	$(PYTEST) tests/sinks tests/lakes -n $(TEST_JOBS) --dist loadfile
+	CKPT_SLOW=all $(PYTEST) tests/sinks tests/lakes -n $(TEST_JOBS) --dist loadfile
 	$(PYTEST) tests/lakes -m tables --timeout 1800
 	$(PYTEST) tests/kafka -m kafka --timeout 1800
 	$(PYTEST) tests/sinks_together tests/airflow/test_orders_everywhere.py -m sinks --timeout 7200

@@ -13,6 +13,9 @@ import tempfile
 from pathlib import Path
 
 import hypothesis
+import pytest
+
+from tests.support import slow
 
 _FOREIGN = ("AIRFLOW", "SPARK", "PYSPARK", "HADOOP", "AWS_")
 _MEMORY = Path("/dev/shm")
@@ -60,3 +63,8 @@ _write_to_memory()
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.hookimpl(trylast=True)  # once the folders' own have put their markers
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    slow.choose(config, items)

@@ -117,7 +117,7 @@ class Scratch:
         command += [*more, f"--timeout={each}", f"--basetemp={self.folder / 'tmp'}", *tests]
         command += ["-m", "kafka"] if on_broker else []
         jvm = {} if on_broker or self.jvm is None else self.jvm.env()
-        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), **jvm}
+        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), "CKPT_SLOW": "all", **jvm}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -41,7 +42,8 @@ def records(all_rows: DataFrame) -> DataFrame:
     return all_rows.select(F.col("id").cast("string").alias("key"), F.to_json(F.struct("id", "k")).alias("value"))
 
 
-CATALOG = {"type": "sql", "uri": f"sqlite:///{BASE}/catalog.db", "warehouse": f"file://{BASE}/warehouse"}
+SHOP = os.environ.get("AIRFLOW_CONN_SHOP_DB", "").replace("postgresql://", "postgresql+psycopg://")
+CATALOG = {"type": "sql", "uri": SHOP, "warehouse": f"file://{BASE}/warehouse"}
 job.sink("files", rows, FileSink(f"{BASE}/files"))
 job.sink("table", rows, PostgresSink("together.rows", conn_id="shop_db", create=True), transaction="shop")
 job.sink("second", rows, PostgresSink("together.second", conn_id="shop_db", create=True), transaction="shop")

@@ -44,6 +44,7 @@ class World:
         self.ids: set[int] = set()
         self._run("DROP SCHEMA IF EXISTS together, ckpt CASCADE")
         self._run("CREATE SCHEMA together")
+        self._run("DROP TABLE IF EXISTS iceberg_tables, iceberg_namespace_properties")
         self._run_in_maria("DROP DATABASE IF EXISTS together")
         self._run_in_maria("CREATE DATABASE together")
         load_catalog(None, **self._catalog).create_namespace("lake")
@@ -69,7 +70,7 @@ class World:
     def _catalog(self) -> dict[str, str]:
         return {
             "type": "sql",
-            "uri": f"sqlite:///{self.base}/catalog.db",
+            "uri": self.url.replace("postgresql://", "postgresql+psycopg://"),
             "warehouse": f"file://{self.base}/warehouse",
         }
 
