@@ -37,4 +37,5 @@ def _is_slow(item: pytest.Item) -> bool:
 
 
 def _is_named(item: pytest.Item, named: tuple[str, ...]) -> bool:
-    return any(argument.endswith(item.nodeid) or argument.endswith(item.nodeid.split("[")[0]) for argument in named)
+    names = item.nodeid, item.nodeid.split("[")[0]
+    return any(argument.endswith(names) for argument in named)
