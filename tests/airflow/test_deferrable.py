@@ -527,6 +527,7 @@ def test_a_driver_that_takes_too_long_is_asked_to_leave_and_the_retry_goes_on_be
     assert len(spark_submit.calls) == 2
 
 
+@pytest.mark.slow
 def test_a_whole_dag_run_defers_and_is_resumed(
     run: Callable[..., Any],
     make: Any,

@@ -42,6 +42,7 @@ def anew(journal: Journal) -> None:
     coordinated(prepared_anew(ended(journal, "RESTARTING"), RETRY), RETRY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [lost, anew], ids=["a result is lost", "batch_recovery is off"])
 @pytest.mark.parametrize("form", ["mapped", "listed"])
 def test_it_runs_again_in_its_first_try_and_its_task_turns_green_with_the_job(

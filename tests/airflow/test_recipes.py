@@ -67,6 +67,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: json.dumps(row))
 
 
+@pytest.mark.slow
 def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
     assert rows(lake / "revenue" / "day=2026-01-02") == [{"shop": "A", "revenue": 7.0}]
 
 
+@pytest.mark.slow
 def test_what_one_job_prepares_another_reads_before_it_goes(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:
@@ -105,6 +107,7 @@ def test_what_one_job_prepares_another_reads_before_it_goes(
     assert left == []
 
 
+@pytest.mark.slow
 def test_dag_runs_that_continue_one_job_release_every_row_once(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:

@@ -29,6 +29,7 @@ def gone(pid: int) -> bool:
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
 def test_r8_spark_submit_goes_when_its_airflow_task_is_killed(spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play(status("started", epoch=1), wait=True)

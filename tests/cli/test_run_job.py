@@ -82,6 +82,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
     return Pipeline(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline) -> None:
     first = pipeline.run_until([2, 4], "stop")
     assert first.returncode == 0, first.stderr
@@ -100,6 +101,7 @@ def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline)
     assert "FINISHED already" in third.stdout
 
 
+@pytest.mark.slow
 def test_a_python_udf_behind_a_result_partition_is_run(pipeline: Pipeline) -> None:
     """Spark 4.2.0 would wait for ever in its first batch (SPARK-58241)."""
     pipeline.write(how="chain=False")
@@ -108,6 +110,7 @@ def test_a_python_udf_behind_a_result_partition_is_run(pipeline: Pipeline) -> No
     assert pipeline.rows() == [2, 4]
 
 
+@pytest.mark.slow
 def test_a_function_that_raises_is_refused_with_its_traceback(pipeline: Pipeline) -> None:
     pipeline.write("raise KeyError('no such shop')")
     done = pipeline.run()
@@ -125,6 +128,7 @@ def test_a_spark_that_does_not_start_is_told_in_one_line_behind_its_own(pipeline
     assert not pipeline.root.exists()
 
 
+@pytest.mark.slow
 def test_a_jvm_that_ends_while_the_job_is_planned_is_told_and_is_no_mistake_of_the_job(pipeline: Pipeline) -> None:
     pipeline.write(
         "import os; os.kill(int(orders.sparkSession._jvm.java.lang.ProcessHandle.current().pid()), 9); orders.count()"
@@ -137,6 +141,7 @@ def test_a_jvm_that_ends_while_the_job_is_planned_is_told_and_is_no_mistake_of_t
     assert not pipeline.root.exists()
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None:
     pipeline.write("orders = orders.where(F.raise_error(F.lit('no such shop')).isNull())")
     done = pipeline.run()
@@ -145,6 +150,7 @@ def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None
     assert pipeline.rows() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_job_with_a_savepoint_and_the_next_run_goes_on(
     pipeline: Pipeline, number: signal.Signals
@@ -165,6 +171,7 @@ def test_a_signal_stops_the_job_with_a_savepoint_and_the_next_run_goes_on(
     assert pipeline.rows() == [2, 4]
 
 
+@pytest.mark.slow
 def test_the_status_of_a_job_whose_driver_was_killed_says_so(
     pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,6 +190,7 @@ def test_the_status_of_a_job_whose_driver_was_killed_says_so(
     assert json.loads(capsys.readouterr().out)["driver_alive"] is False
 
 
+@pytest.mark.slow
 def test_a_job_that_was_deleted_does_not_begin_anew_beside_what_it_released(pipeline: Pipeline) -> None:
     delete = ["delete", "orders", "--root", str(pipeline.root)]
     pipeline.run_until([2, 4], "stop")

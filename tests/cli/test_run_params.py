@@ -49,6 +49,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=env)
 
 
+@pytest.mark.slow
 def test_a_modules_functions_have_the_parameters_in_the_executors_and_the_journal_shows_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,6 +102,7 @@ def is_gone(job: PastJob) -> bool:
     return (job.parts(), job.staged()) == (["journal"], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", STATUSES)
 def test_r16_a_deletion_may_die_at_every_verb(status: JobStatus, tmp_path: Path) -> None:
     worlds = Worlds(tmp_path, status)

@@ -95,6 +95,7 @@ def test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else(storage: St
     assert job.data() == KEPT, late
 
 
+@pytest.mark.slow
 def test_r16_a_clean_up_that_dies_anywhere_has_taken_nothing_of_it_and_the_next_one_does_the_rest(
     tmp_path: Path,
 ) -> None:

@@ -26,6 +26,7 @@ session.stop()
 """
 
 
+@pytest.mark.slow
 def test_master_and_conf_of_spark_submit_hold_and_the_jobs_own_conf_goes_before_it(tmp_path: Path) -> None:
     program, answer = tmp_path / "program.py", tmp_path / "answer"
     program.write_text(PROGRAM)

@@ -22,6 +22,7 @@ EACH_SECOND, EACH_BEAT, EACH_SIXTEENTH = per_hour(1), per_hour(2), per_hour(16)
 """A reader of a log asks with each sixteenth look that finds nothing whether it was truncated: a LIST and a HEAD."""
 
 
+@pytest.mark.slow
 def test_an_idle_deployment_asks_for_no_more_than_this() -> None:
     """Exactly: one more request for each look, in any of the loops, is seen here."""
     parts = tables.processes(REMOTE_POLL)
@@ -41,6 +42,7 @@ def test_the_parts_add_up() -> None:
     assert parts[tables.WHOLE] == whole
 
 
+@pytest.mark.slow
 def test_where_a_look_is_cheap_only_what_others_say_is_looked_for_more_often() -> None:
     """What is bounded by the second is as it is: lists, and what is written. New workers are looked for each second, as
     they are everywhere while a subtask has none."""
@@ -53,6 +55,7 @@ def test_where_a_look_is_cheap_only_what_others_say_is_looked_for_more_often() -
     assert near["… for each log that it reads"].gets <= (times + 1) * EACH_SECOND * 17 / 16
 
 
+@pytest.mark.slow
 def test_who_looks_less_often_pays_less() -> None:
     rare, usual = Idle(1, [[0]], Timing(5.0)).costs(), Idle(1, [[0]], Timing(1.0)).costs()
     assert all(rare[name].a_month < 0.85 * usual[name].a_month for name in usual)

@@ -31,6 +31,7 @@ RUNNABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     assert run_page(page.read_text("utf-8"), tmp_path) > 0

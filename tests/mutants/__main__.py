@@ -20,6 +20,7 @@ from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import PACKAGE, Mutant
 from tests.mutants.runner import Result, Scratch, Verdict, unsound
 from tests.mutants.warm_jvm import WarmJvm
+from tests.support.slow import is_chosen
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,9 +28,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("what", nargs="*", help="part of an id or of a file's name (default: all)")
     parser.add_argument("--workers", type=int, default=2, help="how many of those without Spark run at once")
     parser.add_argument("--no-baseline", action="store_true", help="do not see first that all tests pass unmutated")
+    parser.add_argument("--portion", default="1", help="of these, such as 1/3 (default: all)")
+    parser.add_argument("--seed", default="1", help="by which the portion is drawn")
     parser.add_argument("--list", action="store_true", help="show them and run nothing")
     arguments = parser.parse_args(argv)
     chosen = select(MUTANTS, arguments.what, fast=os.environ.get("CKPT_MUTANTS") == "fast")
+    chosen = [one for one in chosen if is_chosen(True, one.id, arguments.portion, arguments.seed)]
     if arguments.list:
         for one in chosen:
             print(f"{one.id:44} {one.rule:5} {one.file}:{one.line()}  {one.why}")

@@ -45,6 +45,7 @@ def _life(cluster: Cluster, kind: Kind, dies: tuple[int, When] | None) -> int:
     return victim.verbs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("kind", ["planner", "master", "worker"])
 def test_a_process_dies_at_any_verb(kind: Kind, when: When) -> None:

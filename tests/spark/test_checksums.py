@@ -75,6 +75,7 @@ def unfit(base: Path, attempt: AttemptId) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewind_to", [None, 2, 9])
 def test_every_file_of_a_copy_has_its_checksum_wherever_an_attempt_died(tmp_path: Path, rewind_to: int | None) -> None:
     whole = WrappedStorage(made(open_storage(tmp_path / "measure")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -55,6 +56,7 @@ def batches(world: World, vertex: str) -> list[Batch]:
     return [record for _, record in world.records(vertex) if isinstance(record, Batch)]
 
 
+@pytest.mark.slow
 def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_others_go_on(world: World) -> None:
     world.put_ids("live", 1, 10)
     policy = KeepUp("live", max_files_per_batch=(1, 8), looks=2, every="300ms", cool_down="500ms", idle_looks=100_000)

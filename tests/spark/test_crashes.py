@@ -75,6 +75,7 @@ def test_a_run_that_dies_is_finished_by_the_next_one(world: World, at: int) -> N
     die_and_recover(world, inline, at)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [9, 20, 33, 47, 64, 90])
 def test_a_run_with_edges_that_dies_is_finished_by_the_next_one(world: World, at: int) -> None:
     die_and_recover(world, with_edges, at)
@@ -89,6 +90,7 @@ def test_a_run_may_die_at_every_verb(world: World, make: MakeJob) -> None:
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [24, 45])
 def test_two_runs_that_die_one_after_the_other_lose_and_repeat_nothing(world: World, at: int) -> None:
     expected = put(world)

@@ -97,6 +97,7 @@ def missed(world: World, folder: Path, name: str) -> bool:
         kept.rename(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, operator: str) -> None:
     for number in range(2):

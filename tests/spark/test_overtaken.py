@@ -98,6 +98,7 @@ POINTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
 def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_successor(
     world: World, point: Point

@@ -388,6 +388,7 @@ def test_a_watermark_that_is_set_there_is_refused(spark: SparkSession, world: Wo
         plan(spark, world, united(world, again, chain=False))
 
 
+@pytest.mark.slow
 def test_rows_of_the_slower_source_are_counted_behind_a_query_of_several(world: World) -> None:
     """De-duplication by event time: with a watermark of the edge's own, history would be late behind live."""
     expected = world.put_ids("history", 6, 10) | world.put_ids("live", 2, 10, 500)

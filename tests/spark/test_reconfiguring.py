@@ -161,6 +161,7 @@ def test_a_query_goes_on_with_another_function(world: World) -> None:
     assert {by[i] for i in range(30, 40)} == {"two"}
 
 
+@pytest.mark.slow
 def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -> None:
     world.put_ids("live", 2, 10)
     told: list[RequestOutcome] = []
@@ -257,6 +258,7 @@ def test_a_source_that_reads_something_else_is_refused(world: World) -> None:
 # ---- limits, and what holds for later runs
 
 
+@pytest.mark.slow
 def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> None:
     world.put_ids("live", 2, 10)
     change = Reconfiguration().assign_workload("live", max_files_per_batch=3, trigger_interval="200ms")
@@ -305,6 +307,7 @@ def dying_behind(world: World, entry: str) -> HookedStorage:
     return HookedStorage(world.storage, hook)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["logic", "state"])
 def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world: World, change: str) -> None:
     world.put_ids("live", 2, 10)

@@ -42,6 +42,7 @@ def last_folder(world: World, vertex: str = "counts") -> SparkFolder:
     return next(f for a in reversed(attempts) if (f := folders.folder(a)).newest_commit() is not None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before the cut", "in the cut", "behind the cut", "behind the cut, restored"])
 def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, moment: str) -> None:
     world.put_ids("live", 2, 10)
@@ -80,6 +81,7 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
     assert not list(world.root.rglob("trial/*"))
 
 
+@pytest.mark.slow
 def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
     world.put_ids("live", 2, 10)
     told: list[RequestOutcome] = []
@@ -164,6 +166,7 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
     check(world, 40)
 
 
+@pytest.mark.slow
 def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: SparkSession) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []

@@ -49,6 +49,7 @@ def whole_of_some(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.unionByName(others).dropDuplicates(["id"]).groupBy().agg(F.count("*").alias("n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [whole, whole_of_some], ids=["alone", "behind an operator with keys"])
 def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
     world.put_ids("live", 2, 10)
@@ -78,6 +79,7 @@ KINDS: dict[str, Make] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
     make = KINDS[kind]
@@ -109,6 +111,7 @@ def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
     assert [one.result.value for one in told] == ["completed"] * 2, told
 
 
+@pytest.mark.slow
 def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 1, 999)

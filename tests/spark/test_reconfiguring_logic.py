@@ -47,6 +47,7 @@ def by(world: World) -> list[str]:
     return [one.pop() for _, one in sorted(found.items())]
 
 
+@pytest.mark.slow
 def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_again(world: World) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
@@ -73,6 +74,7 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
     assert "marks_of_this_test" not in sys.modules
 
 
+@pytest.mark.slow
 def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_file(world: World) -> None:
     world.put_ids("live", 1, 10)
 
@@ -100,6 +102,7 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
     assert by(world)[-1] == "mended"
 
 
+@pytest.mark.slow
 def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
     world.put_ids("live", 1, 10)
     bad = another(world, "bad", marked=FAILS)
@@ -126,6 +129,7 @@ def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job
     assert by(world) == ["one", "one", "one", "one", "two"]
 
 
+@pytest.mark.slow
 def test_a_function_is_that_of_the_job_again(world: World) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
@@ -150,6 +154,7 @@ def test_a_function_is_that_of_the_job_again(world: World) -> None:
     assert world.state().settings == {}
 
 
+@pytest.mark.slow
 def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
     """As the way back to it, and again when it is another one: the job keeps running as it was loaded meanwhile."""
     world.put_ids("live", 1, 10)
@@ -240,6 +245,7 @@ def hold(i, gate={gate!r}):
 """
 
 
+@pytest.mark.slow
 def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(world: World) -> None:
     """The others go on as they were, and so does that one when it comes to it."""
     gate = Path(world.path("gate")) / "open"

@@ -375,6 +375,7 @@ def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World
     assert "clean/0 (the journal has it at its end, and its log has not)" in run.of("reconciled")[0]["message"]
 
 
+@pytest.mark.slow
 def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:
     """At every verb, until what was lost is read again."""
     for at in range(1, 100):

@@ -167,6 +167,7 @@ def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(worl
     assert restarted(run) == ["doubled/0"]
 
 
+@pytest.mark.slow
 def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
     for number in range(6):
         rows = [{"at": f"2026-01-01 00:{number:02d}:{second:02d}", "id": number} for second in range(0, 60, 20)]

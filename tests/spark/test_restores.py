@@ -150,6 +150,7 @@ def go_on_from_latest(world: World, expected: set[int]) -> None:
     assert world.released_ids("raw") == [*range(8)]
 
 
+@pytest.mark.slow
 def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(world: World) -> None:
     """What was published after it is void in every log, and is read again, through the edges too."""
     expected, path = failed_run(world)
@@ -178,6 +179,7 @@ def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once
         assert ids == sorted(set(ids)), vertex
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dies",
     [marker_of("history"), marker_of("cleaned"), reset_of("cleaned__merged"), marker_of("merged"), first_batch],
@@ -189,6 +191,7 @@ def test_r4_going_on_from_latest_completes_a_restore_that_died_between_two_logs(
     go_on_from_latest(world, expected)
 
 
+@pytest.mark.slow
 def test_r4_a_restore_may_be_interrupted_twice(world: World) -> None:
     expected, path = failed_run(world)
     assert restore_and_die(world, path, marker_of("merged"), len(expected))
@@ -210,6 +213,7 @@ def test_r4_a_restore_may_die_at_every_verb(world: World) -> None:
         go_on_from_latest(here, expected)
 
 
+@pytest.mark.slow
 def test_the_same_restore_again_goes_on_once_a_checkpoint_completed_after_it(world: World) -> None:
     """A supervisor starts the same command again; it must be neither refused nor taken back once more."""
     expected, path = failed_run(world)
@@ -238,6 +242,7 @@ def test_the_same_restore_again_calls_no_function_of_a_finished_source(world: Wo
     assert world.released_ids() == sorted(expected)
 
 
+@pytest.mark.slow
 def test_a_vertex_that_is_new_since_a_restore_does_not_take_the_others_back(world: World) -> None:
     expected, path = failed_run(world)
     world.run(depths(world), world.ask("stop", lambda: True), restore=path)

@@ -189,6 +189,7 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
         assert storage.exists(f"job/checkpoints/{name}/_metadata")
 
 
+@pytest.mark.slow
 def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None:
     house = House(storage).live(COMPACT_EVERY)
     state = Journal(storage, "job").replay()

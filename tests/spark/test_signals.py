@@ -29,6 +29,7 @@ job.sink("out", live, FileSink({out!r}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", ["driver", "JVM"])
 def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(tmp_path: Path, told: str) -> None:
     world = World(tmp_path)

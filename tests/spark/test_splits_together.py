@@ -168,6 +168,7 @@ def test_one_with_other_columns_is_named(world: World) -> None:
     assert "struct<id:bigint,other:bigint> instead of struct<id:bigint,k:bigint>" in str(run.cause)
 
 
+@pytest.mark.slow
 def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
     """And so are some that follow, before any are read together again."""
     given, now = splits(40), list[str]()
@@ -191,6 +192,7 @@ def sleeping(seconds: float, plain: Read) -> Callable[[Any, Any], DataFrame]:
     return read
 
 
+@pytest.mark.slow
 def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_one_by_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +204,7 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
     assert max(Counter(asked.asked[1:]).values()) == 2, "none were begun together"
 
 
+@pytest.mark.slow
 def test_a_stop_interrupts_what_is_read_together(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +247,7 @@ def die_and_recover(world: World, at: int) -> bool:
     return fault.happened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [18, 33, 41, 52])
 def test_a_run_that_dies_is_finished_by_the_next_one(world: World, at: int) -> None:
     die_and_recover(world, at)
@@ -275,6 +279,7 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
     assert sorted(second.asked[1:]) == sorted({one["id"] for one in given} - there)
 
 
+@pytest.mark.slow
 def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else(world: World) -> None:
     """R23, FLIP-383."""
     given, read = splits(30), Read()
@@ -311,6 +316,7 @@ def batched_job(world: World, given: Any, read: Callable[[Any, Any], DataFrame],
     return job_of(world, given, read, most=most, batched=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_a_batched_function_is_called_once_for_what_is_read_together(world: World, mode: str) -> None:
     given, read = splits(40), ReadMany()
@@ -329,6 +335,7 @@ def test_the_bound_holds_for_a_batched_function_too(world: World) -> None:
     assert max(map(len, read.calls)) == 3
 
 
+@pytest.mark.slow
 def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at_fault_is_named(world: World) -> None:
     given, plain = splits(16), ReadMany()
 

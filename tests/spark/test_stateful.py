@@ -149,6 +149,7 @@ def history_is_dropped(world: World) -> bool:
     return any(world.state().dropped.values())
 
 
+@pytest.mark.slow
 def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
     expected = put(world)
     stopped = world.run(job(world, running), world.ask("stop", lambda: history_is_dropped(world)))
@@ -162,6 +163,7 @@ def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
     counted_right(world, expected)
 
 
+@pytest.mark.slow
 def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world: World) -> None:
     expected = put(world)
     for number, dies in enumerate(("/prepared/", "behind/0/log/", "/prepared/")):
@@ -180,6 +182,7 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
     counted_right(world, expected)
 
 
+@pytest.mark.slow
 def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     expected = put(world)
     # history is not at its end then, nor does it come there in the next run: that would ask for another checkpoint

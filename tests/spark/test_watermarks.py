@@ -10,6 +10,7 @@ from tests.spark.harness import Line, World
 from tests.spark.jobs import windows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["one query", "history for itself"])
 @pytest.mark.parametrize("empty_batches", ["true", "false"])
 def test_every_window_that_a_released_checkpoint_is_past_is_released(

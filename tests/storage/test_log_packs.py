@@ -274,6 +274,7 @@ def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
     assert packs(storage) == []
 
 
+@pytest.mark.slow
 def test_a_log_says_the_same_with_packs_and_without(tmp_path: Path) -> None:
     """Random appends, truncations, new writers."""
     for seed in range(60):

@@ -44,6 +44,7 @@ def check_readings(world: World, killed: int) -> None:
     assert again <= killed, f"{again} splits were read more than once, {killed} readers were replaced"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
     """A portion of what is below, with few processes: a worker at random and the JobMaster, at once."""

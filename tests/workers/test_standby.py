@@ -18,6 +18,7 @@ def standby(world: World) -> Member:
     return world.start("worker", *asked, "--standby")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_killed_worker_is_replaced_by_one_that_stood_by(tmp_path: Path) -> None:
     with World(tmp_path, splits=30) as world, Evidence(world) as evidence:

@@ -145,6 +145,7 @@ def holders(place: Place) -> list[str]:
     return [str(path) for path in files if SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_password_is_nowhere(place: Place) -> None:
     for number in range(3):
         place.put(number)
@@ -176,6 +177,7 @@ def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_passwo
     assert holders(place) == []
 
 
+@pytest.mark.slow
 def test_a_job_whose_rows_the_table_does_not_take_stops_before_it_acknowledges_and_goes_on_when_it_is_mended(
     place: Place,
 ) -> None:
@@ -222,6 +224,7 @@ def test_a_driver_that_is_killed_again_and_again_puts_each_row_into_the_table_on
     assert place.world.staging_tables() == 0
 
 
+@pytest.mark.slow
 def test_what_a_dead_job_has_staged_is_told_and_deleted_by_whoever_has_its_file(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
