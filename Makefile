@@ -60,7 +60,7 @@ docs: setup ## run the examples in README.md and docs/
 
 .PHONY: sim
 sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
-	CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600 -n $(TEST_JOBS)
+	CKPT_SLOW=all CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600 -n $(TEST_JOBS)
 
 .PHONY: chaos
 chaos: setup ## kill -9 of real processes

@@ -124,6 +124,7 @@ def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[
     assert issubclass(InvalidTaskArgumentError, InvalidInputError)
 
 
+@pytest.mark.slow
 def test_reading_a_dag_with_all_that_dags_are_made_of_imports_neither_the_job_nor_spark_nor_sinks() -> None:
     code = f"""
 import sys

@@ -133,6 +133,7 @@ def test_a_job_that_was_never_run_is_told_with_those_that_were(root: Storage, jo
         ask(operator(kind, root))
 
 
+@pytest.mark.slow
 def test_in_a_dag_the_job_is_rendered(
     run: Callable[..., Any], root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

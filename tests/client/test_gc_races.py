@@ -115,6 +115,7 @@ def verbs_of_a_collection(job: LeftJob) -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 100])
 def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp_path: Path, pace: int) -> None:
     job = LeftJob.run(tmp_path)

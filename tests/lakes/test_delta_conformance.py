@@ -73,18 +73,21 @@ class TestDelta(SinkConformance):
         return Delta(tmp_path / "table")
 
 
+@pytest.mark.slow
 class TestOverwritingDelta(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:
         return Delta(tmp_path / "table", mode="overwrite")
 
 
+@pytest.mark.slow
 class TestUpsertingDelta(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:
         return Delta(tmp_path / "table", mode="upsert", key=["id"])
 
 
+@pytest.mark.slow
 class TestPartitionedDelta(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:

@@ -68,18 +68,21 @@ class TestIceberg(SinkConformance):
         return Iceberg(Warehouse(tmp_path, made=True))
 
 
+@pytest.mark.slow
 class TestOverwritingIceberg(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:
         return Iceberg(Warehouse(tmp_path, made=True), mode="overwrite")
 
 
+@pytest.mark.slow
 class TestUpsertingIceberg(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:
         return Iceberg(Warehouse(tmp_path, made=True), mode="upsert", key=["id"])
 
 
+@pytest.mark.slow
 class TestPartitionedIceberg(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:

@@ -97,6 +97,7 @@ def instants(spark: SparkSession) -> DataFrame:
     """)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "transform"),
     [

@@ -50,6 +50,7 @@ def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
     assert cluster.left == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_killed_paused_doubled_and_begun_again_at_any_moment(mode: RuntimeMode, seed: int) -> None:
@@ -57,6 +58,7 @@ def test_killed_paused_doubled_and_begun_again_at_any_moment(mode: RuntimeMode, 
     run(random_cluster(seed, 0.025, mode), steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_with_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:

@@ -94,6 +94,7 @@ def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first:
         _run(seed, splits=seed % 2 == 0, controls=True)
 
 
+@pytest.mark.slow
 def test_a_controller_does_change_jobs_and_never_twice_within_its_time() -> None:
     changed = 0
     for seed in range(60):
@@ -111,6 +112,7 @@ def test_a_controller_does_change_jobs_and_never_twice_within_its_time() -> None
     pytest.fail(f"{changed} changes in 60 schedules")
 
 
+@pytest.mark.slow
 def test_the_schedules_of_composed_changes_are_not_tame() -> None:
     missing = {"both", "several", "more", "not more", "given up", "completed", "left before it ended"}
     for seed in range(430, 830):  # that a query runs beside splits that are left, and both are changed, is rare
@@ -142,6 +144,7 @@ def _of_composed(simulation: Simulation) -> set[str]:
     return seen | ({"given up"} if "the job goes on as it was" in told else set())
 
 
+@pytest.mark.slow
 def test_the_schedules_of_reconfigurations_are_not_tame() -> None:
     missing = {"completed", "refused", "failed", "does not fit", "several", "anew", "left before it ended"}
     missing |= {"failed meanwhile", "is in progress", "is being ended"}
@@ -187,6 +190,7 @@ def _run(
     return simulation
 
 
+@pytest.mark.slow
 def test_the_schedules_are_not_tame() -> None:
     """What they are for does happen in them: crashes, stops, aborted checkpoints, planned restarts, next attempts."""
     seen: set[str] = set()
@@ -219,6 +223,7 @@ def _stopped_behind(journal: list[tuple[int, Event]]) -> bool:
     return is_stopped and max(completed, default=0) > max(released, default=0)
 
 
+@pytest.mark.slow
 def test_the_schedules_with_rescaling_are_not_tame() -> None:
     """Changes come to their end, are refused, and are left to the next driver; some of them with nothing begun."""
     missing = {"completed", "refused", "failed", "begun", "left", "left before it began", "more", "not more", "batch"}
@@ -388,6 +393,7 @@ class ReadsOnAsBefore(StreamingRunner):
         """It does not take up the channels of new subtasks."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("coordinator", "runner", "first"),
     [
@@ -410,6 +416,7 @@ def test_a_defect_of_rescaling_is_noticed(
     pytest.fail("200 schedules did not notice the defect")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("coordinator", "runner"),
     [

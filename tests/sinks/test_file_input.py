@@ -69,6 +69,7 @@ def we_refuse(frame: DataFrame, kind: Format, partition_by: tuple[str, ...] = ()
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", VALUES)
 def test_a_column_is_refused_where_spark_refuses_to_write_its_type(

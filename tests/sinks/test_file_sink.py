@@ -57,6 +57,7 @@ def numbers(spark: SparkSession, count: int, slices: int = 1) -> DataFrame:
     return spark.range(0, count, 1, slices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitioned", [False, True], ids=["flat", "partitioned"])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_every_format_keeps_odd_values(spark: SparkSession, tmp_path: Path, kind: str, partitioned: bool) -> None:

@@ -77,12 +77,14 @@ class TestParquet(SinkConformance):
         return Folder(tmp_path / "lake")
 
 
+@pytest.mark.slow
 class TestOverwritingParquet(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:
         return Folder(tmp_path / "lake", mode="overwrite")
 
 
+@pytest.mark.slow
 class TestPartitionedCsv(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:

@@ -114,6 +114,7 @@ def refused(world: World, job: Job, names: str) -> str:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [0, 1, 2])
 def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World, copies: int) -> None:
     """What it does not name any more Spark would read, and the job release, once more. ``copies``: how many attempts
@@ -155,6 +156,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [1, 3], ids=["batch 0", "later"])
 @pytest.mark.parametrize("lost", LOSSES)
 def test_what_is_lost_of_a_live_job_is_refused_by_name_and_gone_on_from_when_it_is_back(
@@ -186,6 +188,7 @@ def test_what_is_lost_of_a_bounded_job_is_refused_by_name(world: World, lost: st
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["empty", "half"])
 @pytest.mark.parametrize("lost", ["offsets", "commits", "metadata", "source entry"])
 def test_what_cannot_be_read_is_refused_by_name_and_gone_on_from_when_it_is_back(

@@ -37,6 +37,7 @@ def read(world: World, entry: int) -> Callable[[], bool]:
     return lambda: world.state().last_completed > 0 and world.read_up_to("counts", "live") >= entry
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content", [None, lambda whole: whole[: len(whole) // 2], lambda whole: b""], ids=["gone", "cut", "emptied"]
 )
@@ -195,6 +196,7 @@ def test_an_operator_without_its_metadata_is_refused(storage: Storage) -> None:
         check(storage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["state/0/_metadata", "state/0/0/_metadata/schema"])
 def test_a_schema_that_is_lost_is_refused_before_the_query_starts(world: World, name: str) -> None:
     """Spark writes it anew."""

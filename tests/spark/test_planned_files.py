@@ -35,6 +35,7 @@ def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: s
         return world.run(mixed(world, chain=chain, max_files_per_trigger=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "chain"),
     [("history", True), ("live", True), ("history", False), ("history__doubled", False)],

@@ -110,6 +110,7 @@ def test_what_is_finished_is_kept(world: World) -> None:
     assert told["message"] == "kept of the runs before: clean, parts (6 splits); run again: nothing of it"
 
 
+@pytest.mark.slow
 def test_without_recovery_the_job_begins_anew(world: World) -> None:
     """``execution.batch.job-recovery.enabled: false``."""
     read = Read()

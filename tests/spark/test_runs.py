@@ -69,6 +69,7 @@ def test_history_that_cannot_be_left_out_of_a_join_stays_and_the_job_drains(worl
     assert run.of("source_dropped") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 def test_r13_live_event_time_does_not_make_history_late_and_a_drain_fires_every_window(
     world: World, chain: bool

@@ -261,6 +261,7 @@ def test_a_run_may_die_at_every_verb(world: World) -> None:
         at += 1
 
 
+@pytest.mark.slow
 def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was_begun_is(world: World) -> None:
     given, first, second = splits(40), Read(), Read()
     gone = threading.Event()

@@ -121,6 +121,7 @@ def lines_of(ids: list[int]) -> list[str]:
 # ---- the next run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 @pytest.mark.parametrize("case", CASES)
 def test_an_unchanged_job_goes_on_with_the_columns_it_had(world: World, case: str, chain: bool) -> None:
@@ -154,6 +155,7 @@ def test_csv_goes_on_in_the_order_it_had(world: World, chain: bool) -> None:
 # ---- the same run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 @pytest.mark.parametrize("positional", [False, True], ids=["as it comes", "by position"])

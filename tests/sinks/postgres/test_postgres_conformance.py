@@ -61,12 +61,14 @@ class TestAppend(SinkConformance):
         return Table(world.table())
 
 
+@pytest.mark.slow
 class TestUpsert(SinkConformance):
     @pytest.fixture
     def target(self, world: World) -> SinkTarget:
         return Table(world.table("id int PRIMARY KEY, city text"), {"mode": "upsert", "key": ["id"]})
 
 
+@pytest.mark.slow
 class TestReplace(SinkConformance):
     @pytest.fixture
     def target(self, world: World) -> SinkTarget:

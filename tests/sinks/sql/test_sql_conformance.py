@@ -67,12 +67,14 @@ class TestAppend(SinkConformance):
         return Table(world.table())
 
 
+@pytest.mark.slow
 class TestUpsert(SinkConformance):
     @pytest.fixture
     def target(self, world: World) -> SinkTarget:
         return Table(world.table(KEYED), {"mode": "upsert", "key": ["id"]})
 
 
+@pytest.mark.slow
 class TestReplace(SinkConformance):
     @pytest.fixture
     def target(self, world: World) -> SinkTarget:
