@@ -56,7 +56,7 @@ class StaleMutantError(Exception):
 class Mutant:
     """``file`` is relative to the package. ``old``: exact source text that occurs in it once; ``new`` takes its place.
 
-    ``tests``: pytest paths or ids of which at least one must fail. ``rule``: of docs/protocol.md ("R4"), "-" if it is none of them.
+    ``tests``: pytest paths or ids of which at least one must fail. ``rule``: of docs/protocol.md ("R4"); "-": none.
     ``why``: what goes wrong in a job with this defect. ``hangs``: the defect shows by nothing going on, so that a test
     that runs out of time has noticed it.
     """
