@@ -14,24 +14,18 @@ def log_head(
     retained: Iterable[int],
     unreleased_from: int | None,
     consumers: Iterable[int],
-    last_batch: int,
 ) -> int:
     """The first entry that must stay.
 
     ``retained``: the subtask's own positions in the retained checkpoints. ``unreleased_from``: entries from
     here on may hold handles that are not released; None if the subtask has no sinks. ``consumers``: for each
-    consumer its input position in the oldest retained checkpoint, 0 if it has not started. ``last_batch``:
-    position of the last batch, which the log is folded from; -1 if there is none.
+    consumer its input position in the oldest retained checkpoint, 0 if it has not started. What the log is folded from
+    stays besides, wherever it is (:func:`.folded_below`): else nothing of an idle subtask would ever go.
     """
-    bounds = [*retained, *(data_head(consumers) or ()), last_batch]
+    bounds = [*retained, *(data_head(consumers) or ())]
     if unreleased_from is not None:
         bounds.append(unreleased_from)
     return max(0, min(bounds))
-
-
-def last_batch_position(records: Iterable[Numbered]) -> int:
-    """-1 if there is none."""
-    return max((number for number, record in records if isinstance(record, Batch)), default=-1)
 
 
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:

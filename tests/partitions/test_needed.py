@@ -25,19 +25,20 @@ def test_a_log_without_consumers_has_no_data_to_delete() -> None:
 
 
 def test_r7_unreleased_handles_pin_their_entries() -> None:
-    assert log_head(retained=[20, 30], unreleased_from=5, consumers=[], last_batch=29) == 5
-    assert log_head(retained=[20, 30], unreleased_from=None, consumers=[], last_batch=29) == 20
+    assert log_head(retained=[20, 30], unreleased_from=5, consumers=[]) == 5
+    assert log_head(retained=[20, 30], unreleased_from=None, consumers=[]) == 20
 
 
 def test_r7_the_oldest_retained_checkpoint_and_every_consumer_hold_the_log() -> None:
-    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[12, 25], last_batch=29) == 11
-    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[25], last_batch=29) == 20
-    assert log_head(retained=[20], unreleased_from=30, consumers=[0], last_batch=29) == 0
+    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[12, 25]) == 11
+    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[25]) == 20
+    assert log_head(retained=[20], unreleased_from=30, consumers=[0]) == 0
 
 
-def test_the_last_batch_stays_because_the_log_is_folded_from_it() -> None:
-    assert log_head(retained=[40, 50], unreleased_from=50, consumers=[], last_batch=7) == 7
-    assert log_head(retained=[40], unreleased_from=40, consumers=[], last_batch=-1) == 0
+def test_the_last_batch_does_not_hold_the_log() -> None:
+    """What the log is folded from stays by itself (tests/partitions/test_log_truncation.py)."""
+    assert log_head(retained=[40, 50], unreleased_from=50, consumers=[]) == 40
+    assert log_head(retained=[40], unreleased_from=40, consumers=[]) == 40
 
 
 def test_only_batches_have_data_to_delete() -> None:

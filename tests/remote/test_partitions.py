@@ -81,7 +81,7 @@ def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_ha
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each checkpoint. Who has not read a file that is gone never gets on, and the job comes to no end."""
-    monkeypatch.setattr(retention, "TRUNCATE_EVERY", 1)
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     first = {subtask: set(files) for subtask, files in cluster.world.partitions().items()}
     cluster.run(
         lambda: not any(first[one] & set(files) for one, files in cluster.world.partitions().items() if one in first),

@@ -31,6 +31,15 @@ UNPRIVILEGED = 65534
 NUMBERS = {"denied": errno.EACCES, "broken": errno.EIO}
 
 
+def let_others_in(folder: Path) -> None:
+    """Into pytest's folders and this one. Those above are the machine's, and are as they are."""
+    while True:
+        folder.chmod(folder.stat().st_mode | 0o055)
+        if folder.name.startswith("pytest-of-"):
+            return
+        folder = folder.parent
+
+
 class TestLocalStorage(StorageConformance):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
@@ -104,8 +113,7 @@ class TestLocalStorage(StorageConformance):
     def test_a_read_only_folder_is_told_by_the_probe(self, tmp_path: Path) -> None:
         folder = tmp_path / "locked"
         folder.mkdir(mode=0o555)
-        for parent in [tmp_path, *list(tmp_path.parents)[:3]]:
-            parent.chmod(0o755)
+        let_others_in(tmp_path)
         program = (
             "import os, sys\n"
             "from airflow_provider_ckpt.storage.errors import StorageReadOnlyError\n"
@@ -191,8 +199,7 @@ class TestLocalStorage(StorageConformance):
     def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
         """Really without it: in a process of another user."""
         storage.create("d/x", b"1")
-        for parent in [self.folder, tmp_path, *list(tmp_path.parents)[:3]]:
-            parent.chmod(0o755)
+        let_others_in(self.folder)
         (self.folder / "d").chmod(0)
         done = subprocess.run(
             [sys.executable, "-c", UNPRIVILEGED_LOOKS, str(self.folder), str(UNPRIVILEGED)],
