@@ -23,7 +23,7 @@ from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
-from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, log_head
+from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, held_from, log_head
 from airflow_provider_ckpt.sparkfiles.folder_purge import FolderPurge
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.layout import (
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 KIND = "checkpoint"
 VERSION = 1
-TRUNCATE_AT = 32
-"""Entries of a subtask's log that nobody needs: so many are worth a truncation. They count, and not the checkpoints of
-this run: of a job whose runs are short as much goes."""
+TRUNCATE_AT = 16
+"""Entries of a subtask's log that nobody needs, which are worth a truncation; twice as many of an idle one, or one that
+has ended. They count, and not the checkpoints of this run: of a job whose runs are short as much goes."""
 PURGE_AT = 8
 """The same of batches in a Spark folder, with some six files each."""
 WORTH_A_SNAPSHOT = 64
@@ -72,10 +72,10 @@ class Retention:
         self._final_only = final_only
         self._given_back: dict[SubtaskId, int] = {}
         """Entries below that position have no data any more."""
-        self._truncated: dict[SubtaskId, int] = {}
-        """Entries below that position are gone, as far as this JobMaster knows: the first time it looks."""
+        self._looked: dict[SubtaskId, int] = {}
+        """How far it, and those who hold its log, had come when that was truncated; 0 until this JobMaster has done so."""
         self._purged: dict[SubtaskId, int] = {}
-        """The same of batches."""
+        """The same of its batches in Spark's folder."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
@@ -147,20 +147,22 @@ class Retention:
         for head in data_head(consumers):
             if head > self._given_back.get(subtask, 0):
                 self._give_back(subtask, head)
-        head = log_head(
-            retained=[position(one, subtask) for one in kept],
-            unreleased_from=self._unreleased_from(subtask),
-            consumers=consumers,
-        )
-        if head - self._truncated.get(subtask, 0) >= TRUNCATE_AT:
-            self._truncate(subtask, head)
+        self._truncate(subtask, position(kept[0], subtask), consumers)
         self._purge(subtask, kept[0].subtasks.get(subtask))
 
-    def _truncate(self, subtask: SubtaskId, head: int) -> None:
+    def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
+        """``retained``: its position in the oldest retained checkpoint; those in the others are not below."""
+        unreleased = self._unreleased_from(subtask)
+        start = held_from(unreleased, consumers)
+        come = retained + (retained if start is None else min(retained, start))
+        if come - self._looked.get(subtask, 0) < 2 * TRUNCATE_AT:
+            return
+        records = [] if start is None else self._logs[subtask].records(start)
+        head = log_head(records, retained=[retained], unreleased_from=unreleased, consumers=consumers)
         path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
         LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head)
         self._logs[subtask].forget(head)
-        self._truncated[subtask] = head
+        self._looked[subtask] = come
 
     def _purge(self, subtask: SubtaskId, oldest: Snapshot | None) -> None:
         """``oldest``: of the oldest retained checkpoint. Of a source with splits no query of Spark's runs."""

@@ -16,6 +16,8 @@ from tests.spark.harness import Line, World
 
 INTERVAL = 0.05
 """Seconds between two checkpoints."""
+EACH = 50
+"""Checkpoints from one count of the files to the next."""
 PAGE = Path("/proc/self/statm")
 
 
@@ -37,7 +39,7 @@ class SparkSoak:
         return self.runs
 
     def _run(self, until: int) -> None:
-        begun, restarted = time.monotonic(), [0.0]
+        begun, restarted, most = time.monotonic(), [0.0], [0]
         self._asked = False
 
         def hear(line: Line) -> None:
@@ -46,6 +48,8 @@ class SparkSoak:
             if line["kind"] != "checkpoint":
                 return
             self.feed(line["checkpoint"])
+            if line["checkpoint"] % EACH == 0:
+                most[0] = max(most[0], take(self.world.root, 0).count)
             if line["checkpoint"] >= until and not self._asked:
                 self._asked = True
                 self.world.request("stop")
@@ -57,6 +61,7 @@ class SparkSoak:
         shown = time.monotonic() - shown
         times = [one.at - one.triggered_at for one in state.checkpoints.values()]
         figures = {
+            "files, at most": most[0],
             "restart, s": restarted[0],
             "show, ms": shown * 1e3,
             "checkpoint, ms": statistics.median(times) * 1e3,

@@ -10,7 +10,8 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.retention import TRUNCATE_AT, WORTH_A_SNAPSHOT, Retention
+from airflow_provider_ckpt.jobmaster.retention import PURGE_AT, TRUNCATE_AT, WORTH_A_SNAPSHOT, Retention
+from airflow_provider_ckpt.jobmaster.restore import spark_folders
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -121,8 +122,8 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
     """Of the input the entry at its position stays too: it may have been read in part."""
     house = House(storage).live(LAST)
     assert house.data() == [LAST - 1, LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
-    assert house.positions("b")[0] == 2 * (LAST - 1)
+    assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 1)
+    assert [one.batch_id for _, one in house.logs[A].records() if isinstance(one, Batch)] == [LAST - 1, LAST]
 
 
 @pytest.mark.usefixtures("at_once")
@@ -162,7 +163,7 @@ def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(st
 
     house = House(Overtaken(storage)).live(LAST)
     assert house.data() == [LAST - 2, LAST - 1, LAST]
-    assert (house.positions("a")[0], house.positions("b")[0]) == (2 * (LAST - 2) - 1, 2 * (LAST - 2))
+    assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 2)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -209,7 +210,7 @@ def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage:
 @pytest.mark.usefixtures("at_once")
 def test_r7_entries_whose_handles_are_not_released_stay(storage: Storage) -> None:
     house = House(storage).live(LAST, released=10)
-    assert house.positions("b")[0] == 2 * 10
+    assert house.positions("b")[0] == 2 * 10 + 1
 
 
 @pytest.mark.usefixtures("at_once")
@@ -229,7 +230,7 @@ def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None
             gone = int(verb.rpartition("/")[2].split("-")[2])
         elif verb.startswith("create ") and "/a/0/log/head-" in verb:
             heads += 1
-            assert 2 * gone - 1 <= int(verb[-13:-5]) <= 2 * gone + 1
+            assert int(verb[-13:-5]) <= 2 * gone + 2  # the batch before stays
     assert (gone, heads) == (LAST - 2, LAST - 1)
 
 
@@ -238,6 +239,41 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
     assert storage.list("job/checkpoints") == ["chk-10", "chk-8", "chk-9"]
     for name in storage.list("job/checkpoints"):
         assert storage.exists(f"job/checkpoints/{name}/_metadata")
+
+
+class SparkHouse(House):
+    """The query of "a" has a folder, as its attempt left it."""
+
+    def complete(self, number: int) -> None:
+        folders, _ = spark_folders(self.storage, "job", A)
+        folder = folders.create(AttemptId(1, 0, "1"), None)
+        for log in ("offsets", "commits"):
+            self.storage.create(f"{folder.path}/{log}/{number}", b"v1")
+        super().complete(number)
+
+    def batches(self) -> list[int]:
+        folder = f"{spark_folders(self.storage, 'job', A)[1]}/{AttemptId(1, 0, '1')}"
+        offsets, commits = (sorted(map(int, self.storage.list(f"{folder}/{log}"))) for log in ("offsets", "commits"))
+        assert offsets == commits
+        return offsets
+
+
+def test_r6_of_sparks_folder_goes_what_lies_before_the_oldest_retained_checkpoint(storage: Storage) -> None:
+    house = SparkHouse(storage, retained=3).live(PURGE_AT + 1)
+    assert house.batches()[0] == 1
+    assert SparkHouse(storage.child("another"), retained=3).live(PURGE_AT + 2).batches()[0] == PURGE_AT - 2
+
+
+def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_nothing(storage: Storage) -> None:
+    class Overtaken(WrappedStorage):
+        def exists(self, path: str) -> bool:
+            there = super().exists(path)
+            if path.endswith(f"{AttemptId(1, 0, '1')}.json"):
+                Journal(storage, "job").claim("t2", Worker(), 0.0)
+            return there
+
+    house = SparkHouse(Overtaken(storage), retained=3).live(PURGE_AT + 2)
+    assert house.batches()[0] == 1
 
 
 def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None:
@@ -330,7 +366,7 @@ def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage
         master.close()
     house.retention.close()
     assert house.data() == [LAST - 1, LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
+    assert house.positions("a")[0] == 2 * (LAST - 1)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -366,7 +402,7 @@ def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
     master.completed(LAST)
     master.close()
     assert house.data() == [LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
+    assert house.positions("a")[0] == 2 * (LAST - 1)
 
 
 def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: Storage) -> None:
