@@ -148,7 +148,7 @@ class Retention:
             if head > self._given_back.get(subtask, 0):
                 self._give_back(subtask, head)
         self._truncate(subtask, position(kept[0], subtask), consumers)
-        self._purge(subtask, kept[0].subtasks.get(subtask))
+        self._purge(subtask, [one.subtasks[subtask] for one in kept if subtask in one.subtasks])
 
     def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
         """``retained``: its position in the oldest retained checkpoint; those in the others are not below."""
@@ -164,16 +164,21 @@ class Retention:
         self._logs[subtask].forget(head)
         self._looked[subtask] = come
 
-    def _purge(self, subtask: SubtaskId, oldest: Snapshot | None) -> None:
-        """``oldest``: of the oldest retained checkpoint. Of a source with splits no query of Spark's runs."""
-        batch = None if oldest is None or self._graph().vertex(subtask.vertex).splits else oldest.batch_id
-        if oldest is None or batch is None or batch - self._purged.get(subtask, 0) < PURGE_AT:
+    def _purge(self, subtask: SubtaskId, kept: list[Snapshot]) -> None:
+        """``kept``: of the retained checkpoints. The lowest batch of them counts, which need not be that of the oldest:
+        an operator that was given up and has come back begins at 0. Of a source with splits no query of Spark's
+        runs."""
+        if self._graph().vertex(subtask.vertex).splits:
+            return
+        lowest = min(kept, key=lambda one: -1 if one.batch_id is None else one.batch_id)
+        batch = lowest.batch_id
+        if batch is None or batch - self._purged.get(subtask, 0) < PURGE_AT:
             return
         folders, _ = spark_folders(self._storage, self._job_id, subtask)
         attempt = folders.previous(self._logs[subtask].records())
         if attempt is not None:
             self._journal.check_fenced()
-            FolderPurge(folders.folder(attempt)).run(batch, oldest.offsets)
+            FolderPurge(folders.folder(attempt)).run(batch, lowest.offsets)
             self._purged[subtask] = batch
 
     def _give_back(self, subtask: SubtaskId, head: int) -> None:

@@ -10,7 +10,8 @@ deletes what lies before.
 2.  Spark finds nothing missing that it looks for: it reads the newest two plans, the newest commit, and of a source's
     log the newest compacted entry and what follows. From the newest two compacted ones it tells how often it compacts,
     so two are left below the checkpoint.
-3.  State is Spark's own affair: its files refer to each other.
+3.  Whatever is asked for, the newest commit stays with those before it that are looked at.
+4.  State is Spark's own affair: its files refer to each other.
 """
 
 from __future__ import annotations
@@ -36,17 +37,20 @@ class FolderPurge:
     def run(self, batch_id: int, offsets: Mapping[str, str]) -> None:
         """``batch_id``: the batch of the oldest checkpoint that is retained; ``offsets``: those of that batch, by
         source."""
+        newest = max(self._numbers("commits"), default=-1)
         for log in ("offsets", "commits"):
-            self._purge(log, batch_id - _MARGIN)
+            self._purge(log, min(batch_id, newest) - _MARGIN)
         for uid, offset in offsets.items():
             if is_file_offset(offset):
                 self._purge_source(f"sources/{uid}", log_offset(offset))
 
     def _purge(self, log: str, before: int) -> None:
-        names = [name for name in self._storage.list(f"{self._path}/{log}") if name.isdigit()]
-        for number in sorted(map(int, names)):
+        for number in self._numbers(log):
             if number < before:
                 checksum.delete(self._storage, f"{self._path}/{log}/{number}")
+
+    def _numbers(self, log: str) -> list[int]:
+        return sorted(int(name) for name in self._storage.list(f"{self._path}/{log}") if name.isdigit())
 
     def _purge_source(self, log: str, offset: int) -> None:
         """``offset``: up to which entry the source's log is needed as it is."""

@@ -89,6 +89,12 @@ def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, 
     assert SeenFiles(storage, "v/sources/live").advance(batch) == {f"in/{one}" for one in range(batch + 1)}
 
 
+def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> None:
+    FolderPurge(SparkFolder(storage, "v")).run(NEWEST + 50, {})
+    assert left(storage, "offsets") == left(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
+    is_whole(storage, NEWEST, rewinds=False)
+
+
 def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts(storage: Storage) -> None:
     """Of one alone, 19, it takes twenty for that."""
     purge(storage, 29)

@@ -264,6 +264,24 @@ def test_r6_of_sparks_folder_goes_what_lies_before_the_oldest_retained_checkpoin
     assert SparkHouse(storage.child("another"), retained=3).live(PURGE_AT + 2).batches()[0] == PURGE_AT - 2
 
 
+def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_life_before(storage: Storage) -> None:
+    """Its batches begin at 0, and the oldest retained checkpoint names one of then."""
+    house = SparkHouse(storage, retained=3).live(3 * PURGE_AT)
+    folder = f"{spark_folders(storage, 'job', A)[1]}/{AttemptId(1, 0, '1')}"
+    storage.delete_tree(folder)
+    for number in range(6):
+        for log in ("offsets", "commits"):
+            storage.create(f"{folder}/{log}/{number}", b"v1")
+    master = house.next_master(retained=3)
+    last = house.journal.state.checkpoints[3 * PURGE_AT]
+    now = {name: replace(one, batch_id=5) for name, one in last.subtasks.items()}
+    number = 3 * PURGE_AT + 1
+    house.journal.write(replace(last, checkpoint=number, subtasks=now))
+    master.completed(number)
+    master.close()
+    assert house.batches() == [*range(6)]
+
+
 def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_nothing(storage: Storage) -> None:
     class Overtaken(WrappedStorage):
         def exists(self, path: str) -> bool:
