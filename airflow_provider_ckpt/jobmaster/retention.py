@@ -73,7 +73,7 @@ class Retention:
         self._given_back: dict[SubtaskId, int] = {}
         """Entries below that position have no data any more."""
         self._looked: dict[SubtaskId, int] = {}
-        """How far it, and those who hold its log, had come when that was truncated; 0 until this JobMaster has done so."""
+        """How far it, and those who hold its log, had come when this JobMaster truncated it last."""
         self._purged: dict[SubtaskId, int] = {}
         """The same of its batches in Spark's folder."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")

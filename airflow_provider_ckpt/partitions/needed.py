@@ -25,8 +25,10 @@ def log_head(
     from stays besides, wherever it is (:func:`.folded_below`); so does the batch at the edge of a consumer's position.
     """
     start = held_from(unreleased_from, consumers)
-    named = () if start is None else (number for number, one in records if number >= start and _is_awaited(one))
-    return max(0, min((*retained, *named)))
+    bounds = [*retained]
+    if start is not None:
+        bounds += [number for number, one in records if number >= start and _is_awaited(one)]
+    return max(0, min(bounds))
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:

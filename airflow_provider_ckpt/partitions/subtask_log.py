@@ -42,7 +42,6 @@ from airflow_provider_ckpt.partitions.subtask_entries import PACK, numbered, sub
 from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
 
-
 FORGET_EVERY = 1000
 """Records in memory that are one more reason to ask where the log begins by now."""
 

@@ -128,8 +128,9 @@ class AppendLog:
         """New entries since the last read, by reading the next numbers until one is absent (no list).
 
         The first empty call in a row, and each sixteenth, also asks whether the head has passed this reader; each one
-        if the log is ``watchful``. Raises BelowHeadError, CorruptLogError (the entries before the damage are in its ``intact``). Any other error
-        behind entries that could be read is left to the next call: these would be lost with it.
+        if the log is ``watchful``. Raises BelowHeadError, CorruptLogError (the entries before the damage are in its
+        ``intact``). Any other error behind entries that could be read is left to the next call: these would be lost
+        with it.
         """
         with self._lock:
             if not self._loaded:

@@ -19,7 +19,7 @@ def per_hour(seconds: float) -> int:
 
 
 EACH_SECOND, EACH_BEAT, EACH_SIXTEENTH = per_hour(1), per_hour(2), per_hour(16)
-"""A reader of a subtask's log asks with each sixteenth look that finds nothing whether it was truncated: a LIST and a HEAD."""
+"""A reader of a subtask's log that finds nothing asks each sixteenth time whether it was truncated: a LIST, a HEAD."""
 
 
 def test_an_idle_deployment_asks_for_no_more_than_this() -> None:

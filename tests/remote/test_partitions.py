@@ -68,7 +68,9 @@ def unread(cluster: Cluster, subtask: SubtaskId) -> set[str]:
     """Files of batches that a consumer has not read by the last completed checkpoint, or not as a whole."""
     state = cluster._watched.refresh()
     done = state.checkpoints.get(state.last_completed)
-    snapshots = [(done.subtasks.get(one) if done else None, channel) for one, channel in readers(cluster.graph, subtask)]
+    snapshots = [
+        (done.subtasks.get(one) if done else None, channel) for one, channel in readers(cluster.graph, subtask)
+    ]
     lowest = min(0 if one is None else one.inputs.get(channel.key, 0) for one, channel in snapshots)
     records = list(enumerate(cluster.world.logs[subtask]))  # of the archive, in which no entry is ever deleted
     batches = [one for number, one in records if isinstance(one, Batch) and number >= lowest - 1]

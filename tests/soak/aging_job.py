@@ -3,6 +3,7 @@ retention are the real ones; what runs is nothing."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
@@ -46,24 +47,33 @@ class AgingJob:
     def __init__(self, storage: Storage, each: int) -> None:
         self.storage, self.each = storage, each
         self.ages: list[Age] = []
+        self.times: list[float] = []
+        """Seconds that each checkpoint of the last run took, with what is forgotten behind it."""
+        self.restarted = 0.0
+        """Seconds that the last driver took to have the job."""
         self._batches = self._checkpoint = 0
 
     def run(self, checkpoints: int) -> None:
         """A driver takes the job over, completes and releases so many, and leaves."""
+        begun, self.times = time.perf_counter(), []
         claimed = Journal(self.storage, "job")
         epoch = claimed.claim(f"t{len(self.ages)}", Worker(), 0.0)
         self.journal = OwnedJournal(claimed)
         self.logs = {name: self._opened(name, epoch) for name in (A, B)}
+        self.restarted = time.perf_counter() - begun
         retention = Retention(
             self.storage, "job", lambda: GRAPH, self.journal, self.logs, retained=3, final_only=frozenset()
         )
         if not self._batches:
             self._publish()
         for number in range(checkpoints):
+            begun = time.perf_counter()
             self._complete(epoch)
             retention.completed(self._checkpoint)
-            look = self._look if number % LOOK_EACH == 0 else _nothing
-            retention._thread.submit(look).result()  # behind what it does then
+            retention._thread.submit(_nothing).result()  # behind what it does then
+            self.times.append(time.perf_counter() - begun)
+            if number % LOOK_EACH == 0:
+                self._look()
         retention.close()
 
     def _opened(self, name: SubtaskId, epoch: int) -> SubtaskLog:

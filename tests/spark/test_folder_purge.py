@@ -145,5 +145,3 @@ def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_p
         last = Batch(NEWEST, offsets(NEWEST))
         FolderCheck(SparkFolder(storage, "w"), last, rewinds=False).run()
         FolderCheck(SparkFolder(storage, "w"), Batch(34, offsets(34)), rewinds=True).run()
-
-

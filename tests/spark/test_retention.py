@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.retention import PURGE_AT, TRUNCATE_AT, WORTH_A_SNAPSHOT, Retention
 from airflow_provider_ckpt.jobmaster.restore import spark_folders
+from airflow_provider_ckpt.jobmaster.retention import PURGE_AT, TRUNCATE_AT, WORTH_A_SNAPSHOT, Retention
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -259,14 +259,16 @@ class SparkHouse(House):
 
 
 def test_r6_of_sparks_folder_goes_what_lies_before_the_oldest_retained_checkpoint(storage: Storage) -> None:
-    house = SparkHouse(storage, retained=3).live(PURGE_AT + 1)
-    assert house.batches()[0] == 1
-    assert SparkHouse(storage.child("another"), retained=3).live(PURGE_AT + 2).batches()[0] == PURGE_AT - 2
+    house, older = SparkHouse(storage, retained=3), SparkHouse(storage.child("another"), retained=3)
+    house.live(PURGE_AT + 1)
+    older.live(PURGE_AT + 2)
+    assert (house.batches()[0], older.batches()[0]) == (1, PURGE_AT - 2)
 
 
 def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_life_before(storage: Storage) -> None:
     """Its batches begin at 0, and the oldest retained checkpoint names one of then."""
-    house = SparkHouse(storage, retained=3).live(3 * PURGE_AT)
+    house = SparkHouse(storage, retained=3)
+    house.live(3 * PURGE_AT)
     folder = f"{spark_folders(storage, 'job', A)[1]}/{AttemptId(1, 0, '1')}"
     storage.delete_tree(folder)
     for number in range(6):
@@ -290,7 +292,8 @@ def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_n
                 Journal(storage, "job").claim("t2", Worker(), 0.0)
             return there
 
-    house = SparkHouse(Overtaken(storage), retained=3).live(PURGE_AT + 2)
+    house = SparkHouse(Overtaken(storage), retained=3)
+    house.live(PURGE_AT + 2)
     assert house.batches()[0] == 1
 
 

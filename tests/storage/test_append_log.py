@@ -32,8 +32,8 @@ from airflow_provider_ckpt.testing.crash import (
     WrappedStorage,
     crash_points,
 )
-from tests.support.syscalls import refusing
 from tests.costs.meter import Meter
+from tests.support.syscalls import refusing
 from tests.support.unsealed import unsealed
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"
