@@ -104,9 +104,9 @@ def from_number(records: list[Numbered], start: int) -> list[Numbered]:
 
 
 def folded_below(records: Iterable[Numbered], head: int) -> list[int]:
-    """Numbers of the live entries below ``head`` that the log is folded from at any position from there on: the last
-    batch, and the ends. Whoever truncates the log leaves them, however long ago they were: an idle subtask only puts
-    barriers, and one that goes back to a checkpoint knows its last batch from them."""
+    """Numbers of the live entries below ``head`` that the log is folded from at any position from there on (R7): the
+    last batch, and the ends. Whoever truncates the log leaves them, however long ago they were: an idle subtask only
+    puts barriers, and one that goes back to a checkpoint knows its last batch from them."""
     before = [(number, record) for number, record in live(records) if number < head]
     batches = [number for number, record in before if isinstance(record, Batch)]
     return batches[-1:] + [number for number, record in before if isinstance(record, (EndOfData, EndOfPartition))]

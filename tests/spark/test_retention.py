@@ -11,7 +11,13 @@ import pytest
 from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import spark_folders
-from airflow_provider_ckpt.jobmaster.retention import PURGE_AT, TRUNCATE_AT, WORTH_A_SNAPSHOT, Retention
+from airflow_provider_ckpt.jobmaster.retention import (
+    PURGE_AT,
+    TRUNCATE_AT,
+    WORTH_A_SNAPSHOT,
+    Retention,
+    worth_a_snapshot,
+)
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -302,7 +308,7 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
     state = Journal(storage, "job").replay()
     assert state == house.journal.state
     assert state.last_released == 4 * WORTH_A_SNAPSHOT
-    assert len(storage.list(journal_path("job"))) < WORTH_A_SNAPSHOT + 10
+    assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10 == 90
 
 
 def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: Storage) -> None:
@@ -314,7 +320,7 @@ def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: 
         master = house.next_master()
         master.completed(number)
         master.close()
-    assert len(storage.list(journal_path("job"))) < WORTH_A_SNAPSHOT + 10
+    assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10
 
 
 def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:

@@ -611,7 +611,7 @@ _FORGOTTEN = (
         "compaction-not-wired",
         "R3",
         "jobmaster/retention.py",
-        "            if self._journal.uncompacted >= WORTH_A_SNAPSHOT:",
+        "            if self._journal.uncompacted >= worth_a_snapshot(self._graph()):",
         "            if False:",
         _RETENTION,
         "after months a start reads millions of events",
