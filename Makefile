@@ -87,6 +87,10 @@ random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on;
 	  [ $$SECONDS -lt $$until ] || exit $$failed; \
 	done
 
+.PHONY: soak
+soak: setup ## jobs that take CKPT_SOAK_CHECKPOINTS=10000 checkpoints: what lies there does not grow (an hour)
+	$(PYTEST) tests/soak -m soak -s --timeout 0
+
 .PHONY: cluster
 cluster: setup ## the tests on a standalone Spark cluster (started on this machine)
 	$(PYTEST) -m cluster --timeout 1800

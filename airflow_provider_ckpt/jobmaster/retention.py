@@ -13,16 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.restore import spark_folders
 from airflow_provider_ckpt.jobmaster.sink_releases import position
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import to_json
+from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
-from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
-from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, last_batch_position, log_head
+from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, held_from, log_head
+from airflow_provider_ckpt.sparkfiles.folder_purge import FolderPurge
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.layout import (
     checkpoint_path,
@@ -37,20 +39,26 @@ log = logging.getLogger(__name__)
 
 KIND = "checkpoint"
 VERSION = 1
-TRUNCATE_EVERY = 64
-"""Checkpoints between two truncations of the logs, by their numbers. These go on from run to run: short runs truncate,
-too."""
-COMPACT_EVERY = 1024
-"""The same for compactions of the journal."""
+TRUNCATE_AT = 16
+"""Entries of a subtask's log that nobody needs, which are worth a truncation; twice as many of an idle one, or one that
+has ended. They count, and not the checkpoints of this run: of a job whose runs are short as much goes."""
+PURGE_AT = 8
+"""The same of batches in a Spark folder, with some six files each."""
 WORTH_A_SNAPSHOT = 64
-"""Entries of the journal of a job in batch mode: fewer are replayed as fast as a snapshot."""
+"""Entries of the journal of one vertex: fewer are replayed as fast as a snapshot."""
+
+
+def worth_a_snapshot(graph: JobGraph) -> int:
+    """Entries of the journal. Of each vertex a snapshot says as much as of the first: 0.5 MB of 20, for which whoever
+    writes to the journal waits for 50 ms."""
+    return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 
 class Retention:
     """``graph``: gives the one that the job runs now. ``retained``: how many completed checkpoints keep what a restore
     of them needs. ``logs``: those of all subtasks, by subtask, to be read: a log has one writer, its task.
     ``snapshot_min_pause``: in seconds, of a job that takes no checkpoints on its way; None of any other:
-    its journal is compacted after so many checkpoints."""
+    its journal is compacted behind a checkpoint, as soon as it is worth it."""
 
     def __init__(
         self,
@@ -70,13 +78,15 @@ class Retention:
         self._final_only = final_only
         self._given_back: dict[SubtaskId, int] = {}
         """Entries below that position have no data any more."""
+        self._looked: dict[SubtaskId, int] = {}
+        """How far it, and those who hold its log, had come when this JobMaster truncated it last."""
+        self._purged: dict[SubtaskId, int] = {}
+        """The same of its batches in Spark's folder."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
         """Called once for each completed checkpoint."""
-        checkpoints = self._journal.state.checkpoints
-        before = max((number for number in checkpoints if number < checkpoint), default=0)
-        self._thread.submit(self._after, checkpoints[checkpoint], before, self._kept())
+        self._thread.submit(self._after, self._journal.state.checkpoints[checkpoint], self._kept())
 
     def look(self, now: float) -> None:
         """Called every now and then. ``now``: seconds that never go back."""
@@ -92,17 +102,15 @@ class Retention:
         checkpoints = self._journal.state.checkpoints
         return [checkpoints[number] for number in sorted(checkpoints)[-self._retained :]]
 
-    def _after(self, completed: CheckpointCompleted, before: int, kept: list[CheckpointCompleted]) -> None:
-        """``before``: the checkpoint that was completed before it, by whichever JobMaster; 0: none."""
+    def _after(self, completed: CheckpointCompleted, kept: list[CheckpointCompleted]) -> None:
         number = completed.checkpoint
         try:
             self._journal.check_fenced()  # what is kept is for the JobMaster to say that has the job
             self._write_metadata(completed)
             self._delete_old(min(one.checkpoint for one in kept))
-            if number // TRUNCATE_EVERY > before // TRUNCATE_EVERY:
-                for subtask in completed.subtasks:
-                    self._truncate(subtask, kept)
-            if number // COMPACT_EVERY > before // COMPACT_EVERY:
+            for subtask in completed.subtasks:
+                self._forget(subtask, kept)
+            if self._journal.uncompacted >= worth_a_snapshot(self._graph()):
                 self._journal.compact(completed.at)
         except CkptError as error:
             # nothing here decides anything: what could not be deleted is deleted after a later checkpoint
@@ -138,30 +146,53 @@ class Retention:
             if number.isdecimal() and int(number) < oldest:
                 self._storage.delete_tree(checkpoint_path(self._job_id, int(number)))
 
-    def _truncate(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+    def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:
             return  # who reads it when the job has FINISHED goes by the entries
-        log_ = self._logs[subtask]
-        records = log_.records()
         consumers = self._consumer_positions(subtask, kept[0])
         for head in data_head(consumers):
-            self._give_back(subtask, records, head)
-        head = log_head(
-            retained=[position(one, subtask) for one in kept],
-            unreleased_from=self._unreleased_from(subtask),
-            consumers=consumers,
-            last_batch=last_batch_position(records),
-        )
+            if head > self._given_back.get(subtask, 0):
+                self._give_back(subtask, head)
+        self._truncate(subtask, position(kept[0], subtask), consumers)
+        self._purge(subtask, [one.subtasks[subtask] for one in kept if subtask in one.subtasks])
+
+    def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
+        """``retained``: its position in the oldest retained checkpoint; those in the others are not below."""
+        unreleased = self._unreleased_from(subtask)
+        start = held_from(unreleased, consumers)
+        come = retained + (retained if start is None else min(retained, start))
+        if come - self._looked.get(subtask, 0) < 2 * TRUNCATE_AT:
+            return
+        records = [] if start is None else self._logs[subtask].records(start)
+        head = log_head(records, retained=[retained], unreleased_from=unreleased, consumers=consumers)
         path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
         LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head)
-        log_.forget(head)
+        self._logs[subtask].forget(head)
+        self._looked[subtask] = come
 
-    def _give_back(self, subtask: SubtaskId, records: list[Numbered], head: int) -> None:
+    def _purge(self, subtask: SubtaskId, kept: list[Snapshot]) -> None:
+        """``kept``: of the retained checkpoints. The lowest batch of them counts, which need not be that of the oldest:
+        an operator that was given up and has come back begins at 0. Of a source with splits no query of Spark's
+        runs."""
+        if self._graph().vertex(subtask.vertex).splits:
+            return
+        lowest = min(kept, key=lambda one: -1 if one.batch_id is None else one.batch_id)
+        batch = lowest.batch_id
+        if batch is None or batch - self._purged.get(subtask, 0) < PURGE_AT:
+            return
+        folders, _ = spark_folders(self._storage, self._job_id, subtask)
+        attempt = folders.previous(self._logs[subtask].records())
+        if attempt is not None:
+            self._journal.check_fenced()
+            FolderPurge(folders.folder(attempt)).run(batch, lowest.offsets)
+            self._purged[subtask] = batch
+
+    def _give_back(self, subtask: SubtaskId, head: int) -> None:
         """The data below ``head``, once: an entry may be needed for longer than its data."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._given_back.get(subtask, 0)
-        for folder in deletable_folders(records, start, head):
+        for folder in deletable_folders(self._logs[subtask].records(start), start, head):
             self._storage.delete_tree(f"{partition}/{folder}")
         self._given_back[subtask] = max(start, head)
 

@@ -56,7 +56,9 @@ class Journal:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.job_id = check_job_id(job_id)
-        self._log = AppendLog(storage, journal_path(job_id), format="journal", keep=_takes_over, parse=decode_all)
+        self._log = AppendLog(
+            storage, journal_path(job_id), format="journal", keep=_takes_over, parse=decode_all, watchful=True
+        )
         self._buffer_bytes = buffer_bytes
         self._flush_interval = flush_interval
         self._clock = clock

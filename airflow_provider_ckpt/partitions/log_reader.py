@@ -8,8 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number
-from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number, without_forgotten
 from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -41,6 +40,7 @@ class TailingLogReader:
     def __init__(self, storage: Storage, path: str) -> None:
         self.path = path
         self._entries = subtask_entries(storage, path)
+        self._head = 0
         self._lock = threading.Lock()
         self._records: list[Numbered] = []
 
@@ -63,10 +63,13 @@ class TailingLogReader:
 
     def forget(self, head: int) -> None:
         with self._lock:
-            self._records = [one for one in self._records if one[0] >= head or isinstance(one[1], Open)]
+            self._records = without_forgotten(self._records, head)
 
     def _read_on(self) -> None:
         self._records += numbered(self._entries.tail())
+        if self._entries.head > self._head:  # by whoever truncates, who may be elsewhere
+            self._head = self._entries.head
+            self._records = without_forgotten(self._records, self._head)
 
     def _state(self) -> LogState:
         return fold(self.records())

@@ -57,6 +57,10 @@ class LogState:
         elif isinstance(record, EndOfPartition):
             self.closed = True
 
+    def forget(self, head: int) -> None:
+        """Barriers below ``head`` are nobody's any more."""
+        self.barriers = {key: one for key, one in self.barriers.items() if one.position >= head}
+
     def snapshot_at(self, position: int) -> Snapshot:
         """What a barrier at ``position`` folds: everything published before it."""
         batch = self.last_batch
@@ -97,6 +101,21 @@ def from_number(records: list[Numbered], start: int) -> list[Numbered]:
     if void_ranges(records):
         return [(number, record) for number, record in live(records) if number >= start]
     return records[bisect.bisect_left(records, start, key=lambda one: one[0]) :]
+
+
+def folded_below(records: Iterable[Numbered], head: int) -> list[int]:
+    """Numbers of the live entries below ``head`` that the log is folded from at any position from there on (R7): the
+    last batch, and the ends. Whoever truncates the log leaves them, however long ago they were: an idle subtask only
+    puts barriers, and one that goes back to a checkpoint knows its last batch from them."""
+    before = [(number, record) for number, record in live(records) if number < head]
+    batches = [number for number, record in before if isinstance(record, Batch)]
+    return batches[-1:] + [number for number, record in before if isinstance(record, (EndOfData, EndOfPartition))]
+
+
+def without_forgotten(records: list[Numbered], head: int) -> list[Numbered]:
+    """What is left of them when the log was truncated at ``head``: Open records stay (R3)."""
+    folded = frozenset(folded_below(records, head))
+    return [one for one in records if one[0] >= head or one[0] in folded or isinstance(one[1], Open)]
 
 
 def fold(records: Iterable[Numbered]) -> LogState:

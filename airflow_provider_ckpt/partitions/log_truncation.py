@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_provider_ckpt.partitions.subtask_entries import subtask_entries
+from airflow_provider_ckpt.partitions.log_state import folded_below
+from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -17,12 +18,13 @@ class LogTruncation:
         self._storage, self._path, self._check_fenced = storage, path, check_fenced
 
     def truncate(self, head: int) -> None:
-        """Delete the entries below ``head``; Open records stay. Each time the log is read for it from its head on,
-        two requests a pack and one for each other entry: that is what says which are Open records.
+        """Delete the entries below ``head``; Open records stay, and until the next truncation what the others add up
+        to (:func:`.folded_below`). Each time the log is read for it from its head on,
+        two requests a pack and one for each other entry: that is what says which are to stay.
 
         Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
         """
         entries = subtask_entries(self._storage, self._path)
-        entries.load()
+        records = numbered(entries.load())
         self._check_fenced()
-        entries.truncate(head)
+        entries.truncate(head, besides=folded_below(records, head))

@@ -6,32 +6,39 @@ from collections.abc import Iterable
 from posixpath import dirname
 
 from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.records import Batch, EndOfData, EndOfPartition, Record
 
 
 def log_head(
+    records: Iterable[Numbered],
     *,
     retained: Iterable[int],
     unreleased_from: int | None,
     consumers: Iterable[int],
-    last_batch: int,
 ) -> int:
-    """The first entry that must stay.
+    """The first entry that must stay of a log; ``records``: its live ones, at least from where it is held.
 
     ``retained``: the subtask's own positions in the retained checkpoints. ``unreleased_from``: entries from
     here on may hold handles that are not released; None if the subtask has no sinks. ``consumers``: for each
-    consumer its input position in the oldest retained checkpoint, 0 if it has not started. ``last_batch``:
-    position of the last batch, which the log is folded from; -1 if there is none.
+    consumer its input position in the oldest retained checkpoint, 0 if it has not started. The latter two hold batches
+    and ends, and not the barriers of an idle subtask that follow what was read and released. What the log is folded
+    from stays besides, wherever it is (:func:`.folded_below`); so does the batch at the edge of a consumer's position.
     """
-    bounds = [*retained, *(data_head(consumers) or ()), last_batch]
-    if unreleased_from is not None:
-        bounds.append(unreleased_from)
+    start = held_from(unreleased_from, consumers)
+    bounds = [*retained]
+    if start is not None:
+        bounds += [number for number, one in records if number >= start and _is_awaited(one)]
     return max(0, min(bounds))
 
 
-def last_batch_position(records: Iterable[Numbered]) -> int:
-    """-1 if there is none."""
-    return max((number for number, record in records if isinstance(record, Batch)), default=-1)
+def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:
+    """The position from which on others than the subtask itself may still want something; None: nobody does."""
+    starts = [*consumers, *(() if unreleased_from is None else (unreleased_from,))]
+    return min(starts, default=None)
+
+
+def _is_awaited(record: Record) -> bool:
+    return isinstance(record, (Batch, EndOfData, EndOfPartition))
 
 
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:

@@ -21,7 +21,14 @@ from airflow_provider_ckpt.partitions.errors import (
     LogFencedError,
     LogHeldError,
 )
-from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number, live
+from airflow_provider_ckpt.partitions.log_state import (
+    LogState,
+    Numbered,
+    fold,
+    from_number,
+    live,
+    without_forgotten,
+)
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
@@ -34,6 +41,9 @@ from airflow_provider_ckpt.partitions.records import (
 from airflow_provider_ckpt.partitions.subtask_entries import PACK, numbered, subtask_entries
 from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
+
+FORGET_EVERY = 1000
+"""Records in memory that are one more reason to ask where the log begins by now."""
 
 
 class SubtaskLog:
@@ -50,6 +60,7 @@ class SubtaskLog:
         self._log = subtask_entries(storage, path, pack=PACK)
         self._lock = threading.RLock()
         self._records: list[Numbered] = []
+        self._ask_at = FORGET_EVERY
         self._broken: CkptError | None = None
         self._unsettled: Barrier | None = None
         """A barrier of which it is unknown whether it landed."""
@@ -165,6 +176,14 @@ class SubtaskLog:
             self._refuse_broken()
             if self._log.is_overtaken():
                 self._read_on()
+            elif len(self._records) >= self._ask_at:
+                self._forget_truncated()
+
+    def _forget_truncated(self) -> None:
+        """Who truncates the log may be another process, which does not tell the writer."""
+        self._log.check_head()
+        self.forget(self._log.head)
+        self._ask_at = len(self._records) + FORGET_EVERY
 
     def records(self, start: int = 0) -> list[Numbered]:
         """The live records with number >= ``start``, in order."""
@@ -172,11 +191,10 @@ class SubtaskLog:
             return from_number(self._records, start)
 
     def forget(self, head: int) -> None:
-        """As :meth:`LogReader.forget`; Open records stay, as they do in the log."""
+        """As :meth:`LogReader.forget`."""
         with self._lock:
-            self._records = [
-                (number, record) for number, record in self._records if number >= head or isinstance(record, Open)
-            ]
+            self._records = without_forgotten(self._records, head)
+            self.state.forget(head)
 
     def _append(self, record: Record) -> int:
         self._settle()

@@ -7,8 +7,10 @@
     entries below it are deleted, upwards. The highest record counts, so a late truncation by somebody who
     was paused cannot move the head back.
 4.  The head record lists the entries below it that are kept: every entry that took the log over. They hold
-    exactly the numbers that a paused writer tries next.
-5.  A reader that is below the head fails; it never skips.
+    exactly the numbers that a paused writer tries next. Besides those, what the entries that go add up to may stay,
+    until the next record.
+5.  A reader that is below the head fails; it never skips. What it is about to read is absent then as it is when
+    nobody has written it: it looks for the last entry that it has read (``watchful``), or for the head.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +52,8 @@ class AppendLog:
     truncation never deletes; given here it costs nothing, given to :meth:`truncate` each entry is read again.
     ``parse`` makes :attr:`Entry.value` of a body that is read; DamagedFormError of it makes the entry a damaged one.
     ``pack``: so many entries are copied to one object whenever there are as many (:mod:`.log_packs`); 0: never.
+    ``watchful``: of a log that is truncated whether or not all have read it: each :meth:`tail` that finds nothing looks
+    whether that is so, a request more.
 
     Every verb may raise StorageTransientError and the other errors of the storage.
     """
@@ -64,6 +68,7 @@ class AppendLog:
         keep: KeepRule | None = None,
         parse: Callable[[Any], Any] = lambda body: None,
         pack: int = 0,
+        watchful: bool = False,
     ) -> None:
         self._files = LogFiles(storage, path, format, version, parse)
         self._packs = PackWriter(self._files, pack)
@@ -76,6 +81,10 @@ class AppendLog:
         self._unsettled: dict[str, str] = {}
         """Nonce -> body of our attempts at the next number whose outcome is unknown."""
         self._empty_tails = 0
+        self._is_watchful = watchful
+        self._witness: int | None = None
+        """The last entry read of those that a truncation deletes. Entries go upwards, so while it is there none behind
+        it is gone."""
 
     @property
     def uri(self) -> str:
@@ -118,9 +127,10 @@ class AppendLog:
     def tail(self) -> list[Entry]:
         """New entries since the last read, by reading the next numbers until one is absent (no list).
 
-        The first empty call in a row, and each sixteenth, also asks whether the head has passed this reader.
-        Raises BelowHeadError, CorruptLogError (the entries before the damage are in its ``intact``). Any other error
-        behind entries that could be read is left to the next call: these would be lost with it.
+        The first empty call in a row, and each sixteenth, also asks whether the head has passed this reader; each one
+        if the log is ``watchful``. Raises BelowHeadError, CorruptLogError (the entries before the damage are in its
+        ``intact``). Any other error behind entries that could be read is left to the next call: these would be lost
+        with it.
         """
         with self._lock:
             if not self._loaded:
@@ -133,10 +143,15 @@ class AppendLog:
             if entries:
                 self._empty_tails = 0
             else:
-                if self._empty_tails % _LOOK_FOR_HEAD_EVERY == 0:
+                if self._may_be_below_head():
                     self.check_head()
                 self._empty_tails += 1
             return entries
+
+    def _may_be_below_head(self) -> bool:
+        if self._is_watchful and self._witness is not None:
+            return not self._files.exists(self._witness)
+        return self._empty_tails % _LOOK_FOR_HEAD_EVERY == 0
 
     def _read_on(self, before: list[Entry]) -> Entry | None:
         try:
@@ -251,10 +266,11 @@ class AppendLog:
 
     # ---- truncation
 
-    def truncate(self, head: int, keep: KeepRule | None = None) -> None:
+    def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> None:
         """Move the head up to ``head`` (a no-op if it is there or beyond) and delete what lies below.
 
-        Entries for which ``keep`` is true are never deleted. A crash in between leaves entries below the
+        Entries for which ``keep`` is true are never deleted; those of the numbers ``besides`` stay until the next
+        truncation. A crash in between leaves entries below the
         head, which no reader sees and the next truncation deletes. Raises NoSuchHeadError if ``head`` is
         beyond the entries read.
         """
@@ -265,7 +281,7 @@ class AppendLog:
                 raise NoSuchHeadError(uri=self.uri, head=head, next_number=self._next)
             listing = self._files.list()
             if head > listing.head:
-                kept = self._kept.below(head, listing, keep)
+                kept = self._kept.below(head, listing, keep, besides)
                 if self._files.write_head(head, kept):
                     listing = replace(listing, head=head, kept=kept, head_records=(*listing.head_records, head))
                 else:
@@ -289,6 +305,9 @@ class AppendLog:
         self._loaded, self._damage, self._head = True, whole.damage, head
         self._next = max((head, *(entry.number + 1 for entry in whole.entries if not entry.kept)))
         self._kept.start(head, whole.entries)
+        self._witness = None
+        for entry in whole.entries:
+            self._see(entry)
         self._packs.start(whole.entries, self._next)
         self._unsettled.clear()
         self._empty_tails = 0
@@ -298,3 +317,8 @@ class AppendLog:
         self._unsettled.clear()
         self._kept.note(entry)
         self._packs.note(entry)
+        self._see(entry)
+
+    def _see(self, entry: Entry) -> None:
+        if not entry.kept and not self._kept.keeps(entry):
+            self._witness = entry.number

@@ -72,6 +72,18 @@ def test_one_that_was_compacted_meanwhile_says_the_same(storage: Storage, reader
     assert reader.reread().last_triggered == writer.state.last_triggered
 
 
+def test_one_that_was_compacted_behind_a_reader_that_had_found_nothing_is_read_at_its_next_look(
+    storage: Storage,
+) -> None:
+    """The entry that it waits for is gone, which looks as if it had never been."""
+    writer, reader = written(storage, 2), Journal(storage, "job")
+    for _ in range(3):
+        reader.refresh()
+    writer.write(CheckpointTriggered(3, 1.0))
+    writer.compact(1.0)
+    assert reader.refresh() == writer.state
+
+
 @pytest.mark.parametrize("damage", [lambda whole: whole[:9], lambda whole: b"[]"])
 def test_damage_to_what_was_read_is_told(storage: Storage, reader: Journal, damage: Callable[[bytes], bytes]) -> None:
     last = f"{journal_path('job')}/{storage.list(journal_path('job'))[-1]}"

@@ -32,6 +32,7 @@ _NO_SPARK = (
     "tests/spark/test_batch_order.py",
     "tests/spark/test_collector.py",
     "tests/spark/test_fences.py",
+    "tests/spark/test_folder_purge.py",
     "tests/spark/test_folder_races.py",
     "tests/spark/test_going_back.py",
     "tests/spark/test_inputs.py",

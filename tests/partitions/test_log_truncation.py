@@ -11,6 +11,7 @@ from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions import subtask_log
 from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.records import Batch
@@ -18,6 +19,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import NoSuchHeadError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, crash_points
 from tests.partitions.samples import batch
 
 
@@ -58,7 +60,7 @@ def test_the_writer_appends_on_behind_a_head_that_somebody_else_has_moved(writer
         writer.check_fenced()
     assert writer.barrier(1, 1).batch_id == 8
     again = loaded(storage)
-    assert batches(again) == [4, 5, 6, 8]
+    assert batches(again) == [3, 4, 5, 6, 8]
     assert again.state.opened is not None
     assert again.open(AttemptId(2, 0, "b")).last_batch == batch(8)
 
@@ -71,7 +73,118 @@ def test_who_is_told_forgets_what_is_gone_and_nothing_else(writer: SubtaskLog, s
     log.forget(4)
     writer.publish(batch(6))
     assert log.records() == loaded(storage).records()
-    assert batches(log) == [3, 4, 5, 6]
+    assert batches(log) == [2, 3, 4, 5, 6]
+
+
+def idle(writer: SubtaskLog, checkpoints: int) -> int:
+    """So many barriers; returns the position of the last."""
+    known = len(writer.state.barriers)
+    return [writer.barrier(1, known + number).position for number in range(checkpoints)][-1]
+
+
+def test_r1_the_last_batch_stays_however_long_ago_it_was(writer: SubtaskLog, storage: Storage) -> None:
+    """The next attempt must know that it is published, and with which offsets."""
+    for _ in range(3):
+        head = idle(writer, 50)
+        truncate(storage, head)
+        again = loaded(storage)
+        assert again.state.last_batch == writer.state.last_batch == batch(5)
+        assert again.state.snapshot_at(0) == writer.state.snapshot_at(0)
+        assert [number for number, _ in again.records()] == [0, 6, head]
+
+
+def test_a_batch_that_was_the_last_one_goes_when_it_is_that_no_more(writer: SubtaskLog, storage: Storage) -> None:
+    truncate(storage, idle(writer, 10))
+    writer.publish(batch(6))
+    truncate(storage, idle(writer, 10))
+    assert batches(loaded(storage)) == [6]
+
+
+def test_r4_of_a_checkpoint_the_last_batch_stays_though_a_later_one_is_published(
+    writer: SubtaskLog, storage: Storage
+) -> None:
+    """Who goes back to the checkpoint makes the later one void, and goes on from the one before."""
+    checkpoint = idle(writer, 10)
+    writer.publish(batch(6))
+    truncate(storage, checkpoint)
+    again = loaded(storage)
+    assert again.open(AttemptId(2, 0, "b"), continues_at=checkpoint + 1).last_batch == batch(5)
+    assert again.barrier(2, 20).batch_id == 5
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_r11_the_end_stays_however_many_barriers_follow(writer: SubtaskLog, storage: Storage, closed: bool) -> None:
+    writer.end_of_data("finish")
+    head = idle(writer, 50)
+    if closed:
+        writer.end_of_partition()
+        head += 1
+    truncate(storage, head)
+    again = loaded(storage)
+    assert (again.state.end_of_data, again.state.closed) == ("finish", closed)
+    assert again.state.last_batch == batch(5)
+
+
+def test_r4_of_what_is_void_nothing_stays(storage: Storage, writer: SubtaskLog) -> None:
+    second = loaded(storage)
+    second.open(AttemptId(2, 0, "b"), continues_at=3)
+    head = idle(second, 50)
+    truncate(storage, head)
+    assert batches(loaded(storage)) == [1]
+    assert loaded(storage).state.last_batch == batch(1)
+
+
+def test_a_truncation_may_die_at_every_verb(tmp_path: Path) -> None:
+    """Nobody who reads, before or after the next truncation, sees another end of the log."""
+    verbs = Verbs()
+    _truncated_twice(CrashingStorage(open_storage(tmp_path / "whole"), verbs=verbs))
+    for at, when in crash_points(verbs.count):
+        inner = open_storage(tmp_path / f"{at}-{when}")
+        with pytest.raises(SimulatedCrash):
+            _truncated_twice(CrashingStorage(inner, at, when))
+        log = loaded(inner)
+        last = log.state.last_batch
+        if not inner.list("log") or log.state.opened is None:
+            continue
+        reader = TailingLogReader(inner, "log")
+        assert reader.records() == log.records()
+        log.open(AttemptId(9, 0, "z"))
+        truncate(inner, log.position - 1)
+        assert loaded(inner).state.last_batch == last, (at, when, verbs.log[at - 1])
+        assert len(inner.list("log")) <= 5
+
+
+def _truncated_twice(storage: Storage) -> None:
+    log = loaded(storage)
+    log.open(AttemptId(1, 0, "a"))
+    for first in (0, 3):
+        for number in range(first, first + 3):
+            log.publish(batch(number))
+        truncate(storage, idle(log, 4))
+
+
+def test_a_reader_elsewhere_forgets_by_itself(writer: SubtaskLog, storage: Storage) -> None:
+    reader = TailingLogReader(storage, "log")
+    assert batches(reader) == [0, 1, 2, 3, 4, 5]
+    truncate(storage, 5)
+    reader.records()  # nothing is new, so it asks where the log begins
+    assert reader.records() == loaded(storage).records()
+    assert batches(reader) == [3, 4, 5]
+
+
+def test_a_writer_forgets_what_a_process_elsewhere_has_truncated(
+    writer: SubtaskLog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks with the fence, now and then."""
+    monkeypatch.setattr(subtask_log, "FORGET_EVERY", 10)
+    log = loaded(storage)
+    log.open(AttemptId(2, 0, "b"))
+    head = idle(log, 30)
+    truncate(storage, head)
+    log.check_fenced()
+    assert log.records() == loaded(storage).records()
+    assert list(log.state.barriers) == [(1, 29)]
+    assert log.state.last_batch == batch(5)
 
 
 def test_r7_a_driver_that_was_overtaken_truncates_nothing(writer: SubtaskLog, storage: Storage) -> None:

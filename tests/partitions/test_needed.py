@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, log_head
-from airflow_provider_ckpt.partitions.records import Barrier
+from airflow_provider_ckpt.partitions.records import Barrier, EndOfData, EndOfPartition, Record
 from tests.partitions.samples import batch
 
 
@@ -24,20 +26,45 @@ def test_a_log_without_consumers_has_no_data_to_delete() -> None:
     assert data_head([]) == ()
 
 
+def log_of(*batches: int) -> list[Numbered]:
+    """Thirty entries, of which those are batches, and the others barriers."""
+    return [(n, batch(n) if n in batches else Barrier(1, n, Snapshot(n, 0))) for n in range(30)]
+
+
+def head(records: list[Numbered], retained: int, *consumers: int, unreleased: int | None = None) -> int:
+    return log_head(records, retained=[retained], unreleased_from=unreleased, consumers=consumers)
+
+
 def test_r7_unreleased_handles_pin_their_entries() -> None:
-    assert log_head(retained=[20, 30], unreleased_from=5, consumers=[], last_batch=29) == 5
-    assert log_head(retained=[20, 30], unreleased_from=None, consumers=[], last_batch=29) == 20
+    records = log_of(4, 7)
+    assert head(records, 20, unreleased=5) == 7
+    assert head(records, 20, unreleased=4) == head(records, 20, unreleased=0) == 4
+    assert head(records, 20) == 20
 
 
 def test_r7_the_oldest_retained_checkpoint_and_every_consumer_hold_the_log() -> None:
-    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[12, 25], last_batch=29) == 11
-    assert log_head(retained=[20, 30], unreleased_from=30, consumers=[25], last_batch=29) == 20
-    assert log_head(retained=[20], unreleased_from=30, consumers=[0], last_batch=29) == 0
+    records = log_of(3, 6, 12, 15)
+    assert head(records, 20, 7, 13, unreleased=25) == 12
+    assert head(records, 10, 7, 13, unreleased=25) == 10
+    assert head(records, 20, 0, unreleased=25) == 3
+    assert log_head(records, retained=[20, 14, 30], unreleased_from=None, consumers=[]) == 14
 
 
-def test_the_last_batch_stays_because_the_log_is_folded_from_it() -> None:
-    assert log_head(retained=[40, 50], unreleased_from=50, consumers=[], last_batch=7) == 7
-    assert log_head(retained=[40], unreleased_from=40, consumers=[], last_batch=-1) == 0
+def test_r7_barriers_behind_what_all_have_read_and_released_hold_nothing() -> None:
+    """A subtask is idle: its consumers do not come on, and it puts a barrier a checkpoint."""
+    assert head(log_of(3), 20, 4, unreleased=4) == 20
+
+
+@pytest.mark.parametrize("end", [EndOfData(), EndOfPartition()])
+def test_r7_an_end_that_a_consumer_has_not_read_holds_the_log(end: Record) -> None:
+    records: list[Numbered] = [*log_of(3)[:9], (9, end)]
+    assert head(records, 20, 4) == 9
+    assert head(records, 20, 10) == 20
+
+
+def test_the_last_batch_does_not_hold_the_log() -> None:
+    """What the log is folded from stays by itself (tests/partitions/test_log_truncation.py)."""
+    assert head(log_of(7), 25, unreleased=25) == 25
 
 
 def test_only_batches_have_data_to_delete() -> None:

@@ -220,7 +220,7 @@ def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
         zombie.publish(batch(1))
     reader = loaded(storage)
     assert [record.epoch for _, record in reader.records() if isinstance(record, Open)] == [1, 2]
-    assert batches(reader) == batches(successor) == [16, 17, 18, 19]
+    assert batches(reader) == batches(successor) == [15, 16, 17, 18, 19]
     assert reader.state.opened is not None
     assert reader.state.opened.epoch == 2
 

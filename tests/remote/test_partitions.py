@@ -9,9 +9,10 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.partitions.records import Batch, Open
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import endless
 from tests.remote.master_process import MasterProcess
@@ -63,14 +64,27 @@ def is_stopped(cluster: Cluster) -> Callable[[], bool]:
     return lambda: cluster._watched.refresh().status is JobStatus.STOPPED
 
 
+def unread(cluster: Cluster, subtask: SubtaskId) -> set[str]:
+    """Files of batches that a consumer has not read by the last completed checkpoint, or not as a whole."""
+    state = cluster._watched.refresh()
+    done = state.checkpoints.get(state.last_completed)
+    snapshots = [
+        (done.subtasks.get(one) if done else None, channel) for one, channel in readers(cluster.graph, subtask)
+    ]
+    lowest = min(0 if one is None else one.inputs.get(channel.key, 0) for one, channel in snapshots)
+    records = list(enumerate(cluster.world.logs[subtask]))  # of the archive, in which no entry is ever deleted
+    batches = [one for number, one in records if isinstance(one, Batch) and number >= lowest - 1]
+    return {file.path for batch in batches for file in batch.files}
+
+
 @pytest.mark.parametrize("happens", [loses_its_jobmaster, loses_a_worker, has_a_worker_leave, is_stopped])
-def test_what_is_published_stays_until_the_job_has_finished(
+def test_what_is_published_and_not_read_stays_whatever_happens(
     cluster: Cluster, happens: Callable[[Cluster], Callable[[], bool]]
 ) -> None:
-    there = {subtask: set(files) for subtask, files in cluster.world.partitions().items()}
     cluster.run(happens(cluster))
+    awaited = {subtask: unread(cluster, subtask) for subtask in (LIVE, SubtaskId("live/1"))}
     now = cluster.world.partitions()
-    assert all(files <= set(now.get(subtask, ())) for subtask, files in there.items())
+    assert all(files <= set(now.get(subtask, ())) for subtask, files in awaited.items())
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
     write_request(cluster.world.live, JOB, "drain", cluster.state.epoch)
     cluster.finish()
@@ -81,7 +95,7 @@ def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_ha
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each checkpoint. Who has not read a file that is gone never gets on, and the job comes to no end."""
-    monkeypatch.setattr(retention, "TRUNCATE_EVERY", 1)
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     first = {subtask: set(files) for subtask, files in cluster.world.partitions().items()}
     cluster.run(
         lambda: not any(first[one] & set(files) for one, files in cluster.world.partitions().items() if one in first),

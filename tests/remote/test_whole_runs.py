@@ -23,8 +23,8 @@ SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs are truncated, and the journal is compacted, every now and then."""
-    monkeypatch.setattr(retention, "TRUNCATE_EVERY", 3)
-    monkeypatch.setattr(retention, "COMPACT_EVERY", 7)
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 3)
+    monkeypatch.setattr(retention, "WORTH_A_SNAPSHOT", 7)
 
 
 def run(cluster: Cluster, steps: int) -> None:

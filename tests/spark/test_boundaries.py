@@ -131,8 +131,8 @@ def test_r4_what_was_published_behind_a_checkpoint_is_void_after_a_restore(world
 def test_r7_logs_partition_data_and_journal_are_forgotten_as_checkpoints_complete(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "TRUNCATE_EVERY", 3)
-    monkeypatch.setattr(retention, "COMPACT_EVERY", 4)
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 3)
+    monkeypatch.setattr(retention, "WORTH_A_SNAPSHOT", 4)
     expected = world.put_ids("history", 8, 2) | world.put_ids("live", 1, 2, 1000)
     all_released: list[int] = []
 

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.start import interrupted_restore
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -151,8 +152,11 @@ def go_on_from_latest(world: World, expected: set[int]) -> None:
 
 
 @pytest.mark.slow
-def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(world: World) -> None:
+def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was published after it is void in every log, and is read again, through the edges too."""
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 10_000)  # the checkpoint's barriers are to be seen afterwards
     expected, path = failed_run(world)
     void, number = behind(world), world.state().last_completed
     files: list[Path] = []

@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.retention import COMPACT_EVERY, TRUNCATE_EVERY, WORTH_A_SNAPSHOT, Retention
+from airflow_provider_ckpt.jobmaster.restore import spark_folders
+from airflow_provider_ckpt.jobmaster.retention import (
+    PURGE_AT,
+    TRUNCATE_AT,
+    WORTH_A_SNAPSHOT,
+    Retention,
+    worth_a_snapshot,
+)
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -32,7 +40,7 @@ GRAPH = JobGraph(
     (JobEdge("a__b", "a", "b", "b"),),
 )
 A, B = GRAPH.subtasks
-LAST = TRUNCATE_EVERY
+LAST = 24
 
 
 class House:
@@ -84,10 +92,18 @@ class House:
         )
 
     def positions(self, uid: str) -> list[int]:
-        """What a reader finds that comes now, but for what keeps zombies out."""
+        """What a reader finds that comes now, from the head on, but for what keeps zombies out."""
         log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
         log.load()
-        return [number for number, record in log.records() if not isinstance(record, Open)]
+        records = [number for number, record in log.records() if not isinstance(record, Open)]
+        return [number for number in records if number >= self.head(uid)]
+
+    def head(self, uid: str) -> int:
+        names = self.storage.list(subtask_log_path("job", uid, 0))
+        return max((int(name[5:-5]) for name in names if name.startswith("head-")), default=0)
+
+    def left(self) -> tuple[list[int], list[int], list[int]]:
+        return self.data(), self.positions("a"), self.positions("b")
 
     def data(self) -> list[int]:
         """The batches of which there is anything in the partition."""
@@ -101,24 +117,31 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(f"memory://{tmp_path}")
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log is truncated whenever there is anything to truncate."""
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
+
+
+@pytest.mark.usefixtures("at_once")
 def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(storage: Storage) -> None:
     """Of the input the entry at its position stays too: it may have been read in part."""
     house = House(storage).live(LAST)
     assert house.data() == [LAST - 1, LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
-    assert house.positions("b")[0] == 2 * (LAST - 1)
+    assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 1)
+    assert [one.batch_id for _, one in house.logs[A].records() if isinstance(one, Batch)] == [LAST - 1, LAST]
 
 
+@pytest.mark.usefixtures("at_once")
 def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
     """Its successor may go back to what it takes for forgotten."""
     house = House(storage).live(LAST - 1)
     house.complete(LAST)
-    late = house.next_master()
+    late, before = house.next_master(), house.left()
     Journal(storage, "job").claim("t2", Worker(), 0.0)
     late.completed(LAST)
     late.close()
-    assert len(house.data()) == LAST
-    assert house.positions("a")[0] == house.positions("b")[0] == 1
+    assert house.left() == before
 
 
 def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) -> None:
@@ -132,6 +155,7 @@ def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) 
     assert sorted(storage.list("job/checkpoints")) == before
 
 
+@pytest.mark.usefixtures("at_once")
 def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(storage: Storage) -> None:
     """It writes the copy of its checkpoint, sleeps, and has a successor that goes back to what it would delete."""
 
@@ -144,42 +168,76 @@ def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(st
                 Journal(storage, "job").claim("t2", Worker(), 0.0)
 
     house = House(Overtaken(storage)).live(LAST)
-    assert len(house.data()) == LAST
-    assert house.positions("a")[0] == house.positions("b")[0] == 1
+    assert house.data() == [LAST - 2, LAST - 1, LAST]
+    assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 2)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
     house = House(storage).live(LAST)
     for uid in ("a", "b"):
-        kept = [number for number, record in house.logs[SubtaskId.of(uid, 0)].records() if not isinstance(record, Open)]
-        assert kept == house.positions(uid)
+        log, again = house.logs[SubtaskId.of(uid, 0)], SubtaskLog(storage, subtask_log_path("job", uid, 0))
+        again.load()
+        assert log.records() == again.records()
+        assert log.state.barriers == again.state.barriers
 
 
-def test_r7_nothing_goes_before_it_is_time(storage: Storage) -> None:
-    house = House(storage).live(LAST - 1)
-    assert len(house.data()) == LAST - 1
-    assert house.positions("a")[0] == house.positions("b")[0] == 1
+def test_r7_a_few_entries_are_not_worth_a_truncation(storage: Storage) -> None:
+    """Of "b" two a checkpoint."""
+    house = House(storage).live(TRUNCATE_AT // 2)
+    assert house.positions("b")[0] == 1
+    house = House(storage.child("another")).live(TRUNCATE_AT // 2 + 1)
+    assert house.positions("b")[0] == TRUNCATE_AT
 
 
+def test_r7_data_that_all_have_read_go_with_the_next_checkpoint(storage: Storage) -> None:
+    """They may be gigabytes, and a job may take a checkpoint an hour."""
+    assert House(storage).live(4).data() == [3, 4]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage: Storage) -> None:
+    """What it has published it knows from that batch, and so does the next checkpoint."""
+    house = House(storage).live(1)
+    for number in range(2, 100):
+        subtasks = {uid: log.barrier(1, number) for uid, log in house.logs.items()}
+        house.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+        house.journal.write(CheckpointReleased(number, 1.0, {}))
+        master = house.next_master()
+        master.completed(number)
+        master.close()
+    again = SubtaskLog(storage, subtask_log_path("job", "b", 0))
+    assert again.load().last_batch is not None
+    assert again.state.last_batch == house.logs[B].state.last_batch
+    assert len(storage.list(again.path)) < 10
+    assert len(house.logs[B].state.barriers) < 5
+
+
+@pytest.mark.usefixtures("at_once")
 def test_r7_entries_whose_handles_are_not_released_stay(storage: Storage) -> None:
     house = House(storage).live(LAST, released=10)
-    assert house.positions("b")[0] == 2 * 10
+    assert house.positions("b")[0] == 2 * 10 + 1
 
 
+@pytest.mark.usefixtures("at_once")
 def test_r7_entries_of_a_sink_that_releases_at_the_end_stay_from_the_first_one(storage: Storage) -> None:
     house = House(storage, final_only={"out"}).live(LAST)
     assert house.positions("b")[0] == 1
 
 
+@pytest.mark.usefixtures("at_once")
 def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None:
     """A crash in between must not leave files that no entry names: nobody would find them again."""
     wrapped = WrappedStorage(storage)
     House(wrapped).live(LAST)
-    verbs = wrapped.verbs.log
-    files = [at for at, verb in enumerate(verbs) if verb.startswith("delete_tree ") and "/partition/" in verb]
-    heads = [at for at, verb in enumerate(verbs) if verb.startswith("create ") and "/a/0/log/head-" in verb]
-    assert len(files) == LAST - 2
-    assert max(files) < min(heads)
+    gone, heads = 0, 0
+    for verb in wrapped.verbs.log:
+        if verb.startswith("delete_tree ") and "/partition/" in verb:
+            gone = int(verb.rpartition("/")[2].split("-")[2])
+        elif verb.startswith("create ") and "/a/0/log/head-" in verb:
+            heads += 1
+            assert int(verb[-13:-5]) <= 2 * gone + 2  # the batch before stays
+    assert (gone, heads) == (LAST - 2, LAST - 1)
 
 
 def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storage) -> None:
@@ -189,13 +247,81 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
         assert storage.exists(f"job/checkpoints/{name}/_metadata")
 
 
+class SparkHouse(House):
+    """The query of "a" has a folder, as its attempt left it."""
+
+    def complete(self, number: int) -> None:
+        folders, _ = spark_folders(self.storage, "job", A)
+        folder = folders.create(AttemptId(1, 0, "1"), None)
+        for log in ("offsets", "commits"):
+            self.storage.create(f"{folder.path}/{log}/{number}", b"v1")
+        super().complete(number)
+
+    def batches(self) -> list[int]:
+        folder = f"{spark_folders(self.storage, 'job', A)[1]}/{AttemptId(1, 0, '1')}"
+        offsets, commits = (sorted(map(int, self.storage.list(f"{folder}/{log}"))) for log in ("offsets", "commits"))
+        assert offsets == commits
+        return offsets
+
+
+def test_r6_of_sparks_folder_goes_what_lies_before_the_oldest_retained_checkpoint(storage: Storage) -> None:
+    house, older = SparkHouse(storage, retained=3), SparkHouse(storage.child("another"), retained=3)
+    house.live(PURGE_AT + 1)
+    older.live(PURGE_AT + 2)
+    assert (house.batches()[0], older.batches()[0]) == (1, PURGE_AT - 2)
+
+
+def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_life_before(storage: Storage) -> None:
+    """Its batches begin at 0, and the oldest retained checkpoint names one of then."""
+    house = SparkHouse(storage, retained=3)
+    house.live(3 * PURGE_AT)
+    folder = f"{spark_folders(storage, 'job', A)[1]}/{AttemptId(1, 0, '1')}"
+    storage.delete_tree(folder)
+    for number in range(6):
+        for log in ("offsets", "commits"):
+            storage.create(f"{folder}/{log}/{number}", b"v1")
+    master = house.next_master(retained=3)
+    last = house.journal.state.checkpoints[3 * PURGE_AT]
+    now = {name: replace(one, batch_id=5) for name, one in last.subtasks.items()}
+    number = 3 * PURGE_AT + 1
+    house.journal.write(replace(last, checkpoint=number, subtasks=now))
+    master.completed(number)
+    master.close()
+    assert house.batches() == [*range(6)]
+
+
+def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_nothing(storage: Storage) -> None:
+    class Overtaken(WrappedStorage):
+        def exists(self, path: str) -> bool:
+            there = super().exists(path)
+            if path.endswith(f"{AttemptId(1, 0, '1')}.json"):
+                Journal(storage, "job").claim("t2", Worker(), 0.0)
+            return there
+
+    house = SparkHouse(Overtaken(storage), retained=3)
+    house.live(PURGE_AT + 2)
+    assert house.batches()[0] == 1
+
+
 @pytest.mark.slow
 def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None:
-    house = House(storage).live(COMPACT_EVERY)
+    house = House(storage).live(4 * WORTH_A_SNAPSHOT)
     state = Journal(storage, "job").replay()
     assert state == house.journal.state
-    assert state.last_released == COMPACT_EVERY
-    assert len(storage.list(journal_path("job"))) < 10
+    assert state.last_released == 4 * WORTH_A_SNAPSHOT
+    assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10 == 90
+
+
+def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: Storage) -> None:
+    """Entries count, whoever wrote them."""
+    house = House(storage)
+    for number in range(1, WORTH_A_SNAPSHOT):
+        house.complete(number)
+        house.journal.write(CheckpointReleased(number, 1.0, {}))
+        master = house.next_master()
+        master.completed(number)
+        master.close()
+    assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10
 
 
 def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:
@@ -268,9 +394,10 @@ def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage
         master.close()
     house.retention.close()
     assert house.data() == [LAST - 1, LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
+    assert house.positions("a")[0] == 2 * (LAST - 1)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> None:
     """Its number is the one at which the logs would have been truncated."""
     house = House(storage)
@@ -293,6 +420,7 @@ def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) ->
     assert len(deleted) == len(set(deleted)) == 3 * LAST - 2
 
 
+@pytest.mark.usefixtures("at_once")
 def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
     """A release that died on its way is done once more, and somebody may have cleaned up by hand."""
     house = House(storage).live(LAST - 1)
@@ -302,7 +430,7 @@ def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
     master.completed(LAST)
     master.close()
     assert house.data() == [LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1) - 1
+    assert house.positions("a")[0] == 2 * (LAST - 1)
 
 
 def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: Storage) -> None:
@@ -331,7 +459,7 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
         is_overtaken = False
 
         def delete_tree(self, path: str) -> None:
-            if "/partition/" in path and not self.is_overtaken:
+            if path.endswith(f"0001-1-{LAST - 2}-n") and not self.is_overtaken:
                 self.is_overtaken = True
                 Journal(storage, "job").claim("t2", Worker(), 0.0)
                 successor.load()
@@ -350,6 +478,7 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
     ]
 
 
+@pytest.mark.usefixtures("at_once")
 def test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go(storage: Storage) -> None:
     """Its reader has read all of it."""
     house = House(storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges))

@@ -32,6 +32,7 @@ from airflow_provider_ckpt.testing.crash import (
     WrappedStorage,
     crash_points,
 )
+from tests.costs.meter import Meter
 from tests.support.syscalls import refusing
 from tests.support.unsealed import unsealed
 
@@ -407,6 +408,66 @@ def test_r3_an_idle_reader_below_the_head_is_told_in_time(storage: Storage) -> N
 
     with pytest.raises(BelowHeadError):
         poll()
+
+
+def test_r3_a_watchful_reader_is_told_at_once_however_often_it_found_nothing(storage: Storage) -> None:
+    """What it is about to read is absent, as if nobody had written it."""
+    log = filled(storage, "open 1", 1)
+    reader = AppendLog(storage, "log", format="test", keep=is_open, watchful=True)
+    reader.load()
+    for _ in range(3):
+        assert reader.tail() == []
+    for body in ("open 2", 3, 4):
+        log.append(body)
+    log.truncate(4)
+    assert bodies(reader.tail()) == ["open 2"]  # which is there still
+    with pytest.raises(BelowHeadError):
+        reader.tail()
+    assert bodies(reader.load()) == ["open 1", "open 2", 4]
+
+
+def test_r3_a_watchful_reader_does_not_go_by_an_entry_that_stays(storage: Storage) -> None:
+    """The last one it read took the log over: it is there for ever, whatever is gone behind it."""
+    log = filled(storage, 0, "open 1")
+    reader = AppendLog(storage, "log", format="test", keep=is_open, watchful=True)
+    reader.load()
+    for _ in range(3):
+        assert reader.tail() == []
+    for number in range(3):
+        log.append(number)
+    log.truncate(4)
+    with pytest.raises(BelowHeadError):
+        reader.tail()
+
+
+def test_a_watchful_reader_of_a_quiet_log_asks_once_more_each_time(storage: Storage) -> None:
+    filled(storage, "open 1", 1, 2).truncate(2)
+    meter = Meter(storage)
+    reader = AppendLog(meter, "log", format="test", keep=is_open, watchful=True)
+    reader.load()
+    meter.taken()
+    for _ in range(20):
+        assert reader.tail() == []
+    assert meter.requests == {"read": 20, "exists": 20}
+
+
+def test_what_stays_besides_does_so_until_the_next_truncation(storage: Storage) -> None:
+    log = filled(storage, "open 1", 1, 2, 3, 4, 5, 6, 7)
+    log.truncate(5, besides=[2, 6])
+    assert bodies(open_log(storage).load()) == ["open 1", 2, 5, 6, 7]
+    again = open_log(storage)
+    again.load()
+    again.truncate(6, besides=[5])
+    assert bodies(open_log(storage).load()) == ["open 1", 5, 6, 7]
+
+
+def test_what_a_truncation_in_between_has_left_out_is_not_missed(storage: Storage) -> None:
+    log = filled(storage, "open 1", 1, 2, 3, 4, 5, 6, 7)
+    late = open_log(storage)
+    late.load()
+    log.truncate(5, besides=[4])
+    late.truncate(6, besides=[2])
+    assert bodies(open_log(storage).load()) == ["open 1", 4, 6, 7]
 
 
 def test_r3_a_truncation_that_was_paused_cannot_move_the_head_back(storage: Storage) -> None:

@@ -86,8 +86,8 @@ class RowSink(BoundSink):
         return self._target.last_released
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """What is collected is gone: a release that still needs it fails."""
-        staged = list(self._world.rows)  # other tasks stage meanwhile
+        """What is collected is gone: a release that still needs it fails. What was released is staged no more."""
+        staged = [path for path in list(self._world.rows) if path not in self._target.handles]  # tasks stage meanwhile
         garbage = [path for path in staged if path.startswith(self._vertex) and _attempt(path) not in live_attempts]
         removed = [path for path in garbage if path not in live_handles]
         for path in removed:

@@ -8,6 +8,7 @@ _KAFKA = "tests/spark/test_kafka_options.py"
 _RACES = ("tests/spark/test_folder_races.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
 _RETENTION = ("tests/spark/test_retention.py",)
+_PURGE = ("tests/spark/test_folder_purge.py",)
 _BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
 
 _STAYS = ("tests/spark/test_lost_spark_folder.py",)
@@ -481,13 +482,94 @@ _PREPARED = (
 
 _FORGOTTEN = (
     Mutant(
-        "truncated-at-one-number-only",
+        "purged-by-a-fenced-driver",
         "R7",
         "jobmaster/retention.py",
-        "            if number // TRUNCATE_EVERY > before // TRUNCATE_EVERY:",
-        "            if number % TRUNCATE_EVERY == 0:",
+        "            self._journal.check_fenced()\n            FolderPurge",
+        "            FolderPurge",
         _RETENTION,
-        "a checkpoint that is aborted puts truncation off for an hour, and may do so for ever",
+        "a JobMaster that was overtaken deletes in the folder that its successor copies",
+    ),
+    Mutant(
+        "purged-by-the-newest-checkpoint",
+        "R6",
+        "jobmaster/retention.py",
+        "        lowest = min(kept, ",
+        "        lowest = max(kept, ",
+        _RETENTION,
+        "a retained checkpoint cannot be restored",
+    ),
+    Mutant(
+        "purged-by-the-oldest-checkpoint",
+        "R7",
+        "jobmaster/retention.py",
+        "        lowest = min(kept, ",
+        "        lowest = min(kept[:1], ",
+        _RETENTION,
+        "of an operator that was given up and has come back the whole folder goes",
+    ),
+    Mutant(
+        "purged-beyond-the-newest-commit",
+        "R6",
+        "sparkfiles/folder_purge.py",
+        "            self._purge(log, min(batch_id, newest) - _MARGIN)",
+        "            self._purge(log, batch_id - _MARGIN)",
+        _PURGE,
+        "a folder of another life of the operator loses all that it has",
+    ),
+    Mutant(
+        "batch-of-the-checkpoint-purged",
+        "R6",
+        "sparkfiles/folder_purge.py",
+        "            if number < before:",
+        "            if number <= before + _MARGIN:",
+        _PURGE,
+        "the last checkpoint cannot be restored, as its batch is gone from Spark's folder",
+    ),
+    Mutant(
+        "source-log-purged-too-far",
+        "R2",
+        "sparkfiles/folder_purge.py",
+        "            if 0 <= entries[name] < compacted[-1] and",
+        "            if 0 <= entries[name] <= compacted[-1] and",
+        _PURGE,
+        "Spark does not know which files it has read, and reads them again",
+    ),
+    Mutant(
+        "source-log-purged-by-what-follows",
+        "R4",
+        "sparkfiles/folder_purge.py",
+        "and 0 <= n <= offset)",
+        "and 0 <= n)",
+        _PURGE,
+        "the log of a source cannot be taken back to the checkpoint",
+    ),
+    Mutant(
+        "one-compacted-entry-left",
+        "R2",
+        "sparkfiles/folder_purge.py",
+        " and entries[name] != compacted[-2]:",
+        ":",
+        _PURGE,
+        "Spark takes the number of the only compacted entry for how often it compacts",
+    ),
+    Mutant(
+        "sources-of-other-kinds-purged",
+        "R11",
+        "sparkfiles/folder_purge.py",
+        "            if is_file_offset(offset):",
+        "            if True:",
+        _PURGE,
+        "what another kind of source keeps under a number is deleted",
+    ),
+    Mutant(
+        "purge-not-wired",
+        "R7",
+        "jobmaster/retention.py",
+        "        self._purge(subtask, [one.subtasks[subtask] for one in kept if subtask in one.subtasks])\n",
+        "",
+        _RETENTION,
+        "of each of the last hundred batches six files lie there",
     ),
     Mutant(
         "empty-batch-left-lying",
@@ -520,8 +602,8 @@ _FORGOTTEN = (
         "truncation-not-wired",
         "R7",
         "jobmaster/retention.py",
-        "            if number // TRUNCATE_EVERY > before // TRUNCATE_EVERY:",
-        "            if False:",
+        "                self._forget(subtask, kept)\n",
+        "                pass\n",
         _RETENTION,
         "logs and partitions grow for ever",
     ),
@@ -529,7 +611,7 @@ _FORGOTTEN = (
         "compaction-not-wired",
         "R3",
         "jobmaster/retention.py",
-        "            if number // COMPACT_EVERY > before // COMPACT_EVERY:",
+        "            if self._journal.uncompacted >= worth_a_snapshot(self._graph()):",
         "            if False:",
         _RETENTION,
         "after months a start reads millions of events",
@@ -612,12 +694,9 @@ _FORGOTTEN = (
         "entries-before-their-files",
         "R7",
         "jobmaster/retention.py",
-        "        consumers = self._consumer_positions(subtask, kept[0])\n",
-        "        consumers = self._consumer_positions(subtask, kept[0])\n"
-        "        LogTruncation(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number), "
-        "self._journal.check_fenced).truncate(log_head(retained=[position(one, subtask) for one in kept], "
-        "unreleased_from=self._unreleased_from(subtask), consumers=consumers, "
-        "last_batch=last_batch_position(records)))\n",
+        "        for head in data_head(consumers):\n",
+        "        self._truncate(subtask, position(kept[0], subtask), consumers)\n"
+        "        for head in data_head(consumers):\n",
         _RETENTION,
         "a crash in between leaves files that no entry names, for ever",
     ),
@@ -625,8 +704,8 @@ _FORGOTTEN = (
         "files-forgotten-by-a-fenced-driver",
         "R7",
         "jobmaster/retention.py",
-        "        self._journal.check_fenced()\n",
-        "",
+        "        self._journal.check_fenced()\n        partition = ",
+        "        partition = ",
         _RETENTION,
         "a driver that was overtaken deletes what its successor goes back to",
     ),
@@ -643,7 +722,7 @@ _FORGOTTEN = (
         "memory-of-a-log-grows",
         "R7",
         "jobmaster/retention.py",
-        "        log_.forget(head)\n",
+        "        self._logs[subtask].forget(head)\n",
         "",
         _RETENTION,
         "a driver that runs for months keeps every entry in memory",
