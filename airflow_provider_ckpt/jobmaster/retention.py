@@ -108,10 +108,10 @@ class Retention:
             self._journal.check_fenced()  # what is kept is for the JobMaster to say that has the job
             self._write_metadata(completed)
             self._delete_old(min(one.checkpoint for one in kept))
-            for subtask in completed.subtasks:
-                self._forget(subtask, kept)
             if self._journal.uncompacted >= worth_a_snapshot(self._graph()):
                 self._journal.compact(completed.at)
+            for subtask in completed.subtasks:
+                self._forget(subtask, kept)
         except CkptError as error:
             # nothing here decides anything: what could not be deleted is deleted after a later checkpoint
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)

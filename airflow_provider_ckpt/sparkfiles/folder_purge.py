@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.sparkfiles import checksum
-from airflow_provider_ckpt.sparkfiles.seen_files import is_file_offset, log_offset
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 _MARGIN = 2
@@ -41,7 +41,7 @@ class FolderPurge:
         for log in ("offsets", "commits"):
             self._purge(log, min(batch_id, newest) - _MARGIN)
         for uid, offset in offsets.items():
-            if is_file_offset(offset):
+            if offset.startswith("{"):  # else it is no file source's, and not even JSON
                 self._purge_source(f"sources/{uid}", log_offset(offset))
 
     def _purge(self, log: str, before: int) -> None:
@@ -53,7 +53,8 @@ class FolderPurge:
         return sorted(int(name) for name in self._storage.list(f"{self._path}/{log}") if name.isdigit())
 
     def _purge_source(self, log: str, offset: int) -> None:
-        """``offset``: up to which entry the source's log is needed as it is."""
+        """``offset``: up to which entry the source's log is needed as it is; -1 of another kind of source, whose
+        entries are its own."""
         entries = {name: _number(name) for name in self._storage.list(f"{self._path}/{log}")}
         compacted = sorted(n for name, n in entries.items() if name.endswith(_COMPACT) and 0 <= n <= offset)
         if len(compacted) < 2:

@@ -284,7 +284,7 @@ def test_releases_of_a_job_that_is_deleted_right_behind_its_end_are_told(root: S
         end(writer, "FINISHED")
         JobClient(root, "orders").delete()
 
-    # that a journal was cut is asked for by each sixteenth look only
+    # what is deleted at once is told with later looks
     events = Watcher(root.uri, store).until(over, *[lambda: None] * 10)
     assert checkpoints(events) == [(1, 2)]
     assert events[0]["sinks"] == {"lake": {"rows": 20, "files": 1}}

@@ -53,7 +53,7 @@ def put(storage: Storage, name: str, text: str) -> None:
 
 
 def offsets(number: int) -> dict[str, str]:
-    return {"live": json.dumps({"logOffset": number}), "topic": '{"topic":{"0":7}}'}
+    return {"live": json.dumps({"logOffset": number}), "topic": '{"topic":{"0":7}}', "own": f"at-{number}"}
 
 
 def purge(storage: Storage, batch: int) -> None:

@@ -554,15 +554,6 @@ _FORGOTTEN = (
         "Spark takes the number of the only compacted entry for how often it compacts",
     ),
     Mutant(
-        "sources-of-other-kinds-purged",
-        "R11",
-        "sparkfiles/folder_purge.py",
-        "            if is_file_offset(offset):",
-        "            if True:",
-        _PURGE,
-        "what another kind of source keeps under a number is deleted",
-    ),
-    Mutant(
         "purge-not-wired",
         "R7",
         "jobmaster/retention.py",
