@@ -80,6 +80,8 @@ class Retention:
         """Entries below that position have no data any more."""
         self._looked: dict[SubtaskId, int] = {}
         """How far it, and those who hold its log, had come when this JobMaster truncated it last."""
+        self._heads: dict[SubtaskId, int] = {}
+        """Where it has truncated them."""
         self._purged: dict[SubtaskId, int] = {}
         """The same of its batches in Spark's folder."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
@@ -149,7 +151,8 @@ class Retention:
     def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:
             return  # who reads it when the job has FINISHED goes by the entries
-        consumers = self._consumer_positions(subtask, kept[0])
+        # all of them: a consumer that was given up and has come back begins at 0 in the newer ones
+        consumers = [position for one in kept for position in self._consumer_positions(subtask, one)]
         for head in data_head(consumers):
             if head > self._given_back.get(subtask, 0):
                 self._give_back(subtask, head)
@@ -165,10 +168,13 @@ class Retention:
             return
         records = [] if start is None else self._logs[subtask].records(start)
         head = log_head(records, retained=[retained], unreleased_from=unreleased, consumers=consumers)
+        self._looked[subtask] = come
+        if head <= self._heads.get(subtask, 0):
+            return  # what holds it has not moved, and a truncation reads the whole log
         path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
         LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head)
         self._logs[subtask].forget(head)
-        self._looked[subtask] = come
+        self._heads[subtask] = head
 
     def _purge(self, subtask: SubtaskId, kept: list[Snapshot]) -> None:
         """``kept``: of the retained checkpoints. The lowest batch of them counts, which need not be that of the oldest:

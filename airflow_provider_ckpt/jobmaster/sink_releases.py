@@ -6,18 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.gate import Gate, PendingRelease
-from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError
+from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError, SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.together_releases import TogetherReleases
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.journal.sink_progress import SinkProgress
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
+from airflow_provider_ckpt.partitions.log_state import from_epoch
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share
 
-Since = Mapping[str, CheckpointCompleted | None]
-"""Of each sink the last checkpoint that it has."""
+Since = Mapping[str, SinkProgress]
+"""By sink."""
+_NOTHING = SinkProgress()
 
 
 class GateClosed(Exception):
@@ -56,12 +59,11 @@ class SinkReleases:
         members = self._policies.transactions[uid]
         shares = [Share(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
         counts = self._sinks[uid].release_together(shares, completed.checkpoint)
-        return dict(zip(members, counts, strict=True))
+        told = {one for one in members if since.get(one, _NOTHING).checkpoint >= completed.checkpoint}
+        return {one: {"rows": 0} if one in told else found for one, found in zip(members, counts, strict=True)}
 
     def _let_pass(self, uid: str, completed: CheckpointCompleted, since: Since) -> list[Handle]:
-        # a sink that releases at the end only has been released nothing so far
-        after = None if uid in self._policies.final_only else since.get(uid)
-        handles = self._handles(uid, completed, after)
+        handles = self._handles(uid, completed, since.get(uid, _NOTHING))
         if not self._is_open(uid, completed, handles):
             raise GateClosed
         return handles
@@ -88,21 +90,23 @@ class SinkReleases:
                 job=pending.job_id, sink=pending.sink, checkpoint=pending.checkpoint, cause=cause
             ) from error
 
-    def _handles(self, uid: str, completed: CheckpointCompleted, since: CheckpointCompleted | None) -> list[Handle]:
+    def _handles(self, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
         found: list[Handle] = []
         for vertex in [one for one in self._graph().vertices if uid in one.sinks]:
             for subtask in [one for one in vertex.subtasks if one in completed.subtasks]:  # it may have got more since
                 found += self._of(subtask, uid, completed, since)
         return found
 
-    def _of(
-        self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, after: CheckpointCompleted | None
-    ) -> list[Handle]:
-        end = position(completed, subtask)
-        start = 0 if after is None else position(after, subtask)
+    def _of(self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
+        end, log, is_final = position(completed, subtask), self._logs[subtask], uid in self._policies.final_only
+        # a sink that releases at the end only has been released nothing so far
+        start = 0 if is_final or since.released is None else position(since.released, subtask)
+        records = log.records(start)
+        if log.position < end:  # a part of what it covers must not be taken for all of it
+            raise SubtaskLogLostError(log=log.path, next=log.position, covered=end, checkpoint=completed.checkpoint)
         return [
             dict(record.handles[uid])
-            for number, record in self._logs[subtask].records(start)
+            for number, record in (from_epoch(records, since.epoch) if is_final else records)
             if isinstance(record, Batch) and number < end and uid in record.handles
         ]
 

@@ -24,6 +24,13 @@ class TogetherReleases:
         with self._lock:  # a second one would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:
                 for member, counts in release().items():
-                    self._reached[member] = checkpoint
-                    self._untold.setdefault(member, Counter()).update(counts)
+                    self._note(member, checkpoint, counts)
             return dict(self._untold.pop(uid, {"rows": 0}))
+
+    def _note(self, member: str, checkpoint: int, counts: Counts) -> None:
+        """A sink that got no rows need not be at this checkpoint (:meth:`BoundSink.last_released`): rows of before that
+        were told as its would be missed there by the next start."""
+        self._reached[member] = checkpoint
+        untold = self._untold.pop(member, Counter[str]()) if counts["rows"] else Counter[str]()
+        untold.update(counts)
+        self._untold[member] = untold

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, JobDeletedError
-from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointCompleted
 from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
+from airflow_provider_ckpt.journal.sink_progress import SinkProgress
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -124,11 +124,10 @@ class JobState(Reconfigurations):
         releases what the others cover."""
         return tuple(number for number in sorted(self.checkpoints) if number > self.last_released)
 
-    def released_by_sink(self) -> dict[str, CheckpointCompleted | None]:
-        """The last checkpoint that each sink has; None: nothing yet."""
+    def released_by_sink(self) -> dict[str, SinkProgress]:
         sinks = {uid for vertex in self.graph().vertices for uid in vertex.sinks}
         last = {uid: max(self.last_released, self.sinks_released.get(uid, 0)) for uid in sinks}
-        return {uid: self.checkpoints.get(number) for uid, number in last.items()}
+        return {uid: SinkProgress(self.checkpoints.get(number), self.since(uid)) for uid, number in last.items()}
 
     @property
     def has_unreleased(self) -> bool:

@@ -56,7 +56,9 @@ class TailingLogReader:
         return self._state().end_of_data is not None
 
     def records(self, start: int = 0) -> list[Numbered]:
-        """Raises CorruptLogError, and BelowHeadError if the log was truncated beyond what was read."""
+        """All that there are: whoever releases, or deletes, by them takes those that are not there for absent. Raises
+        CorruptLogError, BelowHeadError if the log was truncated beyond what was read, and what the storage fails
+        with."""
         with self._lock:
             self._read_on()
             return from_number(self._records, start)
@@ -67,6 +69,8 @@ class TailingLogReader:
 
     def _read_on(self) -> None:
         self._records += numbered(self._entries.tail())
+        while self._entries.is_cut_short:  # the next call raises, or has more
+            self._records += numbered(self._entries.tail())
         if self._entries.head > self._head:  # by whoever truncates, who may be elsewhere
             self._head = self._entries.head
             self._records = without_forgotten(self._records, self._head)

@@ -103,6 +103,14 @@ def from_number(records: list[Numbered], start: int) -> list[Numbered]:
     return records[bisect.bisect_left(records, start, key=lambda one: one[0]) :]
 
 
+def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
+    """What attempts of that epoch or later ones have written; 0: all. ``records``: from the first one on, as Open
+    records stay in a log for ever."""
+    opened = (number for number, one in records if isinstance(one, Open) and one.epoch >= epoch)
+    start = 0 if epoch == 0 else next(opened, None)
+    return [] if start is None else from_number(records, start)
+
+
 def folded_below(records: Iterable[Numbered], head: int) -> list[int]:
     """Numbers of the live entries below ``head`` that the log is folded from at any position from there on (R7): the
     last batch, and the ends. Whoever truncates the log leaves them, however long ago they were: an idle subtask only

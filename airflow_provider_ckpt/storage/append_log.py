@@ -81,6 +81,7 @@ class AppendLog:
         self._unsettled: dict[str, str] = {}
         """Nonce -> body of our attempts at the next number whose outcome is unknown."""
         self._empty_tails = 0
+        self._is_cut_short = False
         self._is_watchful = watchful
         self._witness: int | None = None
         """The last entry read of those that a truncation deletes. Entries go upwards, so while it is there none behind
@@ -130,9 +131,10 @@ class AppendLog:
         The first empty call in a row, and each sixteenth, also asks whether the head has passed this reader; each one
         if the log is ``watchful``. Raises BelowHeadError, CorruptLogError (the entries before the damage are in its
         ``intact``). Any other error behind entries that could be read is left to the next call: these would be lost
-        with it.
+        with it. Then :attr:`is_cut_short` says so: what there is besides is not known.
         """
         with self._lock:
+            self._is_cut_short = False
             if not self._loaded:
                 return self.load()
             self._refuse_damaged()
@@ -148,9 +150,14 @@ class AppendLog:
                 self._empty_tails += 1
             return entries
 
+    @property
+    def is_cut_short(self) -> bool:
+        """The last :meth:`tail` has kept an error to itself, and not found out what comes behind its entries."""
+        return self._is_cut_short
+
     def _may_be_below_head(self) -> bool:
-        if self._is_watchful and self._witness is not None:
-            return not self._files.exists(self._witness)
+        if self._is_watchful:
+            return self._witness is None or not self._files.exists(self._witness)
         return self._empty_tails % _LOOK_FOR_HEAD_EVERY == 0
 
     def _read_on(self, before: list[Entry]) -> Entry | None:
@@ -161,6 +168,7 @@ class AppendLog:
         except CkptError:
             if not before:
                 raise
+            self._is_cut_short = True
             return None
 
     def _read_next(self, before: list[Entry]) -> Entry | None:

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.gate import Gate, PendingRelease
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.journal.sink_progress import SinkProgress
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
@@ -88,7 +89,7 @@ def release(
         check_fenced=lambda: None,
     )
     for one, after in pairs:
-        releaser.release("s", one, {"s": after})
+        releaser.release("s", one, {"s": SinkProgress(after)})
     releaser.close()
     return answers
 
@@ -283,7 +284,7 @@ def together(
     )
     for uid, one, after in asked:
         count = len(answers)
-        releaser.release(uid, one, {"s": after, "t": after})
+        releaser.release(uid, one, {"s": SinkProgress(after), "t": SinkProgress(after)})
         wait_until(lambda: len(answers) > count, "an answer")  # noqa: B023
     releaser.close()
     return answers

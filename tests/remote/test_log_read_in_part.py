@@ -1,0 +1,118 @@
+"""A JobMaster elsewhere reads a subtask's log by its tail. One read of it fails, behind entries that could be read: a
+part of the log is no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.jobmaster.sink_releases import SinkReleases
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.sink_progress import SinkProgress
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+
+GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
+(V,) = GRAPH.subtasks
+
+
+class Flaky(WrappedStorage):
+    fails: str | None = None
+
+    def read(self, path: str) -> bytes:
+        if self.fails is not None and path.endswith(self.fails):
+            self.fails = None
+            raise StorageTransientError(verb="read", uri=self.full_uri(path), reason="503")
+        return super().read(path)
+
+
+class Target:
+    def __init__(self) -> None:
+        self.released: list[str] = []
+
+    def release(self, handles: Sequence[dict[str, object]], checkpoint: int) -> dict[str, int]:
+        self.released += [str(one["id"]) for one in handles]
+        return {"rows": len(handles)}
+
+
+class Job:
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        journal = Journal(storage, "job")
+        journal.claim("t", Worker(), 0.0)
+        self.journal = OwnedJournal(journal)
+        self.path = subtask_log_path("job", V.vertex, V.number)
+        self.writer = SubtaskLog(storage, self.path)
+        self.writer.load()
+        self.writer.open(AttemptId(1, 0, "1"))
+        self.flaky = Flaky(storage)
+        self.logs = {V: TailingLogReader(self.flaky, self.path)}
+        assert len(self.logs[V].records()) == 1  # the JobMaster has come, and has read it
+
+    def publish(self, number: int) -> int:
+        return self.writer.publish(Batch(number, {"s": f"{number}"}, handles={"s": {"id": f"h{number}", "rows": 1}}))
+
+    def complete(self, number: int) -> CheckpointCompleted:
+        one = CheckpointCompleted(number, 0.0, 1.0, "checkpoint", {V: self.writer.barrier(1, number)}, {})
+        self.journal.write(one)
+        return one
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(f"memory://{tmp_path}")
+
+
+def test_r9_a_release_has_all_that_its_checkpoint_covers_or_fails(storage: Storage) -> None:
+    job, sink = Job(storage), Target()
+    for number in range(1, 4):
+        job.publish(number)
+    releases = SinkReleases("job", lambda: GRAPH, job.logs, {"s": sink}, ReleasePolicies())  # type: ignore[dict-item]
+    first = job.complete(1)
+    job.flaky.fails = "00000002.json"
+    try:
+        releases.carry_out("s", first, {})
+    except StorageTransientError:  # it would be asked for again
+        releases.carry_out("s", first, {})
+    job.publish(4)
+    releases.carry_out("s", job.complete(2), {"s": SinkProgress(first)})
+    assert sink.released == ["h1", "h2", "h3", "h4"]
+
+
+def test_r7_what_could_not_be_read_holds_the_log(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same when the log is truncated: batches whose handles are not released are deleted."""
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
+    job = Job(storage)
+    for number in range(1, 3):
+        job.complete(number)
+        job.journal.write(CheckpointReleased(number, 1.0, {}))
+    assert job.logs[V].records()[-1][0] == 2
+    job.complete(3)  # 3: idle
+    first = job.publish(1)
+    for number in range(2, 5):
+        job.publish(number)
+    master = Retention(job.storage, "job", lambda: GRAPH, job.journal, job.logs, retained=1, final_only=frozenset())
+    job.complete(4)  # none of 3 and 4 is released: its gate is closed
+    job.flaky.fails = f"{first:08d}.json"
+    master.completed(4)
+    master.close()
+    again = SubtaskLog(storage, job.path)
+    again.load()
+    handles = [one.handles["s"]["id"] for _, one in again.records() if isinstance(one, Batch)]
+    assert handles == ["h1", "h2", "h3", "h4"]

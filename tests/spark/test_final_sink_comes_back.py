@@ -1,0 +1,60 @@
+"""A sink that releases at the end was given up (--allow-non-restored-state) and has come back. docs/changes.md:
+"What a sink with release="final" has staged is given up with it"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.sink_releases import SinkReleases
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.journal.sink_progress import SinkProgress
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
+from airflow_provider_ckpt.partitions.needed import log_head
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.opening import open_storage
+
+GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s", "other"), bounded=True),), ())
+(V,) = GRAPH.subtasks
+
+
+class Target:
+    def __init__(self) -> None:
+        self.released: list[str] = []
+
+    def release(self, handles: Sequence[dict[str, object]], checkpoint: int) -> dict[str, int]:
+        self.released += [str(one["id"]) for one in handles]
+        return {}
+
+
+def publish(log: SubtaskLog, number: int, *sinks: str) -> None:
+    log.publish(Batch(number, {"o": f"{number}"}, handles={uid: {"id": f"{uid}{number}", "rows": 1} for uid in sinks}))
+
+
+def test_what_was_given_up_is_not_released_in_part_when_the_sink_comes_back() -> None:
+    storage = open_storage("memory:///rev-final-sink")
+    log = SubtaskLog(storage, "log")
+    log.load()
+    log.open(AttemptId(1, 0, "a"))  # run 1: both sinks
+    for number in range(4):
+        publish(log, number, "s", "other")
+    first = log.barrier(1, 1)
+    log.open(AttemptId(2, 0, "b"))  # run 2: without "s"; "other" has all of it
+    head = log_head(log.records(), retained=[first.position], unreleased_from=first.position, consumers=[])
+    LogTruncation(storage, "log", lambda: None).truncate(head)
+    again = SubtaskLog(storage, "log")
+    again.load()
+    again.open(AttemptId(3, 0, "c"))  # run 3: "s" is back
+    publish(again, 4, "s", "other")
+    again.end_of_data("finish")
+    last = CheckpointCompleted(2, 0.0, 1.0, "final", {V: again.barrier(3, 2)}, {})
+    sink = Target()
+    policies = ReleasePolicies(final_only=frozenset({"s"}))
+    sinks: Any = {"s": sink}
+    releases = SinkReleases("job", lambda: GRAPH, {V: again}, sinks, policies)
+    releases.carry_out("s", last, {"s": SinkProgress(epoch=3)})
+    assert sink.released == ["s4"]

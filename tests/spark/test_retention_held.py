@@ -1,0 +1,80 @@
+"""Retention, by all retained checkpoints, and what it costs where nothing can go. No Spark runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.test_retention import A, B, House
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(f"memory://{tmp_path}")
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_r7_a_consumer_that_has_come_back_loses_nothing_by_its_position_of_before(storage: Storage) -> None:
+    """ "b" had read 10 batches, was given up, and has come back: it begins at 0, and reads what there is of "a". The
+    oldest retained checkpoint has its position of then."""
+    house = House(storage, retained=3)
+    for number in range(1, 11):
+        house.complete(number)
+        house.journal.write(CheckpointReleased(number, 1.0, {}))
+        house.retention.completed(number)
+    house.retention.close()
+    assert house.data() == [8, 9, 10]  # "a" has batch n at 2n - 1
+    # its next life: nothing of before counts. It is fed what there is of "a", and has published nothing yet
+    house.logs[B].open(AttemptId(2, 0, "2"), 0)
+    house.logs[A].open(AttemptId(2, 0, "2"))
+    for number in (11, 12):
+        subtasks = {name: log.barrier(2, number) for name, log in house.logs.items()}
+        assert subtasks[B].inputs == {}
+        house.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+        master = house.next_master(retained=3)
+        master.completed(number)
+        master.close()
+    assert house.data() == [8, 9, 10]
+    again = SubtaskLog(storage, subtask_log_path("job", "a", 0))
+    again.load()
+    assert [one.batch_id for _, one in again.records() if isinstance(one, Batch)] == [8, 9, 10]
+
+
+class Counting(WrappedStorage):
+    reads = 0
+
+    def read(self, path: str) -> bytes:
+        Counting.reads += "/log/" in path and "/b/0/" in path
+        return super().read(path)
+
+
+def test_cost_of_a_log_that_is_held(storage: Storage) -> None:
+    """A sink whose gate is closed, or that releases at the end only: nothing can go, and the whole log is read again
+    and again for it."""
+    counted = Counting(storage)
+    house = House(counted, final_only={"out"})
+    found = []
+    for number in range(1, 161):
+        house.complete(number)
+        house.journal.write(CheckpointReleased(number, 1.0, {}))
+        house.retention.completed(number)
+        house.retention._thread.submit(int).result()
+        if number % 32 == 0:
+            found.append(Counting.reads)
+            Counting.reads = 0
+    assert max(found) < 100, found
