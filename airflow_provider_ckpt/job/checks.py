@@ -19,7 +19,7 @@ from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.storage.location import Location
 
-_SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "spark_folders")
+_SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "not_released_with", "spark_folders")
 
 
 def check_known(where: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:

@@ -44,6 +44,7 @@ def test_the_examples_folder_is_a_dags_folder(bag: Any) -> None:
             "daily_revenue": ["clean", "revenue"],
             "flights": ["clean"],
             "flights_report": ["count_by_month", "released"],
+            "orders_everywhere": ["orders", "until_now"],
             "orders_feed": ["feed", "until_now"],
             "prepared_orders": ["forget", "large", "prepare"],
         },

@@ -247,7 +247,7 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "sink by two methods only": (
         lambda s: s.job.sink("o", "a", _only("validate", "bind")),
         errors.NotASinkError,
-        r"\(without definition, check_input, at_odds, spark_folders, changeable\)",
+        r"\(without definition, check_input, at_odds, not_released_with, spark_folders, changeable\)",
     ),
     "sink is a class": (lambda s: s.job.sink("o", "a", Nowhere), errors.NotASinkError, "class Nowhere, not"),
     "source without parameter": (

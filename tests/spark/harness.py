@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -16,7 +15,6 @@ from pyarrow import parquet
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster import job_master
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
@@ -32,13 +30,11 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.faults import HookedStorage
+from tests.support.looking_often import looking_often
 from tests.support.waiting import wait_until
 
 Line = dict[str, Any]
 Rows = list[dict[str, Any]]
-LOOKS = 0.1
-"""Seconds between a driver's looks around: nearly every run waits for one that finds it RUNNING, and for one that finds
-a request."""
 
 
 @dataclass
@@ -121,7 +117,7 @@ class World:
             on_line(line)
 
         root = storage or self.storage
-        with mock.patch.object(job_master, "HOUSEKEEPING", LOOKS):
+        with looking_often():
             outcome = execute(job, options, root, Location(options.root), hear, Journal(root, options.job_id))
         run.status, run.cause = outcome.status, outcome.cause
         return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -329,3 +330,23 @@ def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_ne
     assert isinstance(failed, ReleaseFailed)
     assert done == [ReleaseDone(1, 1, "t", {"rows": 1}), ReleaseDone(1, 1, "s", {"rows": 1})]
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
+
+
+def test_rows_of_an_earlier_checkpoint_are_not_told_as_those_of_one_that_gave_the_sink_nothing(log: SubtaskLog) -> None:
+    """Its ledger is not at that checkpoint, and the next start would miss it there."""
+    publish_both(log, 0)
+    first, second = completed(log, 1), completed(log, 2)
+    shop = Shop()
+    answers = together(log, shop, ("s", first, None), ("t", second, first))
+    assert answers == [ReleaseDone(1, 1, "s", {"rows": 1}), ReleaseDone(1, 2, "t", {"rows": 0})]
+
+
+def test_a_log_that_ends_before_what_a_checkpoint_covers_releases_nothing(log: SubtaskLog) -> None:
+    publish(log, 0)
+    one = completed(log, 1)
+    beyond = replace(one, subtasks={name: replace(each, position=9) for name, each in one.subtasks.items()})
+    target = Target()
+    (told,) = release(log, target, (beyond, None))
+    assert isinstance(told, ReleaseFailed)
+    assert told.terminal
+    assert target.released == []

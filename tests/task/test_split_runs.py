@@ -145,7 +145,7 @@ def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     again.load()
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     found = restored_splits(state, graph("all_to_all"), {SubtaskId("parts/0"): again}, lists, {"parts": 1})["parts"]
-    assert (set(found.covered), found.published) == ({0, 1}, {2: ("parts/0", 3)})
+    assert (set(found.covered), found.published) == ({0, 1}, {1: ("parts/0", 2), 2: ("parts/0", 3)})
 
 
 def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:

@@ -247,4 +247,13 @@ DATABASES = (
         (f"{_RULES}::test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else",),
         "a batch whose release the journal did not hear of counts as missing for ever",
     ),
+    Mutant(
+        "rows-told-of-a-checkpoint-that-the-sink-has-not",
+        "R9",
+        "jobmaster/together_releases.py",
+        ' if counts["rows"] else Counter[str]()',
+        "",
+        ("tests/spark/test_releaser.py",),
+        "the next start misses rows in the target that the journal says a checkpoint has released, and refuses the job",
+    ),
 )

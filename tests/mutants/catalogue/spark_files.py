@@ -722,7 +722,7 @@ _FORGOTTEN = (
         "newest-retained-checkpoint-decides",
         "R7",
         "jobmaster/retention.py",
-        "        consumers = self._consumer_positions(subtask, kept[0])",
+        "        consumers = [position for one in kept for position in self._consumer_positions(subtask, one)]",
         "        consumers = self._consumer_positions(subtask, kept[-1])",
         _RETENTION,
         "files are deleted that an older retained checkpoint still needs",

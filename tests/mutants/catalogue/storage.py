@@ -511,7 +511,7 @@ _APPEND_LOG = (
         "quiet-though-truncated",
         "R3",
         "storage/append_log.py",
-        "            return not self._files.exists(self._witness)",
+        "            return self._witness is None or not self._files.exists(self._witness)",
         "            return False",
         (*_LOG, "tests/journal/test_reread.py"),
         "a reader that a compaction has passed takes the gap for nothing new, and waits for ever",

@@ -1,0 +1,34 @@
+"""Drivers of tests look at their fences and requests more often."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from airflow_provider_ckpt.jobmaster import job_master
+
+LOOKS = 0.1
+"""Seconds between a driver's looks around: nearly every run waits for one that finds it RUNNING, and for one that finds
+a request."""
+_lock = threading.Lock()
+_patch = mock.patch.object(job_master, "HOUSEKEEPING", LOOKS)
+_runs = 0
+
+
+@contextmanager
+def looking_often() -> Iterator[None]:
+    """Several drivers of a test overlap: one that came second would leave behind what it found."""
+    global _runs
+    with _lock:
+        if _runs == 0:
+            _patch.start()
+        _runs += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _runs -= 1
+            if _runs == 0:
+                _patch.stop()
