@@ -242,7 +242,7 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "sink without folders for Spark": (
         lambda s: s.job.sink("o", "a", _only("validate", "bind", "definition", "check_input", "at_odds", "changeable")),
         errors.NotASinkError,
-        r"type SimpleNamespace \(without spark_folders\)",
+        r"type SimpleNamespace \(without not_released_with, spark_folders\)",
     ),
     "sink by two methods only": (
         lambda s: s.job.sink("o", "a", _only("validate", "bind")),
