@@ -1,4 +1,4 @@
-"""What a checkpoint releases in a sink, and in those that share a transaction with it."""
+"""What a checkpoint releases in a sink, and in those that share a transaction with it (R9)."""
 
 from __future__ import annotations
 
