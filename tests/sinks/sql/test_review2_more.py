@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow
+import pytest
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.sinks.sink import Share, SinkInput
+from airflow_provider_ckpt.sinks.sql.address import Address
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.world import Rows, World, rows_of, stage, staged
+from tests.sinks.sql.test_review2 import setting  # noqa: F401
+
+D = decimal.Decimal
+UTC = datetime.UTC
+VALUES = {
+    "byte": (pyarrow.int8(), [-128, 127, 0]),
+    "short": (pyarrow.int16(), [-32768, 32767]),
+    "integer": (pyarrow.int32(), [-(2**31), 2**31 - 1]),
+    "long": (pyarrow.int64(), [-(2**63), 2**63 - 1, 2**53 + 1]),
+    "double": (pyarrow.float64(), [5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, -1e-7, 1e22, 123456789012345.678]),
+    "float": (pyarrow.float32(), [0.10000000149011612, 3.4028234663852886e38, 1.401298464324817e-45, 16777217.0]),
+    "decimal(38,18)": (pyarrow.decimal128(38, 18), [D("12345678901234567890.123456789012345678"), D("-0.000000000000000001")]),
+    "decimal(38,0)": (pyarrow.decimal128(38, 0), [D("9" * 38), D("-" + "9" * 38)]),
+    "date": (pyarrow.date32(), [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1582, 10, 10)]),
+    "timestamp_ntz": (pyarrow.timestamp("us"), [datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)]),
+    "timestamp": (pyarrow.timestamp("us", "America/New_York"), [datetime.datetime(2026, 11, 1, 5, 30, tzinfo=UTC), datetime.datetime(2026, 11, 1, 6, 30, 0, 1, tzinfo=UTC), datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)]),
+    "binary": (pyarrow.binary(), [b"", b"\x00\x1a\\'\"%s", bytes(range(256)), b" ", b"a\x00"]),
+    "string": (pyarrow.string(), ["", " ", "a ", "\0", "'", "\\", "\\'", "%s", "%", "\x1a", "😀", "é", "\n\r", "NULL", "1e5", " 1", "0x10", "\ufeff"]),
+    "boolean": (pyarrow.bool_(), [True, False]),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("key", [False, True])
+def test_values_read_back(world: World, kind: str, key: bool) -> None:
+    if key and kind in ("float", "double", "string"):
+        return
+    arrow, values = VALUES[kind]
+    columns = (("n", "integer"), ("v", kind))
+    given = {"mode": "upsert", "key": ["n", "v"]} if key else {}
+    sink = world.bind(create=True, **given)
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    rows = list(enumerate([*values, *([] if key else [None])]))
+    handle = stage(sink, Rows([rows], columns, types=[pyarrow.int32(), arrow]), 1)
+    sink.release([handle], 1)
+    read = "v" if kind != "float" or world.kind == "sqlite" else "CAST(v AS double)"
+    found = [row[0] for row in world.run(f"SELECT {read} FROM {world.schema}orders ORDER BY n")]
+
+    def shown(value: Any) -> Any:
+        if value is None:
+            return None
+        if kind == "boolean":
+            return int(value)
+        if kind == "float":
+            return pyarrow.array([value], pyarrow.float32())[0].as_py()
+        if isinstance(value, datetime.datetime):
+            value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return value if world.kind == "mysql" else value.isoformat(" ", "microseconds")
+        if world.kind == "sqlite" and isinstance(value, datetime.date):
+            return value.isoformat()
+        if world.kind == "sqlite" and isinstance(value, D):
+            return format(value, "f")
+        return value
+
+    assert [None if one is None else (D(one) if isinstance(one, D) else one) for one in found] == [shown(value) for _, value in rows]
+
+
+NAMES = ["select", "a b", "it's", 'a"b', "a`b", "a\\b", "a:b", ":b", "é", "a(b)", "a.b", "a?b", "{x}", "a;--", "a[b]", "a/*", " a", "values", "a\tb", "ß"]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("name", NAMES)
+def test_names(world: World, name: str, mode: str) -> None:
+    columns = ((name, "integer"), ("v " + name[:3] + "x", "string"))
+    table = '"' + name.replace('"', '""') + '"'
+    given = {"mode": "upsert", "key": [name]} if mode == "upsert" else {}
+    sink = world.bind(table=table, create=True, **given)
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    for number in (1, 2):
+        sink = world.bind(table=table, create=True, **given)
+        sink.release([stage(sink, Rows([[(number, "x")]], columns), number)], number)
+    quoted = "`" + name.replace("`", "``") + "`"
+    assert sorted(world.run(f"SELECT * FROM {world.schema}{quoted}")) == [(1, "x"), (2, "x")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sql_select_limit", "1"),
+        ("completion_type", "1"),
+        ("completion_type", "2"),
+        ("autocommit", "0"),
+        ("tx_isolation", "'SERIALIZABLE'"),
+        ("max_join_size", "1"),
+        ("sql_auto_is_null", "1"),
+        ("innodb_snapshot_isolation", "1"),
+        ("character_set_server", "utf8mb3"),
+        ("foreign_key_checks", "0"),
+        ("lock_wait_timeout", "0"),
+        ("old_mode", "''"),
+        ("sql_mode", "'ORACLE'"),
+        ("sql_mode", "'PAD_CHAR_TO_FULL_LENGTH,ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,IGNORE_SPACE,NO_UNSIGNED_SUBTRACTION'"),
+        ("explicit_defaults_for_timestamp", "0"),
+        ("max_statement_time", "30"),
+        ("sql_safe_updates", "1"),
+        ("innodb_strict_mode", "0"),
+        ("sql_notes", "0"),
+        ("default_storage_engine", "'MyISAM'"),
+        ("div_precision_increment", "0"),
+        ("sql_quote_show_create", "0"),
+        ("use_stat_tables", "'PREFERABLY'"),
+        ("in_predicate_conversion_threshold", "1"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
+def test_session_settings(maria: MariaDBWorld, setting: Any, name: str, value: str, mode: str) -> None:  # noqa: F811
+    setting(name, value)
+    maria.table("id int NOT NULL PRIMARY KEY, city text")
+    given = {"mode": mode, **({"key": ["id"]} if mode == "upsert" else {})}
+    sink = maria.new(**given)
+    handles = [staged(sink, number) for number in (1, 2, 3)]
+    sink.release(handles[:2], 1)
+    assert maria.bind(**given).release(handles, 2) == {"rows": 2}
+    assert maria.rows() == rows_of(1, 2, 3)
+    assert maria.staged() == []
+
+
+def test_ssl_of_a_connection_may_be_json_as_airflow_has_it(maria: MariaDBWorld) -> None:
+    port = maria.server.port
+    extra = {"ssl": json.dumps({"ca": "/dev/null"})}
+    address = Address.of_connection(Connection("db", "mysql", "127.0.0.1", port, "airflow", "x", "d", extra))
+    assert not isinstance(address.parameters["ssl"], str)
