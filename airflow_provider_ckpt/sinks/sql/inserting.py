@@ -188,7 +188,8 @@ def code_of(error: Any) -> int:
     text = str(error)
     if type(error).__module__.startswith("sqlite3"):
         passing = ("locked", "busy", "disk", "unable to open", "interrupted")
-        return 5 if any(one in text for one in passing) and "malformed" not in text else 1
+        is_passing = type(error).__name__ == "OperationalError" and any(one in text for one in passing)
+        return 5 if is_passing and "malformed" not in text else 1
     first = error.args[0] if error.args else None
     if isinstance(first, int):
         return first

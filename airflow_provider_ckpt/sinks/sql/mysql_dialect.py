@@ -24,6 +24,8 @@ _MODE = (
 another way; and a 0 is a 0 also where the server gives numbers."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
+    # no answer is cut, and none refused for its size; a COMMIT ends no session
+    "SET SESSION sql_safe_updates = 0, sql_select_limit = 18446744073709551615, sql_big_selects = 1, completion_type = 0",
     # 10 s for a row or a table that another one holds
     "SET SESSION innodb_lock_wait_timeout = 10, lock_wait_timeout = 10",
     # others' commits are seen behind a lock
@@ -97,8 +99,8 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
         insert = mysql.insert(table).from_select(list(columns), rows)
-        changed = [name for name in columns if name not in key] or key[:1]
-        return insert.on_duplicate_key_update({name: insert.inserted[name] for name in changed})
+        # the key, too: a TIMESTAMP that says ON UPDATE would get the current time
+        return insert.on_duplicate_key_update({name: insert.inserted[name] for name in columns})
 
     def insert_text(self, table: Table) -> str:
         """The driver sends it as it is, so that a name is quoted here, and no % is doubled."""
