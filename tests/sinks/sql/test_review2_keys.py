@@ -46,3 +46,18 @@ def test_a_window_is_updated_though_its_column_says_on_update(maria: MariaDBWorl
         "city varchar(99)"
     )
     assert upsert_twice(maria) == [(WINDOW.replace(tzinfo=None), "three")]
+
+
+def test_two_times_that_are_not_null_are_staged_with_the_default_of_mariadb_before_10_10(
+    maria: MariaDBWorld,
+    setting: Any,  # noqa: F811
+) -> None:
+    maria.table("at timestamp(6) NOT NULL, til timestamp(6) NOT NULL DEFAULT '2026-01-01', city text")
+    setting("explicit_defaults_for_timestamp", "0")
+    columns = (("at", "timestamp"), ("til", "timestamp"), ("city", "string"))
+    sink = maria.bind()
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    types = [TYPES[0], TYPES[0], pyarrow.string()]
+    handle = stage(sink, Rows([[(WINDOW, WINDOW, "a")]], columns, types=types), 1)
+    assert sink.release([handle], 1) == {"rows": 1}
